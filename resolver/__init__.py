@@ -1,0 +1,3 @@
+"""Make ONNX Runtime really use the NVIDIA GPU."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,381 @@
+"""Facts: what is known of a machine and of a Python environment, and their JSON.
+
+Core. `facts` writes this document and `--facts` reads it; its shape is a promise to users.
+Absent, unreadable and unknown stay three different things: `driver` None is a machine without a
+driver, `Driver.error` one that cannot be read, a None inside a value that is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, TypeVar, cast
+
+from packaging.utils import canonicalize_name
+
+from .errors import Error
+
+SCHEMA = 1
+System = Literal["linux", "windows"]
+Machine = Literal["x86_64", "aarch64"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """The operating system and what it runs in."""
+
+    system: System
+    machine: Machine
+    libc: str | None = None
+    """`glibc 2.35`, `musl 1.2.4`; None on Windows, or not known."""
+    distribution: str | None = None
+    wsl: bool = False
+    container: str | None = None
+    jetson: str | None = None
+    """The first line of /etc/nv_tegra_release where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """The NVIDIA driver: its release (535.104.12) and the CUDA that it speaks (12.2)."""
+
+    version: str | None = None
+    cuda: str | None = None
+    error: str | None = None
+    """It is there and cannot be read, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU."""
+
+    name: str | None = None
+    compute_capability: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """A CUDA toolkit on this machine."""
+
+    version: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A shared library that the loader would find by this name."""
+
+    name: str
+    path: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """The target Python."""
+
+    version: str
+    implementation: str = "cpython"
+    free_threaded: bool = False
+    executable: str | None = None
+    environment: Literal["venv", "conda", "user", "system"] | None = None
+    externally_managed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """An installed distribution; `name` is canonical (PEP 503)."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...] = ()
+    provided: bool = False
+    """True for the stand-in that this program installs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxRuntime:
+    """The build that is really in the shared folder `onnxruntime`."""
+
+    distribution: str | None = None
+    version: str | None = None
+    cuda: str | None = None
+    intact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that a plan is made from, next to the matrix and the wishes."""
+
+    platform: Platform
+    driver: Driver | None
+    gpus: tuple[Gpu, ...] | None
+    python: Interpreter
+    packages: tuple[Package, ...] = ()
+    toolkits: tuple[Toolkit, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    onnxruntime: OnnxRuntime | None = None
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where a fact came from: `{"driver.cuda": "libcuda", "gpus": "nvml"}`."""
+
+    def package(self, name: str) -> Package | None:
+        """Return the installed distribution of this canonical name, or None."""
+        return next((package for package in self.packages if package.name == name), None)
+
+
+def to_json(facts: Facts) -> dict[str, object]:
+    """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
+    document: dict[str, object] = {"schema": SCHEMA, **asdict(facts)}
+    document["packages"] = [_lean(package) for package in facts.packages]
+    return document
+
+
+def _lean(package: Package) -> dict[str, object]:
+    """Return `package` without what is empty or false: there can be hundreds."""
+    row: dict[str, object] = {"name": package.name, "version": package.version}
+    if package.requires:
+        row["requires"] = list(package.requires)
+    if package.provided:
+        row["provided"] = True
+    return row
+
+
+def from_json(document: object) -> Facts:
+    """Read the document that `to_json` writes, or one written by hand.
+
+    Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
+    wrong there: missing, unknown, of another type, or with an impossible value.
+    """
+    table = _Table(document, "")
+    schema = table.integer("schema")
+    if schema != SCHEMA:
+        raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
+    packages = table.tables("packages", _package)
+    facts = Facts(
+        platform=_platform(table.table("platform")),
+        driver=None if table.null("driver") else _driver(table.table("driver")),
+        gpus=None if table.null("gpus") else table.tables("gpus", _gpu),
+        python=_interpreter(table.table("python")),
+        packages=packages,
+        toolkits=table.tables("toolkits", _toolkit, required=False),
+        libraries=table.tables("libraries", _library, required=False),
+        onnxruntime=(
+            _claimed_build(packages)
+            if not table.has("onnxruntime")
+            else None
+            if table.null("onnxruntime")
+            else _onnxruntime(table.table("onnxruntime"))
+        ),
+        environment=table.strings("environment"),
+        sources=table.strings("sources"),
+    )
+    table.refuse_unknown()
+    return facts
+
+
+def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
+    """Return what a hand-written file leaves out: the build that its packages claim.
+
+    Where both builds are listed the CPU build is taken: pip unpacks it last as often as not, and a
+    plan that expects the worse is right in both cases.
+    """
+    claims = {package.name: package for package in packages if not package.provided}
+    for name in ("onnxruntime", "onnxruntime-gpu"):
+        if name in claims:
+            return OnnxRuntime(distribution=name, version=claims[name].version)
+    return None
+
+
+def _platform(table: _Table) -> Platform:
+    platform = Platform(
+        system=cast("System", table.choice("system", ("linux", "windows"))),
+        machine=cast("Machine", table.choice("machine", ("x86_64", "aarch64"))),
+        libc=table.matching("libc", _LIBC),
+        distribution=table.text_or_none("distribution"),
+        wsl=table.flag("wsl"),
+        container=table.text_or_none("container"),
+        jetson=table.text_or_none("jetson"),
+    )
+    table.refuse_unknown()
+    return platform
+
+
+def _driver(table: _Table) -> Driver:
+    driver = Driver(
+        version=table.matching("version", _NUMBERS),
+        cuda=table.matching("cuda", _NUMBERS),
+        error=table.text_or_none("error"),
+    )
+    table.refuse_unknown()
+    return driver
+
+
+def _gpu(table: _Table) -> Gpu:
+    gpu = Gpu(
+        name=table.text_or_none("name"),
+        compute_capability=table.matching("compute_capability", _CAPABILITY),
+        memory_mib=table.integer_or_none("memory_mib"),
+    )
+    table.refuse_unknown()
+    return gpu
+
+
+def _toolkit(table: _Table) -> Toolkit:
+    toolkit = Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
+    table.refuse_unknown()
+    return toolkit
+
+
+def _library(table: _Table) -> Library:
+    library = Library(
+        name=table.text("name"),
+        path=table.text_or_none("path"),
+        version=table.text_or_none("version"),
+    )
+    table.refuse_unknown()
+    return library
+
+
+def _interpreter(table: _Table) -> Interpreter:
+    kinds = ("venv", "conda", "user", "system")
+    kind = None if table.null("environment") else table.choice("environment", kinds)
+    interpreter = Interpreter(
+        version=table.matching("version", _PYTHON, required=True) or "",
+        implementation=table.text_or_none("implementation") or "cpython",
+        free_threaded=table.flag("free_threaded"),
+        executable=table.text_or_none("executable"),
+        environment=cast('Literal["venv", "conda", "user", "system"] | None', kind),
+        externally_managed=table.flag("externally_managed"),
+    )
+    table.refuse_unknown()
+    return interpreter
+
+
+def _package(table: _Table) -> Package:
+    package = Package(
+        name=canonicalize_name(table.text("name")),
+        version=table.text("version"),
+        requires=table.texts("requires"),
+        provided=table.flag("provided"),
+    )
+    table.refuse_unknown()
+    return package
+
+
+def _onnxruntime(table: _Table) -> OnnxRuntime:
+    build = OnnxRuntime(
+        distribution=table.text_or_none("distribution"),
+        version=table.text_or_none("version"),
+        cuda=table.text_or_none("cuda"),
+        intact=table.flag("intact", default=True),
+    )
+    table.refuse_unknown()
+    return build
+
+
+_NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
+_LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
+
+
+def _invalid(key: str, problem: str) -> Error:
+    return Error("facts-invalid", key=key or "the document", problem=problem)
+
+
+class _Table:
+    """A JSON object that knows its key path and which of its keys were asked for."""
+
+    def __init__(self, value: object, path: str) -> None:
+        if not isinstance(value, dict):
+            raise _invalid(path, "must be an object")
+        self._value = cast("dict[str, object]", value)
+        self._path = path
+        self._asked: set[str] = set()
+
+    def _key(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def has(self, name: str) -> bool:
+        self._asked.add(name)
+        return name in self._value
+
+    def null(self, name: str) -> bool:
+        """Tell whether `name` is null, or absent where the file may stay short."""
+        if name in {"driver", "gpus"} and not self.has(name):
+            raise _invalid(self._key(name), "is missing")
+        self._asked.add(name)
+        return self._value.get(name) is None
+
+    def _get(self, name: str, kind: type[T], what: str, *, required: bool) -> T | None:
+        self._asked.add(name)
+        value = self._value.get(name)
+        if value is None:
+            if required:
+                raise _invalid(self._key(name), "is missing")
+            return None
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise _invalid(self._key(name), f"must be {what}")
+        return value
+
+    def text(self, name: str) -> str:
+        return self._get(name, str, "a text", required=True) or ""
+
+    def text_or_none(self, name: str) -> str | None:
+        return self._get(name, str, "a text or null", required=False)
+
+    def integer(self, name: str) -> int:
+        return self._get(name, int, "a whole number", required=True) or 0
+
+    def integer_or_none(self, name: str) -> int | None:
+        return self._get(name, int, "a whole number or null", required=False)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        value = self._get(name, bool, "true or false", required=False)
+        return default if value is None else value
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value not in choices:
+            raise _invalid(self._key(name), f"is {value!r}, must be one of {', '.join(choices)}")
+        return value
+
+    def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
+        value = self._get(name, str, "a text", required=required)
+        if value is not None and not form.fullmatch(value):
+            raise _invalid(self._key(name), f"is {value!r}, which is no such number")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values = self._get(name, list, "a list of texts", required=False) or []
+        if not all(isinstance(value, str) for value in values):
+            raise _invalid(self._key(name), "must be a list of texts")
+        return tuple(cast("list[str]", values))
+
+    def strings(self, name: str) -> dict[str, str]:
+        values = self._get(name, dict, "an object of texts", required=False) or {}
+        if not all(isinstance(value, str) for value in values.values()):
+            raise _invalid(self._key(name), "must be an object of texts")
+        return dict(cast("dict[str, str]", values))
+
+    def table(self, name: str) -> _Table:
+        self._asked.add(name)
+        if self._value.get(name) is None:
+            raise _invalid(self._key(name), "is missing")
+        return _Table(self._value[name], self._key(name))
+
+    def tables(
+        self, name: str, read: Callable[[_Table], T], *, required: bool = True
+    ) -> tuple[T, ...]:
+        rows = self._get(name, list, "a list", required=required) or []
+        path = self._key(name)
+        return tuple(read(_Table(row, f"{path}[{at}]")) for at, row in enumerate(rows))
+
+    def refuse_unknown(self) -> None:
+        unknown = sorted(str(name) for name in self._value.keys() - self._asked)
+        if unknown:
+            raise _invalid(self._key(unknown[0]), "is not a key of this document")

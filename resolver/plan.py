@@ -1,0 +1,95 @@
+"""The plan: what is wrong, which set works here, and what has to be done for it.
+
+Core. Only values; `resolve` makes them, `report` and `lock` write them, `apply` does them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "info"]
+Verdict = Literal["healthy", "fixable", "impossible"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why something is so: a code of the table of texts, and the values of its placeholders."""
+
+    code: str
+    values: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that was found here, wrong or worth knowing."""
+
+    code: str
+    severity: Severity
+    values: tuple[tuple[str, str], ...] = ()
+    evidence: tuple[str, ...] = ()
+    """What was seen, and where: facts, not texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel to install, as the matrix knows it."""
+
+    name: str
+    """The canonical name of the distribution."""
+    version: str
+    index: str
+    """`pypi` for the user's default index, else the URL of the index that must serve it."""
+    file: str
+    """Its file name on the index."""
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """A distribution of the set that works together, whether installed already or not."""
+
+    name: str
+    version: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A release that does not work here, with every reason."""
+
+    package: str
+    version: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlock:
+    """One change that would allow something better."""
+
+    change: Reason
+    gains: str
+    """`onnxruntime-gpu 1.31.1`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The whole answer."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    cuda: str | None
+    """The CUDA major of the selection; None where nothing works."""
+    selection: tuple[Selected, ...]
+    uninstall: tuple[str, ...]
+    """Canonical names of the distributions that leave for good."""
+    install: tuple[Wheel, ...]
+    requires: tuple[str, ...]
+    """Ordinary requirements that are missing; the engine picks their versions."""
+    rejected: tuple[Rejected, ...]
+    unlock: tuple[Unlock, ...]
+    matrix_date: str
+    matrix_digest: str
+    """`sha256:…` over the matrix that the plan was made with."""
