@@ -94,6 +94,8 @@ class Package:
     requires: tuple[str, ...] = ()
     provided: bool = False
     """True for the stand-in that this program installs."""
+    intact: bool = True
+    """False where files that it lists are gone: another distribution's removal took them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ def _lean(package: Package) -> dict[str, object]:
         row["requires"] = list(package.requires)
     if package.provided:
         row["provided"] = True
+    if not package.intact:
+        row["intact"] = False
     return row
 
 
@@ -261,6 +265,7 @@ def _package(table: _Table) -> Package:
         version=table.text("version"),
         requires=table.texts("requires"),
         provided=table.flag("provided"),
+        intact=table.flag("intact", default=True),
     )
     table.refuse_unknown()
     return package

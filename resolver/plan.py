@@ -20,6 +20,11 @@ class Reason:
     values: tuple[tuple[str, str], ...] = ()
 
 
+def reason(code: str, **values: str) -> Reason:
+    """Return the reason `code` with the values that its text names."""
+    return Reason(code=code, values=tuple(values.items()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something that was found here, wrong or worth knowing."""
