@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+PYPI = "pypi"
+"""What `index` says of a wheel that comes from the user's default index."""
+
 Severity = Literal["error", "warning", "info"]
 Verdict = Literal["healthy", "fixable", "impossible"]
 

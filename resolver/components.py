@@ -1,0 +1,286 @@
+"""Choose the nvidia wheels, and numpy, for a build of onnxruntime-gpu.
+
+Core. The wheels are those of the toolkit release that the provider was built with, in its newest
+patch; of a newer one only where a GPU or a missing wheel needs it. cuDNN is the newest of the right
+major with machine code for every GPU. What is installed and works, or is pinned by something that
+stays (torch), is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from .gpu_code import runs
+from .matrix import Build, BuildWheel, Code, Contents, Distribution, Release, ToolkitRelease
+from .plan import Reason, reason
+from .situation import Situation, applies
+from .versions import allows, at_least, newest_first, numbers, requirement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A distribution beside onnxruntime-gpu in the set."""
+
+    release: Release
+    installed: bool
+    """It is there already, in this version and whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """The distributions for a build, or why there are none."""
+
+    chosen: tuple[Component, ...]
+    reasons: tuple[Reason, ...]
+
+
+def choose(build: Build, here: Situation) -> Components:
+    """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
+
+    The reasons are those of the toolkit release that fails on the fewest wheels.
+    """
+    attempts: list[Components] = []
+    for toolkit in _ladder(build, here):
+        attempt = _choose_from(toolkit, build, here)
+        if not attempt.reasons:
+            return attempt
+        attempts.append(attempt)
+    if not attempts:
+        return Components(
+            chosen=(), reasons=(reason("toolkit-unknown", cuda=build.cuda, version=build.version),)
+        )
+    return min(attempts, key=lambda attempt: len(attempt.reasons))
+
+
+def _ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
+    """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
+    built = numbers(build.cuda)[:2]
+    usable = [
+        toolkit
+        for toolkit in here.matrix.toolkits
+        if numbers(toolkit.version)[0] == built[0] and numbers(toolkit.version)[:2] >= built
+    ]
+    for minor in sorted({numbers(toolkit.version)[:2] for toolkit in usable}):
+        patches = [toolkit for toolkit in usable if numbers(toolkit.version)[:2] == minor]
+        yield from sorted(patches, key=lambda toolkit: numbers(toolkit.version), reverse=True)
+
+
+def _choose_from(toolkit: ToolkitRelease, build: Build, here: Situation) -> Components:
+    chosen: dict[str, Component] = {}
+    reasons: list[Reason] = []
+    waiting = sorted({need.distribution for need in build.needs if need.distribution})
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        distribution = here.matrix.distributions.get(name)
+        if distribution is None:  # a wheel requires something that the matrix does not follow
+            continue
+        picked = _pick(distribution, toolkit, build, here)
+        if isinstance(picked, Reason):
+            reasons.append(picked)
+            continue
+        chosen[name] = picked
+        waiting.extend(_also(picked.release, distribution, here))
+    return Components(chosen=tuple(chosen[name] for name in sorted(chosen)), reasons=tuple(reasons))
+
+
+def _also(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:
+    """Yield the distributions that `release` needs: those it names, links, and loads later."""
+    for text in release.requires:
+        wanted = requirement(text)
+        if wanted is not None and applies(wanted, here.markers, ""):
+            yield canonicalize_name(wanted.name)
+    contents = contents_of(distribution, release)
+    if contents is not None:
+        for library in (*contents.links, *contents.loads):
+            provider = here.matrix.providers.get(library)
+            if provider is not None:
+                yield provider
+
+
+def _pick(
+    distribution: Distribution, toolkit: ToolkitRelease, build: Build, here: Situation
+) -> Component | Reason:
+    """Return the release of `distribution` to use, or why there is none."""
+    name = distribution.name
+    releases = [row for row in distribution.releases if row.platform == here.platform]
+    if not releases:
+        return reason("library-no-wheel", distribution=name)
+    demands = here.demanded(name)
+    allowed = [
+        row for row in releases if all(allows(demand.specifier, row.version) for demand in demands)
+    ]
+    pinned = bool(demands) and len(allowed) < len(releases)
+    if not allowed:
+        return reason(
+            "library-pinned", distribution=name, by=", ".join(demand.by for demand in demands)
+        )
+    installed = here.facts.package(name)
+    if installed is not None and installed.intact:
+        for row in allowed:
+            if (
+                row.version == installed.version
+                and _refusal(row, distribution, build, here) is None
+            ):
+                return Component(release=row, installed=True)
+    return _newest(allowed, distribution, toolkit, build, here, pinned=pinned)
+
+
+def _newest(
+    allowed: list[Release],
+    distribution: Distribution,
+    toolkit: ToolkitRelease,
+    build: Build,
+    here: Situation,
+    *,
+    pinned: bool,
+) -> Component | Reason:
+    wanted = toolkit.components.get(distribution.name)
+    if wanted is None or pinned:
+        candidates = sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
+    else:
+        candidates = [row for row in allowed if row.version == wanted]
+    refusals: list[Reason] = []
+    for row in candidates:
+        refusal = _refusal(row, distribution, build, here)
+        if refusal is None:
+            return Component(release=row, installed=False)
+        refusals.append(refusal)
+    if not refusals:
+        return reason("library-no-wheel", distribution=f"{distribution.name} {wanted}")
+    # A refusal for a GPU says more than that the oldest releases lack a library altogether.
+    return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
+
+
+def _refusal(
+    release: Release, distribution: Distribution, build: Build, here: Situation
+) -> Reason | None:
+    """Return why `release` cannot serve `build` here, or None."""
+    named = f"{release.name} {release.version}"
+    if not glibc_suffices(here, release.glibc):
+        return reason("library-glibc", distribution=named, glibc=release.glibc or "")
+    contents = contents_of(distribution, release)
+    for need in build.needs:
+        if need.distribution == release.name and (
+            contents is None
+            or need.library not in contents.libraries
+            or (need.since is not None and not at_least(release.version, need.since))
+        ):
+            return reason("library-lacks", distribution=named, library=need.library)
+    code = code_of(distribution.code, release)
+    if code is None:
+        return None
+    for capability in capabilities(here):
+        # PTX does not count: what NVIDIA supports in these libraries begins with machine code.
+        if runs(code.sass, (), capability) == "no":
+            return reason("library-no-gpu-code", distribution=named, gpu=capability)
+    return None
+
+
+def contents_of(distribution: Distribution, release: Release) -> Contents | None:
+    """Return the libraries in `release`, or None where the matrix does not know them."""
+    return next(
+        (
+            row
+            for row in distribution.contents
+            if row.platform == release.platform and release.version in row.versions
+        ),
+        None,
+    )
+
+
+def code_of(rows: Iterable[Code], release: Release) -> Code | None:
+    """Return the GPU code in `release`; None where it carries none."""
+    return next(
+        (
+            row
+            for row in rows
+            if row.platform == release.platform
+            and at_least(release.version, row.first)
+            and at_least(row.last, release.version)
+        ),
+        None,
+    )
+
+
+def capabilities(here: Situation) -> tuple[str, ...]:
+    """Return the distinct compute capabilities that must be served, lowest first."""
+    known = {gpu.compute_capability for gpu in here.gpus or () if gpu.compute_capability}
+    return tuple(sorted(known, key=numbers))
+
+
+def glibc_suffices(here: Situation, floor: str | None) -> bool:
+    """Tell whether the target's glibc is `floor` or newer; a libc that is not known counts as so.
+
+    Of musl it is False: the wheels are built for glibc.
+    """
+    libc = here.facts.platform.libc
+    if floor is None or libc is None:
+        return True
+    kind, _, version = libc.partition(" ")
+    return kind == "glibc" and numbers(version) >= numbers(floor)
+
+
+def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
+    """Return the numpy that `build` needs moved here, why there is none, or None to leave it.
+
+    Only an installed numpy is moved; where there is none, the engine picks one, like every ordinary
+    requirement.
+    """
+    installed = here.facts.package("numpy")
+    needed = required(build, here).get("numpy")
+    if installed is None or needed is None or allows(needed, installed.version):
+        return None
+    fitting = [
+        row
+        for row in here.matrix.numpy
+        if row.platform == here.platform
+        and row.python == here.abi
+        and glibc_suffices(here, row.glibc)
+        and allows(needed, row.version)
+    ]
+    demands = here.demanded("numpy")
+    allowed = [
+        row for row in fitting if all(allows(demand.specifier, row.version) for demand in demands)
+    ]
+    if allowed:
+        newest = max(allowed, key=lambda row: newest_first(row.version))
+        return Component(release=newest, installed=False)
+    if not fitting:
+        return reason("numpy-no-wheel", needs=str(needed), python=here.abi)
+    refusing = [
+        demand.by
+        for demand in demands
+        if not any(allows(demand.specifier, row.version) for row in fitting)
+    ]
+    return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
+
+
+def required(build: Build, here: Situation) -> dict[str, SpecifierSet]:
+    """Return the ordinary requirements of `build` on this Python, by canonical name.
+
+    Those of its metadata, and the limits that its metadata forgot (`limits.toml`).
+    """
+    wheel = wheel_for(build, here.abi)
+    found: dict[str, SpecifierSet] = {}
+    for text in wheel.requires if wheel else ():
+        wanted = requirement(text)
+        if wanted is not None and applies(wanted, here.markers, ""):
+            name = canonicalize_name(wanted.name)
+            found[name] = found.get(name, SpecifierSet()) & wanted.specifier
+    for limit in here.matrix.limits:
+        if allows(SpecifierSet(limit.onnxruntime), build.version):
+            found[limit.name] = found.get(limit.name, SpecifierSet()) & SpecifierSet(limit.requires)
+    return found
+
+
+def wheel_for(build: Build, abi: str) -> BuildWheel | None:
+    """Return the wheel of `build` for the ABI tag `abi`, or None."""
+    return next((wheel for wheel in build.wheels if wheel.python == abi), None)

@@ -1,0 +1,162 @@
+"""What is wrong here, and what is worth knowing.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .plan import Finding, Rejected, Severity
+from .rules import NAME, Candidate
+from .situation import Situation
+from .steps import Steps
+from .versions import newest_first
+
+
+def findings(
+    here: Situation,
+    best: Candidate | None,
+    steps: Steps | None,
+    rejected: Sequence[Rejected],
+    works: Sequence[Candidate],
+) -> tuple[Finding, ...]:
+    """Return what was found, the worst first.
+
+    `best` is the candidate that the plan takes and `steps` what it does for it; both are None where
+    nothing works. `works` are all that work, newest first.
+    """
+    found = [
+        *_machine(here),
+        *_builds(here),
+        *_installed_release(here, rejected),
+        *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *(_better(best, works) if best else ()),
+    ]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return tuple(sorted(found, key=lambda row: order[row.severity]))
+
+
+def _finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
+    return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
+
+
+def _machine(here: Situation) -> Iterator[Finding]:
+    facts = here.facts
+    if facts.driver is None:
+        yield _finding("no-driver", "error", **_source(here, "driver"))
+    elif facts.driver.error is not None:
+        yield _finding("driver-unreadable", "error", error=facts.driver.error)
+    if facts.driver is not None and facts.gpus == ():
+        yield _finding("no-gpu", "error")
+    if facts.gpus is None:
+        yield _finding("gpus-unknown", "warning")
+    for gpu in facts.gpus or ():
+        if gpu.compute_capability is None:
+            yield _finding("gpu-unknown", "warning", gpu=gpu.name or "?")
+        elif gpu.compute_capability in here.wishes.ignored_gpus:
+            yield _finding(
+                "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
+            )
+    hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
+    if hidden in {"", "-1"}:
+        yield _finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+
+
+def _source(here: Situation, name: str) -> dict[str, str]:
+    return {"source": here.facts.sources.get(name, "")}
+
+
+def _builds(here: Situation) -> Iterator[Finding]:
+    """Look at the shared folder, and at who says that it is theirs."""
+    facts = here.facts
+    build = facts.onnxruntime
+    gpu = facts.package(NAME)
+    for package in facts.packages:
+        if package.name in here.matrix.owners and package.name != NAME and not package.provided:
+            code = (
+                "cpu-build-installed" if package.name == "onnxruntime" else "other-build-installed"
+            )
+            seen = "" if build is None else f"onnxruntime/: {build.distribution} {build.version}"
+            yield _finding(
+                code,
+                "error",
+                *filter(None, [seen]),
+                distribution=f"{package.name} {package.version}",
+            )
+    if gpu is None:
+        yield _finding("gpu-build-missing", "error")
+        return
+    if build is None:
+        yield _finding("folder-gutted", "error", distribution=f"{gpu.name} {gpu.version}")
+    elif build.distribution not in {None, NAME}:
+        yield _finding(
+            "folder-overwritten",
+            "error",
+            distribution=f"{gpu.name} {gpu.version}",
+            by=f"{build.distribution} {build.version or ''}".strip(),
+        )
+    elif not build.intact:
+        yield _finding("folder-damaged", "error", distribution=f"{gpu.name} {gpu.version}")
+
+
+def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+    """Say why the release that is installed cannot be used, in the words of the rules."""
+    gpu = here.facts.package(NAME)
+    if gpu is None:
+        return
+    if not any(build.version == gpu.version for build in here.matrix.builds):
+        newest = max((build.version for build in here.matrix.builds), key=newest_first)
+        code = (
+            "release-newer" if newest_first(gpu.version) > newest_first(newest) else "release-gone"
+        )
+        yield _finding(code, "warning", version=gpu.version, newest=newest)
+    for row in rejected:
+        if row.version == gpu.version:
+            for why in row.reasons:
+                yield Finding(code=why.code, severity="error", values=why.values)
+
+
+def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+    installing = {wheel.name for wheel in steps.install}
+    for component in best.components.chosen:
+        name, version = component.release.name, component.release.version
+        if name not in installing:
+            continue
+        libraries = [need.library for need in best.build.needs if need.distribution == name]
+        there = here.facts.package(name)
+        if there is None:
+            code, held = "library-missing", ""
+        elif not there.intact:
+            code, held = "library-gutted", f"{name} {there.version}"
+        else:
+            code, held = "library-unfit", f"{name} {there.version}"
+        yield _finding(
+            code,
+            "error",
+            libraries=", ".join(libraries) or name,
+            distribution=f"{name} {version}",
+            installed=held,
+        )
+    for library in sorted(steps.system):
+        found = steps.system[library]
+        yield _finding(
+            "system-library",
+            "info",
+            library=library,
+            path=found.path or "",
+            version=found.version or "",
+        )
+    for line in steps.requires:
+        yield _finding("requirement-missing", "error", requirement=line)
+    if "numpy" in installing:
+        numpy = here.facts.package("numpy")
+        yield _finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
+    for name in steps.uninstall:
+        if name not in here.matrix.owners:
+            yield _finding("shared-folder", "error", rival=name)
+
+
+def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:
+    if works[0].version != best.version:
+        yield _finding("newer-works", "info", version=works[0].version, kept=best.version)

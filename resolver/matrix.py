@@ -1,0 +1,300 @@
+"""The compatibility matrix: the tables of `data/` as frozen rows.
+
+Core. The tables are generated from the wheels themselves (`scripts/refresh_matrix.py`) or curated
+with a source on every row; here they only get types. A row that does not fit is a defect of the
+installation, so it ends the command with `matrix-invalid` and the path of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import Error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A library that the CUDA provider of a build links, or loads by name later."""
+
+    library: str
+    """Soname or DLL name: `libcudnn.so.9`."""
+    how: str
+    """`links` or `loads`."""
+    distribution: str | None
+    """The nvidia distribution that brings it; None for the driver's own."""
+    since: str | None
+    """The oldest release of that distribution with every symbol that the provider takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildWheel:
+    """The wheel of a build for one Python."""
+
+    python: str
+    """The ABI tag: `cp311`, `cp313t`."""
+    size: int
+    sha256: str
+    file: str
+    requires: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """A release of onnxruntime-gpu for one platform: all its wheels share one provider."""
+
+    version: str
+    platform: str
+    """`linux_x86_64`, `linux_aarch64`, `windows_x86_64`."""
+    cuda: str
+    """The toolkit release that built it: `12.8`."""
+    cudnn: str
+    """The major of cuDNN that it uses."""
+    needs: tuple[Need, ...]
+    sass: tuple[str, ...]
+    ptx: tuple[str, ...]
+    glibc: str | None
+    preload_dlls: bool
+    wheels: tuple[BuildWheel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release of an nvidia distribution, or of numpy, for one platform."""
+
+    name: str
+    version: str
+    platform: str
+    python: str | None
+    """The ABI tag; None where the wheel fits every Python."""
+    glibc: str | None
+    size: int
+    sha256: str
+    file: str
+    requires: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """The libraries in some releases of an nvidia distribution."""
+
+    platform: str
+    versions: frozenset[str]
+    libraries: Mapping[str, str]
+    """Soname or DLL name to the path inside the wheel."""
+    links: tuple[str, ...]
+    loads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """The GPU code in a range of releases of an nvidia distribution, both ends included."""
+
+    platform: str
+    first: str
+    last: str
+    sass: tuple[str, ...]
+    ptx: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """An nvidia distribution, whole."""
+
+    name: str
+    cuda: str
+    releases: tuple[Release, ...]
+    contents: tuple[Contents, ...]
+    code: tuple[Code, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitRelease:
+    """Which component versions belong to a CUDA toolkit release."""
+
+    version: str
+    components: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFloor:
+    """The oldest driver for a CUDA major (floors), or the one a toolkit ships with (toolkits)."""
+
+    cuda: str
+    linux: str | None
+    windows: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A distribution that breaks onnxruntime-gpu from some version on."""
+
+    onnxruntime: str
+    """The specifier of the releases that break: `<1.19`."""
+    name: str
+    requires: str
+    """What they can live with: `<2`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Everything that is known."""
+
+    date: str
+    digest: str
+    builds: tuple[Build, ...]
+    distributions: Mapping[str, Distribution]
+    toolkits: tuple[ToolkitRelease, ...]
+    floors: tuple[DriverFloor, ...]
+    toolkit_drivers: tuple[DriverFloor, ...]
+    branches: Mapping[int, str]
+    """Driver branch to the CUDA that it speaks."""
+    numpy: tuple[Release, ...]
+    owners: Mapping[str, str]
+    """Distributions that own the folder `onnxruntime`, to the kind of build."""
+    shared: Mapping[str, tuple[str, ...]]
+    """Folders that several distributions own."""
+    limits: tuple[Limit, ...]
+    providers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Library name to the nvidia distribution that brings it."""
+
+
+Table = Mapping[str, Any]
+
+
+def parse(tables: Mapping[str, Table], digest: str) -> Matrix:
+    """Make the matrix from the parsed TOML files, keyed by their name without suffix.
+
+    Raises Error `matrix-invalid` with the file and the key where a row does not fit.
+    """
+    place = "onnxruntime"
+    try:
+        builds = tuple(_build(row) for row in tables["onnxruntime"]["build"])
+        place = "nvidia"
+        distributions = {
+            row["name"]: _distribution(row) for row in tables["nvidia"]["distribution"]
+        }
+        place = "toolkits"
+        toolkits = tuple(
+            ToolkitRelease(version=row["version"], components=row["components"])
+            for row in tables["toolkits"]["toolkit"]
+        )
+        place = "numpy"
+        numpy = tuple(_release("numpy", row) for row in tables["numpy"]["wheel"])
+        place = "drivers"
+        drivers = tables["drivers"]
+        floors = tuple(_floor(row) for row in drivers["floor"])
+        toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
+        branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
+        place = "distributions"
+        owners = {row["name"]: row["kind"] for row in tables["distributions"]["owner"]}
+        shared = {
+            row["folder"]: tuple(row["distributions"]) for row in tables["distributions"]["shared"]
+        }
+        place = "limits"
+        limits = tuple(
+            Limit(onnxruntime=row["onnxruntime"], name=row["name"], requires=row["requires"])
+            for row in tables["limits"]["limit"]
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
+    return Matrix(
+        date=tables["onnxruntime"]["date"],
+        digest=digest,
+        builds=builds,
+        distributions=distributions,
+        toolkits=toolkits,
+        floors=floors,
+        toolkit_drivers=toolkit_drivers,
+        branches=branches,
+        numpy=numpy,
+        owners=owners,
+        shared=shared,
+        limits=limits,
+        providers={
+            library: distribution.name
+            for distribution in distributions.values()
+            for contents in distribution.contents
+            for library in contents.libraries
+        },
+    )
+
+
+def _build(row: Table) -> Build:
+    requires = tuple(row["requires"])
+    return Build(
+        version=row["version"],
+        platform=row["platform"],
+        cuda=row["cuda"],
+        cudnn=row["cudnn"],
+        needs=tuple(
+            Need(
+                library=need["library"],
+                how=need["how"],
+                distribution=need.get("distribution"),
+                since=need.get("since"),
+            )
+            for need in row["needs"]
+        ),
+        sass=tuple(row["sass"]),
+        ptx=tuple(row["ptx"]),
+        glibc=row.get("glibc"),
+        preload_dlls=row["preload_dlls"],
+        wheels=tuple(
+            BuildWheel(
+                python=wheel["python"],
+                size=wheel["size"],
+                sha256=wheel["sha256"],
+                file=wheel["file"],
+                requires=tuple(wheel.get("requires", requires)),
+            )
+            for wheel in row["wheels"]
+        ),
+    )
+
+
+def _release(name: str, row: Table) -> Release:
+    return Release(
+        name=name,
+        version=row["version"],
+        platform=row["platform"],
+        python=row.get("python"),
+        glibc=row.get("glibc"),
+        size=row["size"],
+        sha256=row["sha256"],
+        file=row["file"],
+        requires=tuple(row.get("requires", ())),
+    )
+
+
+def _distribution(row: Table) -> Distribution:
+    return Distribution(
+        name=row["name"],
+        cuda=row["cuda"],
+        releases=tuple(_release(row["name"], release) for release in row["releases"]),
+        contents=tuple(
+            Contents(
+                platform=block["platform"],
+                versions=frozenset(block["versions"]),
+                libraries=block["libraries"],
+                links=tuple(block.get("links", ())),
+                loads=tuple(block.get("loads", ())),
+            )
+            for block in row.get("files", ())
+        ),
+        code=tuple(
+            Code(
+                platform=block["platform"],
+                first=block["first"],
+                last=block["last"],
+                sass=tuple(block["sass"]),
+                ptx=tuple(block["ptx"]),
+            )
+            for block in row.get("code", ())
+        ),
+    )
+
+
+def _floor(row: Table) -> DriverFloor:
+    return DriverFloor(cuda=row["cuda"], linux=row.get("linux"), windows=row.get("windows"))

@@ -1,0 +1,93 @@
+"""Resolve: facts, wishes and matrix into the plan.
+
+Core, and deterministic: the same three give the same plan, byte for byte. An installed
+onnxruntime-gpu that can work here is kept and completed; otherwise the newest that can work wins.
+"""
+
+from __future__ import annotations
+
+from .components import Component
+from .facts import Facts
+from .findings import findings
+from .matrix import Build, Matrix
+from .plan import PYPI, Plan, Rejected, Selected, Verdict
+from .rules import NAME, Candidate, candidate, reasons_against
+from .situation import Situation, Wishes, situation
+from .steps import Steps, steps_to
+from .unlock import unlock
+from .versions import major, newest_first
+
+
+def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
+    """Return the plan for the machine and environment of `facts`."""
+    here = situation(facts, wishes, matrix)
+    judged = [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+    works = [subject for subject, reasons in judged if not reasons]
+    rejected = tuple(
+        Rejected(package=NAME, version=subject.version, reasons=reasons)
+        for subject, reasons in judged
+        if reasons
+    )
+    best = _preferred(works, here)
+    steps = None if best is None else steps_to(best, here)
+    verdict: Verdict = "impossible" if steps is None else "fixable" if steps else "healthy"
+    return Plan(
+        verdict=verdict,
+        findings=findings(here, best, steps, rejected, works),
+        cuda=None if best is None else major(best.build.cuda),
+        selection=() if best is None or steps is None else _selection(best, steps),
+        uninstall=steps.uninstall if steps else (),
+        install=steps.install if steps else (),
+        requires=steps.requires if steps else (),
+        rejected=rejected,
+        unlock=unlock(here, works, newest_that_works),
+        matrix_date=matrix.date,
+        matrix_digest=matrix.digest,
+    )
+
+
+def candidates(here: Situation) -> list[Candidate]:
+    """Return every release of the matrix as a candidate for this machine, newest first."""
+    return [candidate(build, here) for build in _builds(here)]
+
+
+def newest_that_works(here: Situation) -> str | None:
+    """Return the newest release without a reason against it, or None."""
+    for build in _builds(here):
+        subject = candidate(build, here)
+        if not reasons_against(subject, here):
+            return subject.version
+    return None
+
+
+def _builds(here: Situation) -> list[Build]:
+    """Return a build for each release, newest first: this platform's where there is one."""
+    chosen: dict[str, Build] = {}
+    for build in here.matrix.builds:
+        if build.version not in chosen or build.platform == here.platform:
+            chosen[build.version] = build
+    return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
+
+
+def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
+    installed = here.facts.package(NAME)
+    if installed is not None and not here.wishes.latest:
+        for subject in works:
+            if subject.version == installed.version:
+                return subject
+    return works[0] if works else None
+
+
+def _selection(subject: Candidate, steps: Steps) -> tuple[Selected, ...]:
+    releases = [
+        component.release
+        for component in subject.components.chosen
+        if component.installed or not steps.system
+    ]
+    if isinstance(subject.numpy, Component):
+        releases.append(subject.numpy.release)
+    selected = [
+        Selected(name=release.name, version=release.version, index=PYPI) for release in releases
+    ]
+    selected.append(Selected(name=NAME, version=subject.version, index=PYPI))
+    return tuple(sorted(selected, key=lambda row: row.name))

@@ -1,0 +1,130 @@
+"""The steps from what is installed to a candidate's set.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .components import Component
+from .facts import Library
+from .matrix import Need
+from .plan import PYPI, Wheel
+from .rules import NAME, Candidate, missing_requirements, rivals
+from .situation import Situation
+from .versions import numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The difference between what is there and a candidate's set."""
+
+    uninstall: tuple[str, ...]
+    install: tuple[Wheel, ...]
+    requires: tuple[str, ...]
+    system: Mapping[str, Library]
+    """The needed libraries that the loader finds outside the wheels, by name."""
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is to be done."""
+        return bool(self.uninstall or self.install or self.requires)
+
+
+def steps_to(subject: Candidate, here: Situation) -> Steps:
+    """Return what has to be done so that the set of `subject` is what is installed."""
+    owners = tuple(
+        package.name
+        for package in here.facts.packages
+        if package.name in here.matrix.owners and package.name != NAME and not package.provided
+    )
+    displaced = {
+        rival
+        for component in subject.components.chosen
+        for rival in rivals(component.release.name, here)
+        if here.facts.package(rival) is not None
+    }
+    install: list[Wheel] = []
+    if owners or not _build_is_there(subject, here):
+        wheel = subject.wheel
+        assert wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
+        install.append(
+            Wheel(
+                name=NAME,
+                version=subject.version,
+                index=PYPI,
+                file=wheel.file,
+                size=wheel.size,
+                sha256=wheel.sha256,
+            )
+        )
+    system = system_libraries(subject, here)
+    lacking = [component for component in subject.components.chosen if not component.installed]
+    served = all(
+        need.library in system
+        for need in subject.build.needs
+        if need.distribution in {component.release.name for component in lacking}
+    )
+    # A set of the system's own libraries is left alone, but never completed: a plan that installs
+    # brings all its wheels.
+    if install or displaced or not served:
+        install.extend(_wheel(component) for component in lacking)
+        system = {}
+    else:
+        displaced = set()
+    if isinstance(subject.numpy, Component):
+        install.append(_wheel(subject.numpy))
+    return Steps(
+        uninstall=tuple(sorted({*owners, *displaced})),
+        install=tuple(sorted(install, key=lambda wheel: wheel.name)),
+        requires=missing_requirements(subject.build, here),
+        system=system,
+    )
+
+
+def _build_is_there(subject: Candidate, here: Situation) -> bool:
+    """Tell whether the shared folder really holds the whole build of `subject`."""
+    installed = here.facts.package(NAME)
+    build = here.facts.onnxruntime
+    return (
+        installed is not None
+        and installed.version == subject.version
+        and build is not None
+        and build.intact
+        and build.distribution in {None, NAME}
+        and build.version in {None, subject.version}
+    )
+
+
+def _wheel(component: Component) -> Wheel:
+    release = component.release
+    return Wheel(
+        name=release.name,
+        version=release.version,
+        index=PYPI,
+        file=release.file,
+        size=release.size,
+        sha256=release.sha256,
+    )
+
+
+def system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
+    """Return the needed libraries that the loader finds outside the wheels and that can serve."""
+    found: dict[str, Library] = {}
+    for need in subject.build.needs:
+        for library in here.facts.libraries:
+            if need.distribution and library.name == need.library:
+                if _serves(library, need):
+                    found[need.library] = library
+                break  # the loader takes the first of that name, good or not
+    return found
+
+
+def _serves(library: Library, need: Need) -> bool:
+    """Tell whether a system library is new enough; one of unknown version counts as so."""
+    if library.version is None or need.since is None:
+        return True
+    have, floor = numbers(library.version), numbers(need.since)
+    length = min(len(have), len(floor))
+    return have[:length] >= floor[:length]

@@ -1,0 +1,111 @@
+"""What would allow something better: the rules asked again with one fact changed.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from .components import capabilities
+from .facts import Driver, Facts
+from .plan import Reason, Unlock, reason
+from .rules import NAME, Candidate
+from .situation import Situation, Wishes, cuda_major_runs, situation
+from .versions import major, newest_first, numbers
+
+Newest = Callable[[Situation], str | None]
+
+
+def unlock(here: Situation, works: list[Candidate], newest: Newest) -> tuple[Unlock, ...]:
+    """Return every single change that would allow a newer release than any that works now.
+
+    `newest` is the resolver: it returns the newest release that works in a situation.
+    """
+    now = works[0].version if works else None
+    found: list[Unlock] = []
+    for change, facts, wishes in _changes(here):
+        version = newest(situation(facts, wishes, here.matrix))
+        if version is not None and (now is None or newest_first(version) > newest_first(now)):
+            found.append(Unlock(change=change, gains=f"{NAME} {version}"))
+    return _distinct(found)
+
+
+def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
+    """Keep, of the changes of one kind with the same gain, the first: the smallest."""
+    kept: dict[tuple[str, str], Unlock] = {}
+    for row in found:
+        kept.setdefault((row.change.code, row.gains), row)
+    return tuple(kept.values())
+
+
+def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    facts, wishes = here.facts, here.wishes
+    yield from _other_drivers(here)
+    for capability in capabilities(here):
+        ignoring = wishes.ignored_gpus | {capability}
+        remaining = [gpu for gpu in here.gpus or () if gpu.compute_capability != capability]
+        if remaining:
+            change = reason("ignore-gpu", gpu=capability)
+            yield change, facts, replace(wishes, ignored_gpus=ignoring)
+    yield from _other_pythons(here)
+    if facts.platform.libc is not None and facts.platform.jetson is None:
+        newest = max((build.glibc for build in here.matrix.builds if build.glibc), key=numbers)
+        platform = replace(facts.platform, libc=f"glibc {newest}")
+        yield reason("newer-glibc", glibc=newest), replace(facts, platform=platform), wishes
+    if wishes.onnxruntime:
+        yield reason("drop-wish", wish="--ort"), facts, replace(wishes, onnxruntime="")
+    if wishes.cuda is not None:
+        yield reason("drop-wish", wish="--cuda"), facts, replace(wishes, cuda=None)
+
+
+def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield the driver floors above the driver here, and the drivers that compile newer PTX."""
+    facts = here.facts
+    if facts.driver is None:
+        # Nothing says which GPU it is: the gain is what the driver alone would allow.
+        newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
+        driver = Driver(cuda=f"{newest.cuda}.0")
+        changed = replace(facts, driver=driver, gpus=facts.gpus or None)
+        yield reason("driver-visible"), changed, here.wishes
+        return
+    if facts.gpus == ():
+        yield reason("gpu-visible"), replace(facts, gpus=None), here.wishes
+    if here.driver_cuda is None:
+        return
+    for row in sorted(here.matrix.floors, key=lambda row: numbers(row.cuda)):
+        if not cuda_major_runs(here.driver_cuda, row.cuda):
+            driver = Driver(version=here.driver_release(row), cuda=f"{row.cuda}.0")
+            change = reason("newer-driver", floor=here.driver_release(row) or f"CUDA {row.cuda}.0")
+            yield change, replace(facts, driver=driver), here.wishes
+    for row in sorted(here.matrix.toolkit_drivers, key=lambda row: numbers(row.cuda)):
+        release = here.driver_release(row)
+        newer = numbers(row.cuda) > numbers(here.driver_cuda)
+        if newer and release is not None and major(row.cuda) == major(here.driver_cuda):
+            driver = Driver(version=release, cuda=row.cuda)
+            yield reason("newer-driver", floor=release), replace(facts, driver=driver), here.wishes
+
+
+def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield the other Pythons that the matrix has wheels for, the nearest first."""
+    facts = here.facts
+    present = numbers(facts.python.version)
+    minors = {
+        int(wheel.python.removeprefix("cp3").rstrip("mt"))
+        for build in here.matrix.builds
+        for wheel in build.wheels
+    }
+    for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):
+        if minor != present[1] or facts.python.free_threaded:
+            python = replace(
+                facts.python,
+                version=f"3.{minor}.0",
+                implementation="cpython",
+                free_threaded=False,
+            )
+            yield (
+                reason("other-python", python=f"3.{minor}"),
+                replace(facts, python=python),
+                (here.wishes),
+            )
