@@ -114,7 +114,8 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
     for row in rejected:
         if row.version == gpu.version:
             for why in row.reasons:
-                yield Finding(code=why.code, severity="error", values=why.values)
+                values = (("version", gpu.version), *why.values)
+                yield Finding(code=why.code, severity="error", values=values)
 
 
 def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:

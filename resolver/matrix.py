@@ -190,7 +190,9 @@ def parse(tables: Mapping[str, Table], digest: str) -> Matrix:
         place = "distributions"
         owners = {row["name"]: row["kind"] for row in tables["distributions"]["owner"]}
         shared = {
-            row["folder"]: tuple(row["distributions"]) for row in tables["distributions"]["shared"]
+            row["folder"]: tuple(row["distributions"])
+            for row in tables["distributions"]["shared"]
+            if row["files"]  # else only files without a use collide, such as headers
         }
         place = "limits"
         limits = tuple(

@@ -1,0 +1,51 @@
+"""The command line's entry: the only place that catches errors and picks the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from . import console
+from .data_files import load_texts
+from .errors import Error
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as shells have it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises, never shows a traceback."""
+    from .cli import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    language = console.language(os.environ)
+    as_json = "--json" in arguments
+    try:
+        return run_command(parse(arguments), os.environ, language)
+    except Error as error:
+        if console.debugging():
+            traceback.print_exc()
+        # Programs get English whatever the locale, as in every other document.
+        texts = load_texts("en" if as_json else language)
+        message = texts.error(error)
+        console.print_error(message, texts, as_json=as_json)
+        return message.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe went away: `ortgpu-fix matrix | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - lives until the end
+        return 0
+    except Exception as error:  # noqa: BLE001 - a defect must not show as a traceback
+        if console.debugging():
+            traceback.print_exc()
+        texts = load_texts("en" if as_json else language)
+        cause = f"{type(error).__name__}: {error}"
+        message = texts.error(Error("internal", cause=cause))
+        console.print_error(message, texts, as_json=as_json)
+        return message.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

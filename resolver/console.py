@@ -1,0 +1,80 @@
+"""Where the output goes, and how it looks there.
+
+Shell. Data and plans go to stdout, talk and errors to stderr. `rich` draws where a person looks on;
+a pipe gets plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from .report import Section, plain
+from .texts import Language, Message, Texts
+
+DEBUG = "ORTGPU_FIX_DEBUG"
+
+
+def language(environ: Mapping[str, str]) -> Language:
+    """Return the user's language: Chinese where the locale says so, else English."""
+    for name in ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        value = environ.get(name)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    if sys.platform == "win32":
+        import ctypes
+
+        # Primary language of the user interface: LANG_CHINESE is 0x04 (Windows SDK, winnt.h).
+        primary = ctypes.windll.kernel32.GetUserDefaultUILanguage() & 0x3FF
+        return "zh" if primary == 0x04 else "en"  # noqa: PLR2004
+    return "en"
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on stdout, the same bytes for the same value."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_sections(sections: Sequence[Section], *, to: TextIO | None = None) -> None:
+    """Print a report, in colour where `to` (stdout) is a terminal."""
+    stream = to or sys.stdout
+    if not stream.isatty():
+        print(plain(sections), file=stream)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False)
+    for at, section in enumerate(sections):
+        if at:
+            console.print()
+        if section.heading:
+            console.print(Text(section.heading, style="bold"))
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for row in section.rows:
+            indent = "  " if section.heading else ""
+            grid.add_row(
+                Text(indent + row.head, style=row.style), Text(row.text, style=row.style)
+            )
+        console.print(grid)
+
+
+def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
+    """Print an error: one sentence and a hint on stderr, or the document of `--json` on stdout."""
+    if as_json:
+        from .report import error_json
+
+        print_json(error_json(message))
+        return
+    print(f"{texts.label('error')}: {message.text}", file=sys.stderr)
+    if message.hint:
+        print(f"\n{texts.label('hint')}: {message.hint}", file=sys.stderr)
+
+
+def debugging(environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether the user wants to see what is behind an error."""
+    return environ.get(DEBUG, "") not in {"", "0"}

@@ -1,0 +1,276 @@
+"""The plan, in words and as JSON.
+
+Core: returns sections and documents, prints nothing. JSON is for programs, so its texts are always
+English and its bytes do not depend on the user's language.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .facts import Facts
+from .plan import Plan, Rejected
+from .rules import NAME
+from .texts import Message, Texts
+from .versions import newest_first
+
+SCHEMA = 1
+SHORT = 3
+"""How many groups of rejected releases are shown without `--verbose`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line: what it is about, and what is to be said."""
+
+    head: str = ""
+    text: str = ""
+    style: str = ""
+    """A style of rich: `red`, `yellow`, `green`, `dim`; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Lines under a heading; without one they stand alone."""
+
+    heading: str = ""
+    rows: tuple[Row, ...]
+
+
+def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
+    """Return the plan as the document that `--json` prints; `texts` must be English."""
+    selection: dict[str, object] | None = None
+    if plan.verdict != "impossible":
+        selection = {
+            "cuda": plan.cuda,
+            "packages": [
+                {"name": row.name, "version": row.version, "index": row.index}
+                for row in plan.selection
+            ],
+        }
+    return {
+        "schema": SCHEMA,
+        "verdict": plan.verdict,
+        "findings": [
+            {
+                "code": finding.code,
+                "severity": finding.severity,
+                "summary": texts.summary(finding),
+                "evidence": list(finding.evidence),
+                "remedy": texts.remedy(finding),
+            }
+            for finding in plan.findings
+        ],
+        "selection": selection,
+        "uninstall": list(plan.uninstall),
+        "install": [
+            {
+                "name": wheel.name,
+                "version": wheel.version,
+                "index": wheel.index,
+                "file": wheel.file,
+                "sha256": wheel.sha256,
+                "size": wheel.size,
+            }
+            for wheel in plan.install
+        ],
+        "requires": list(plan.requires),
+        "rejected": [
+            {
+                "package": row.package,
+                "version": row.version,
+                "reasons": [{"code": why.code, "text": texts.reason(why)} for why in row.reasons],
+            }
+            for row in plan.rejected
+        ],
+        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
+        "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},
+    }
+
+
+def error_json(message: Message) -> dict[str, object]:
+    """Return an error as the document that `--json` prints."""
+    return {
+        "schema": SCHEMA,
+        "error": {"code": message.code, "message": message.text, "hint": message.hint},
+    }
+
+
+def machine_section(facts: Facts, texts: Texts) -> Section:
+    """Say which machine and environment the plan is for."""
+    platform, driver = facts.platform, facts.driver
+    system = [platform.distribution or platform.system, platform.machine, platform.libc]
+    if driver is None:
+        driver_text = texts.label("driver-none")
+    elif driver.error is not None and driver.version is None:
+        driver_text = driver.error
+    else:
+        unknown = texts.label("unknown")
+        driver_text = texts.label(
+            "driver-line", version=driver.version or unknown, cuda=driver.cuda or unknown
+        )
+    if facts.gpus is None:
+        gpu_text = texts.label("unknown")
+    else:
+        counted = Counter((gpu.name or "GPU", gpu.compute_capability) for gpu in facts.gpus)
+        gpu_text = ", ".join(
+            (f"{count} × " if count > 1 else "") + f"{name} ({capability})"
+            for (name, capability), count in counted.items()
+        )
+    python = facts.python
+    where = [f"Python {python.version}", python.environment, python.executable]
+    return Section(
+        rows=(
+            Row(head=texts.label("machine"), text=_joined(system)),
+            Row(head=texts.label("driver"), text=driver_text),
+            Row(head=texts.label("gpus"), text=gpu_text or texts.label("none")),
+            Row(head=texts.label("environment"), text=_joined(where)),
+        )
+    )
+
+
+def _joined(parts: Iterable[str | None]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def plan_sections(
+    plan: Plan, facts: Facts, texts: Texts, *, verbose: bool, asked: bool
+) -> tuple[Section, ...]:
+    """Return the plan for people; `asked`: a wish chose the release."""
+    sections = [machine_section(facts, texts), _findings(plan, texts)]
+    if plan.verdict != "impossible":
+        sections.append(_steps(plan, facts, texts))
+        sections.append(_why(plan, facts, texts, asked=asked))
+    sections.append(_rejected(plan, texts, verbose=verbose))
+    unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
+    sections.append(Section(heading=texts.label("unlock"), rows=tuple(unlock)))
+    sections.append(Section(rows=(_verdict(plan, texts),)))
+    return tuple(section for section in sections if section.rows)
+
+
+def _verdict(plan: Plan, texts: Texts) -> Row:
+    styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
+    text = texts.label(plan.verdict, version=_selected(plan))
+    return Row(text=text, style=styles[plan.verdict])
+
+
+def _selected(plan: Plan) -> str:
+    return next((row.version for row in plan.selection if row.name == NAME), "")
+
+
+def _findings(plan: Plan, texts: Texts) -> Section:
+    styles = {"error": "red", "warning": "yellow", "info": "dim"}
+    marks = {"error": "✗", "warning": "!", "info": "·"}
+    rows: list[Row] = []
+    for finding in plan.findings:
+        head, style = marks[finding.severity], styles[finding.severity]
+        rows.append(Row(head=head, text=texts.summary(finding), style=style))
+        # What the plan itself does stands there; what only the user can do is said here.
+        if texts.remedy(finding) and plan.verdict == "impossible":
+            rows.append(Row(text=texts.remedy(finding), style="dim"))
+    return Section(heading=texts.label("findings"), rows=tuple(rows))
+
+
+def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
+    installing = {wheel.name for wheel in plan.install}
+    rows = [
+        Row(head=f"- {name}", text=package.version, style="red")
+        for name in plan.uninstall
+        if (package := facts.package(name)) is not None
+    ]
+    for wheel in plan.install:
+        before = facts.package(wheel.name)
+        moved = f"{before.version} → " if before and before.version != wheel.version else ""
+        text = f"{moved}{wheel.version}, {size(wheel.size)}"
+        rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
+    rows.extend(
+        Row(head=f"+ {line}", text=texts.label("picked-later"), style="green")
+        for line in plan.requires
+    )
+    rows.extend(
+        Row(head=f"  {row.name}", text=row.version, style="dim")
+        for row in plan.selection
+        if row.name not in installing
+    )
+    if plan.install:
+        total = size(sum(wheel.size for wheel in plan.install))
+        rows.append(Row(text=texts.label("total", size=total)))
+    return Section(heading=texts.label("plan"), rows=tuple(rows))
+
+
+def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
+    version = _selected(plan)
+    installed = facts.package(NAME)
+    if installed is not None and installed.version == version:
+        code = "why-kept"
+    else:
+        code = "why-asked" if asked else "why-newest"
+    return Section(heading=texts.label("why"), rows=(Row(text=texts.label(code, version=version)),))
+
+
+def _rejected(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
+    """Group neighbours that are rejected for the same reasons; newest first."""
+    selected = _selected(plan)
+    groups: list[tuple[list[str], str]] = []
+    for row in plan.rejected:
+        why = _reasons(row, texts, verbose=verbose)
+        if groups and groups[-1][1] == why:
+            groups[-1][0].append(row.version)
+        else:
+            groups.append(([row.version], why))
+    newer = [
+        group
+        for group in groups
+        if not selected or newest_first(group[0][-1]) > newest_first(selected)
+    ]
+    shown = groups if verbose else newer[:SHORT]
+    rows = [Row(head=_range(versions, texts), text=why) for versions, why in shown]
+    hidden = sum(len(versions) for versions, _ in groups) - sum(
+        len(versions) for versions, _ in shown
+    )
+    if hidden:
+        rows.append(Row(text=texts.label("rejected-more", count=hidden), style="dim"))
+    return Section(heading=texts.label("rejected"), rows=tuple(rows))
+
+
+def _reasons(row: Rejected, texts: Texts, *, verbose: bool) -> str:
+    said = [texts.reason(why) for why in row.reasons]
+    return "; ".join(said if verbose else said[:1])
+
+
+def _range(versions: Sequence[str], texts: Texts) -> str:
+    if len(versions) == 1:
+        return versions[0]
+    return texts.label("versions", first=versions[-1], last=versions[0])
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people say it: `277 MB`, `2.6 GB` (powers of 1000)."""
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:  # noqa: PLR2004 - the step of the units
+            return f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def width(text: str) -> int:
+    """Return how many columns `text` takes on a terminal: Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def plain(sections: Sequence[Section]) -> str:
+    """Return `sections` as text without colour, headings flush and lines below them indented."""
+    blocks: list[str] = []
+    for section in sections:
+        indent = "  " if section.heading else ""
+        column = max((width(row.head) for row in section.rows if row.head and row.text), default=0)
+        lines = [section.heading] if section.heading else []
+        for row in section.rows:
+            pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
+            lines.append(f"{indent}{row.head}{pad}{row.text}".rstrip())
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)

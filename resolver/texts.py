@@ -1,0 +1,76 @@
+"""The texts for people, by code and language.
+
+Core. `texts.toml` holds them all; a code without a text is a defect that the tests look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .errors import Error
+from .plan import Finding, Reason, Unlock
+
+Language = Literal["en", "zh"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """An error in words."""
+
+    code: str
+    text: str
+    hint: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """All texts, in one language."""
+
+    table: Mapping[str, Any]
+    language: Language = "en"
+
+    def error(self, error: Error) -> Message:
+        """Return the message, the hint and the exit code of `error`."""
+        row = self.table["errors"][error.code]
+        return Message(
+            code=error.code,
+            text=row["message"][self.language].format(**error.values),
+            hint=row["hint"][self.language].format(**error.values),
+            exit_code=row["exit"],
+        )
+
+    def reason(self, why: Reason) -> str:
+        """Return why a release is rejected."""
+        return self._text("reasons", why.code, "text", why.values)
+
+    def change(self, unlock: Unlock) -> str:
+        """Return the change that would allow more: `driver >= 580.65.06`."""
+        return self._text("unlock", unlock.change.code, "text", unlock.change.values)
+
+    def summary(self, finding: Finding) -> str:
+        """Return what was found, as one sentence."""
+        code, values = self._known(finding)
+        return self._text("findings", code, "summary", values)
+
+    def remedy(self, finding: Finding) -> str:
+        """Return what mends it; empty where nothing has to be."""
+        code, values = self._known(finding)
+        return self._text("findings", code, "remedy", values)
+
+    def _known(self, finding: Finding) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Return the code with a text: a finding made by a rule says it in the rule's words."""
+        if finding.code in self.table["findings"]:
+            return finding.code, finding.values
+        why = self._text("reasons", finding.code, "text", finding.values)
+        return "installed-unfit", (*finding.values, ("why", why))
+
+    def label(self, code: str, **values: object) -> str:
+        """Return a heading or a line of the output."""
+        return self._text("labels", code, "text", tuple(values.items()))
+
+    def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
+        text: str = self.table[table][code][key][self.language]
+        return text.format(**dict(values))

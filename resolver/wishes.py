@@ -1,0 +1,94 @@
+"""The wishes of the command line, checked.
+
+Shell: reads the user's requirements file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from .errors import Error
+from .situation import Wishes
+
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+
+
+def read_wishes(
+    *,
+    ort: str | None,
+    cuda: str | None,
+    ignored_gpus: Sequence[str],
+    requirements: Sequence[str],
+) -> Wishes:
+    """Return the wishes of the flags `--ort`, `--cuda`, `--ignore-gpu` and `-r`.
+
+    Raises Error `wish-ort`, `wish-cuda` or `wish-gpu` for an impossible value and `requirements-unreadable` for a file.
+    """
+    latest = ort == "latest"
+    lines = [line for file in requirements for line in _requirements(Path(file))]
+    return Wishes(
+        onnxruntime="" if latest else _specifier(ort),
+        latest=latest,
+        cuda=_cuda(cuda),
+        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in ignored_gpus),
+        requirements=tuple(lines),
+    )
+
+
+def _specifier(ort: str | None) -> str:
+    """Return `1.26.0` as `==1.26.0`, and a specifier as it is."""
+    if not ort:
+        return ""
+    text = f"=={ort}" if ort[0].isdigit() else ort
+    try:
+        return str(SpecifierSet(text))
+    except InvalidSpecifier:
+        raise Error("wish-ort", value=ort) from None
+
+
+def _cuda(cuda: str | None) -> str | None:
+    if cuda is None:
+        return None
+    if not re.fullmatch(r"\d{2}(\.\d+)?", cuda):
+        raise Error("wish-cuda", value=cuda)
+    return cuda.partition(".")[0]
+
+
+def capability(text: str, flag: str) -> str:
+    """Return a compute capability of the command line; raise Error `wish-gpu` for anything else."""
+    if not _CAPABILITY.fullmatch(text):
+        raise Error("wish-gpu", flag=flag, value=text)
+    return text
+
+
+def _requirements(file: Path) -> list[str]:
+    """Return the requirements in `file`, those it includes too, as PEP 508 texts.
+
+    An exact pin of `onnxruntime` does not bind: it is the line that the plan replaces.
+    """
+    # pip_api would ask this interpreter instead of ours, and fail on one without pip.
+    os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
+    try:
+        from pip_api import _parse_requirements as pip_api
+
+        parsed = pip_api.parse_requirements(file)
+    except OSError as error:
+        raise Error("requirements-unreadable", file=file, cause=error.strerror or error) from error
+    except Exception as error:  # pip_api has a root of its own, and lets others through
+        raise Error("requirements-unreadable", file=file, cause=error) from error
+    found: list[str] = []
+    for wanted in parsed.values():
+        if isinstance(wanted, pip_api.UnparsedRequirement):  # only where it was asked for
+            continue
+        pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
+        if canonicalize_name(wanted.name) == "onnxruntime" and pinned:
+            continue
+        marker = f"; {wanted.marker}" if wanted.marker else ""
+        found.append(f"{canonicalize_name(wanted.name)}{wanted.specifier}{marker}")
+    return found

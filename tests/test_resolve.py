@@ -1,0 +1,475 @@
+"""The resolver on an invented matrix: one law or one rule a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import synthetic
+from ortgpu_fix import facts
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.resolve import resolve
+from ortgpu_fix.situation import Wishes
+
+MATRIX = synthetic.matrix()
+WHOLE_12 = (
+    "onnxruntime-gpu 1.26.0",
+    "nvidia-cublas-cu12 12.8.4",
+    "nvidia-cudnn-cu12 9.28.0",
+    "numpy 2.2.6",
+    "flatbuffers 25.0",
+)
+
+
+def plan(*packages: str | dict[str, Any], wishes: Wishes | None = None, **machine: Any) -> Plan:
+    return resolve(synthetic.facts(*packages, **machine), wishes or Wishes(), MATRIX)
+
+
+def selected(made: Plan) -> dict[str, str]:
+    return {row.name: row.version for row in made.selection}
+
+
+def reasons(made: Plan, version: str) -> list[str]:
+    return [why.code for row in made.rejected if row.version == version for why in row.reasons]
+
+
+def codes(made: Plan) -> list[str]:
+    return [finding.code for finding in made.findings]
+
+
+def unlocks(made: Plan) -> list[tuple[str, dict[str, str], str]]:
+    return [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+
+
+def test_the_cpu_build_is_replaced_by_the_newest_that_the_driver_runs() -> None:
+    made = plan("onnxruntime 1.22.1", "numpy 2.2.6")
+
+    assert made.verdict == "fixable"
+    assert made.cuda == "12"
+    assert selected(made) == {
+        "nvidia-cublas-cu12": "12.8.4",
+        "nvidia-cudnn-cu12": "9.28.0",
+        "onnxruntime-gpu": "1.26.0",
+    }
+    assert made.uninstall == ("onnxruntime",)
+    assert [wheel.name for wheel in made.install] == sorted(selected(made))
+    assert made.requires == ("flatbuffers",)
+    assert reasons(made, "1.31.0") == ["driver-too-old"]
+    assert "cpu-build-installed" in codes(made)
+
+
+def test_what_works_is_kept_and_healthy() -> None:
+    made = plan(*WHOLE_12, driver="13.0")
+
+    assert made.verdict == "healthy"
+    assert made.install == ()
+    assert codes(made) == ["newer-works"]
+
+
+def test_latest_moves_away_from_what_works() -> None:
+    made = plan(*WHOLE_12, driver="13.0", wishes=Wishes(latest=True))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
+    assert made.uninstall == ("nvidia-cudnn-cu12",)
+
+
+def test_a_kept_release_gets_only_what_it_lacks() -> None:
+    made = plan("onnxruntime-gpu 1.23.0", "nvidia-cublas-cu12 12.9.1", "numpy 2.0", "flatbuffers 2")
+
+    assert [(wheel.name, wheel.version) for wheel in made.install] == [
+        ("nvidia-cudnn-cu12", "9.28.0")
+    ]
+    assert selected(made)["nvidia-cublas-cu12"] == "12.9.1"
+
+
+def test_a_damaged_library_is_installed_again() -> None:
+    gutted = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "intact": False}
+
+    made = plan(*[row for row in WHOLE_12 if "cudnn" not in row], gutted)
+
+    assert [wheel.name for wheel in made.install] == ["nvidia-cudnn-cu12"]
+    assert "library-gutted" in codes(made)
+
+
+@pytest.mark.parametrize(
+    ("folder", "finding"),
+    [
+        (None, "folder-gutted"),
+        ({"distribution": "onnxruntime", "version": "1.27.0"}, "folder-overwritten"),
+        (
+            {"distribution": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
+            "folder-damaged",
+        ),
+    ],
+)
+def test_a_folder_that_is_not_the_gpu_build_is_installed_again(
+    folder: dict[str, Any] | None, finding: str
+) -> None:
+    made = plan(*WHOLE_12, onnxruntime=folder)
+
+    assert [wheel.name for wheel in made.install] == ["onnxruntime-gpu"]
+    assert finding in codes(made)
+
+
+def test_both_builds_installed_means_the_gpu_build_comes_back_whole() -> None:
+    made = plan(*WHOLE_12, "onnxruntime 1.26.0")
+
+    assert made.uninstall == ("onnxruntime",)
+    assert [wheel.name for wheel in made.install] == ["onnxruntime-gpu"]
+
+
+def test_the_stand_in_is_no_cpu_build() -> None:
+    made = plan(*WHOLE_12, {"name": "onnxruntime", "version": "1.26.0", "provided": True})
+
+    assert made.verdict == "healthy"
+
+
+def test_libraries_of_the_system_make_an_environment_healthy() -> None:
+    libraries = [
+        {"name": "libcublas.so.12", "path": "/usr/lib/libcublas.so.12", "version": "12.4.5"},
+        {"name": "libcudnn.so.9", "path": "/usr/lib/libcudnn.so.9"},
+    ]
+
+    made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
+
+    assert made.verdict == "healthy"
+    assert selected(made) == {"onnxruntime-gpu": "1.26.0"}
+    assert codes(made) == ["system-library", "system-library"]
+
+
+def test_a_plan_that_installs_brings_all_its_wheels() -> None:
+    libraries = [{"name": "libcublas.so.12", "version": "12.4.5"}]
+
+    made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
+
+    assert [wheel.name for wheel in made.install] == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12"]
+
+
+def test_a_system_library_that_is_too_old_does_not_count() -> None:
+    libraries = [
+        {"name": "libcublas.so.12", "version": "11.9"},
+        {"name": "libcudnn.so.9", "version": "9.1"},
+    ]
+
+    made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
+
+    assert made.verdict == "fixable"
+
+
+def test_cudnn_is_the_newest_with_code_for_every_gpu() -> None:
+    made = plan(driver="12.8", gpus=("7.0", "8.6"))
+
+    assert selected(made)["nvidia-cudnn-cu12"] == "9.10.2"
+
+
+def test_an_installed_cudnn_without_code_for_the_gpu_is_replaced() -> None:
+    made = plan(*WHOLE_12, gpus=("7.0",))
+
+    assert [(wheel.name, wheel.version) for wheel in made.install] == [
+        ("nvidia-cudnn-cu12", "9.10.2")
+    ]
+    assert "library-unfit" in codes(made)
+
+
+def test_a_newer_toolkit_is_taken_where_a_gpu_needs_it() -> None:
+    made = plan(driver="12.8", gpus=("12.0",), wishes=Wishes(onnxruntime="==1.26.0"))
+
+    assert selected(made)["nvidia-cublas-cu12"] == "12.8.4"
+
+
+def test_ptx_for_an_a_target_runs_nowhere_else() -> None:
+    made = plan(driver="12.8", gpus=("12.0",))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+    assert reasons(made, "1.23.0") == ["no-gpu-code"]
+
+
+def test_ptx_needs_a_driver_as_new_as_its_toolkit() -> None:
+    made = plan(driver="12.2", gpus=("12.0",))
+
+    assert "ptx-needs-driver" in reasons(made, "1.26.0")
+    assert ("newer-driver", {"floor": "570.26"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+
+
+def test_an_exact_target_runs_on_its_own_gpu() -> None:
+    made = plan(driver="13.0", gpus=("12.0",))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
+
+
+def test_every_gpu_must_be_able_to_run_it_unless_ignored() -> None:
+    both = plan(driver="13.0", gpus=("7.0", "12.0"))
+    one = plan(driver="13.0", gpus=("7.0", "12.0"), wishes=Wishes(ignored_gpus=frozenset({"7.0"})))
+
+    assert selected(both)["onnxruntime-gpu"] == "1.26.0"
+    assert ("ignore-gpu", {"gpu": "7.0"}, "onnxruntime-gpu 1.31.0") in unlocks(both)
+    assert selected(one)["onnxruntime-gpu"] == "1.31.0"
+    assert "gpu-ignored" in codes(one)
+
+
+def test_ignoring_every_gpu_leaves_none() -> None:
+    made = plan(wishes=Wishes(ignored_gpus=frozenset({"8.0"})))
+
+    assert made.verdict == "impossible"
+    assert "no-gpu-left" in reasons(made, "1.26.0")
+
+
+def test_cuda_11_moves_numpy_below_2() -> None:
+    made = plan("onnxruntime 1.22.1", "numpy 2.2.6", driver="11.4", python="3.10.13")
+
+    assert selected(made) == {
+        "numpy": "1.26.4",
+        "nvidia-cublas-cu11": "11.11.3",
+        "nvidia-cudnn-cu11": "8.9.6",
+        "onnxruntime-gpu": "1.18.0",
+    }
+    assert "numpy-too-new" in codes(made)
+
+
+def test_a_missing_numpy_is_left_to_the_engine_within_the_limit() -> None:
+    made = plan(driver="11.4")
+
+    assert made.requires == ("flatbuffers", "numpy<2,>=1.21.6")
+
+
+def test_numpy_that_others_need_new_is_a_conflict() -> None:
+    other = {"name": "pandas", "version": "3.0", "requires": ["numpy>=2"]}
+
+    made = plan("numpy 2.2.6", other, driver="11.4")
+
+    assert made.verdict == "impossible"
+    assert "numpy-conflict" in reasons(made, "1.18.0")
+
+
+def test_numpy_without_a_wheel_for_this_python_is_named() -> None:
+    made = plan("numpy 2.2.6", driver="11.4", python="3.12.1")
+
+    assert "numpy-no-wheel" in reasons(made, "1.18.0")
+
+
+def test_a_pin_of_what_stays_is_kept() -> None:
+    torch = {
+        "name": "torch",
+        "version": "2.5.1",
+        "requires": ["nvidia-cudnn-cu12==9.1.0; platform_system == 'Linux'"],
+    }
+
+    made = plan(torch, driver="12.8")
+
+    assert selected(made)["nvidia-cudnn-cu12"] == "9.1.0"
+
+
+def test_pins_behind_an_extra_that_is_asked_for_count() -> None:
+    torch = {"name": "torch", "version": "2.11", "requires": ["cuda-toolkit[cublas]==12.2.2"]}
+    toolkit = {
+        "name": "cuda-toolkit",
+        "version": "12.2.2",
+        "requires": ["nvidia-cublas-cu12==12.9.1; extra == 'cublas'", "other==1; extra == 'x'"],
+    }
+
+    made = plan(torch, toolkit, driver="12.8")
+
+    assert selected(made)["nvidia-cublas-cu12"] == "12.9.1"
+
+
+def test_a_pin_to_an_unknown_release_is_named() -> None:
+    torch = {"name": "torch", "version": "9", "requires": ["nvidia-cudnn-cu12==99.0"]}
+
+    made = plan(torch, driver="12.8")
+
+    assert "library-pinned" in reasons(made, "1.26.0")
+
+
+def test_a_folder_that_something_else_needs_is_not_taken() -> None:
+    torch = {"name": "torch", "version": "2.11", "requires": ["nvidia-cudnn-cu13==9.12.0"]}
+
+    made = plan(torch, "nvidia-cudnn-cu13 9.12.0", driver="13.0", gpus=("7.0",))
+
+    assert made.verdict == "impossible"
+    assert "shared-folder" in reasons(made, "1.26.0")
+
+
+def test_an_orphan_in_the_same_folder_is_removed() -> None:
+    made = plan("nvidia-cudnn-cu13 9.12.0")
+
+    assert made.uninstall == ("nvidia-cudnn-cu13",)
+    assert "shared-folder" in codes(made)
+
+
+def test_what_dependents_require_of_onnxruntime_is_respected() -> None:
+    fastembed = {"name": "fastembed", "version": "0.5", "requires": ["onnxruntime<1.24"]}
+
+    made = plan(fastembed, driver="13.0")
+
+    assert selected(made)["onnxruntime-gpu"] == "1.23.0"
+    assert "demand-conflict" in reasons(made, "1.26.0")
+
+
+def test_a_requirement_that_a_dependent_forbids_is_a_conflict() -> None:
+    old = {"name": "old", "version": "1", "requires": ["protobuf<4"]}
+
+    made = plan(old, "protobuf 3.20.3", driver="13.0", python="3.12.1")
+
+    assert "requirement-conflict" in reasons(made, "1.31.0")
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+
+
+def test_a_requirement_that_can_move_is_listed() -> None:
+    made = plan("protobuf 3.20.3", driver="13.0")
+
+    assert "protobuf>=4.25" in made.requires
+
+
+def test_wishes_are_rules() -> None:
+    made = plan(driver="13.0", wishes=Wishes(onnxruntime="<1.26", cuda="12"))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.23.0"
+    assert reasons(made, "1.31.0") == ["not-wished", "not-wished"]
+
+
+def test_dropping_a_wish_unlocks() -> None:
+    made = plan(driver="12.2", wishes=Wishes(onnxruntime=">=1.31"))
+
+    assert made.verdict == "impossible"
+    assert ("drop-wish", {"wish": "--ort"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+
+
+def test_requirements_of_a_file_are_respected() -> None:
+    made = plan(driver="13.0", wishes=Wishes(requirements=("onnxruntime<1.31",)))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+
+
+@pytest.mark.parametrize(
+    ("machine", "code"),
+    [
+        ({"driver": None, "gpus": ()}, "no-driver"),
+        ({"gpus": ()}, "no-gpu"),
+        ({"driver": "10.1"}, "driver-too-old"),
+        ({"python": "3.15.0"}, "no-wheel-python"),
+    ],
+)
+def test_impossible_machines_say_why(machine: dict[str, Any], code: str) -> None:
+    made = plan(**machine)
+
+    assert made.verdict == "impossible"
+    assert all(code in [why.code for why in row.reasons] for row in made.rejected)
+    assert made.selection == ()
+    assert made.unlock
+
+
+@pytest.mark.parametrize(
+    ("platform", "code"),
+    [
+        ({"libc": "musl 1.2.4"}, "musl"),
+        ({"libc": "glibc 2.17"}, "glibc-too-old"),
+        ({"machine": "aarch64", "libc": "glibc 2.39"}, "no-wheel-platform"),
+        ({"system": "windows", "libc": None}, "no-wheel-platform"),
+    ],
+)
+def test_platforms_without_a_wheel_say_so(platform: dict[str, Any], code: str) -> None:
+    base = {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"}
+
+    made = plan(platform={**base, **platform})
+
+    assert code in reasons(made, "1.26.0")
+
+
+def test_an_arm_machine_gets_the_arm_build() -> None:
+    made = plan(
+        driver="13.0",
+        gpus=("12.1",),
+        platform={"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"},
+    )
+
+    assert made.install[-1].file.endswith("linux_aarch64.whl")
+
+
+def test_jetson_is_told_apart() -> None:
+    made = plan(
+        driver="13.0",
+        gpus=("8.7",),
+        platform={"system": "linux", "machine": "aarch64", "jetson": "# R36", "libc": "glibc 2.35"},
+    )
+
+    assert "jetson" in reasons(made, "1.31.0")
+
+
+def changed(key: str, value: Any, **machine: Any) -> Plan:
+    """Plan with one key of the document's `python` or `driver` changed: `python.version`."""
+    document = synthetic.document(**machine)
+    table, name = key.split(".")
+    document[table][name] = value
+    return resolve(facts.from_json(document), Wishes(), MATRIX)
+
+
+def test_pypy_has_no_wheels() -> None:
+    made = changed("python.implementation", "pypy")
+
+    assert "not-cpython" in reasons(made, "1.26.0")
+    assert ("other-python", {"python": "3.11"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+
+
+def test_free_threaded_python_takes_its_own_wheel() -> None:
+    made = changed("python.free_threaded", value=True, driver="13.0", python="3.13.0")
+
+    assert made.install[-1].file.startswith("onnxruntime_gpu-1.31.0-cp313t")
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [("470.256.02", "1.18.0"), ("535.104.12", "1.26.0"), ("999.1", "1.31.0")],
+)
+def test_a_release_alone_tells_the_cuda(release: str, version: str) -> None:
+    document = synthetic.document()
+    document["driver"] = {"version": release}
+
+    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+
+    assert selected(made)["onnxruntime-gpu"] == version
+
+
+@pytest.mark.parametrize(
+    "driver", [{"error": "Driver/library version mismatch"}, {"version": "100.1"}]
+)
+def test_a_driver_that_cannot_be_read_is_no_driver_to_plan_for(driver: dict[str, str]) -> None:
+    document = synthetic.document()
+    document["driver"] = driver
+
+    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+
+    assert made.verdict == "impossible"
+    assert "driver-unreadable" in reasons(made, "1.26.0")
+
+
+def test_gpus_that_are_not_known_are_a_warning() -> None:
+    made = plan(gpus=None)
+
+    assert made.verdict == "fixable"
+    assert "gpus-unknown" in codes(made)
+
+
+def test_a_release_that_the_matrix_does_not_know_is_said() -> None:
+    older = plan("onnxruntime-gpu 1.16.1")
+    newer = plan("onnxruntime-gpu 1.99.0")
+
+    assert "release-gone" in codes(older)
+    assert "release-newer" in codes(newer)
+
+
+def test_the_order_of_packages_does_not_matter() -> None:
+    rows = [*WHOLE_12, "onnxruntime 1.26.0", "protobuf 3.20.3"]
+
+    assert plan(*rows) == plan(*reversed(rows))
+
+
+@pytest.mark.parametrize("driver", ["11.4", "12.2", "12.8", "13.0"])
+def test_a_plan_done_is_healthy(driver: str) -> None:
+    made = plan("onnxruntime 1.22.1", "numpy 2.2.6", driver=driver, python="3.10.13")
+    after = {"numpy": "2.2.6", "flatbuffers": "25.0", "protobuf": "6.0"} | selected(made)
+
+    again = plan(
+        *(f"{name} {version}" for name, version in after.items()), driver=driver, python="3.10.13"
+    )
+
+    assert again.verdict == "healthy"
