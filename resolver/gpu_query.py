@@ -1,0 +1,188 @@
+"""Ask NVIDIA's libraries about the driver and the GPUs, one line of JSON for each step.
+
+A script, run as a child with a time limit and never imported: a wedged GPU hangs whoever asks it,
+and some libraries crash. `python -I gpu_query.py FOLDER [nvml] [libcuda]`; FOLDER is where
+the module `pynvml` lies (`-` where there is none). Every line is an object with the key `library`;
+a later line of the same library replaces the earlier one. `state` is `asking` (a call is under
+way: the last word of a library that hangs or crashes), `absent` (no such library), `unloadable`
+or `answered`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+
+NVML_SECONDS = 15.0
+"""After this NVML is left alone and libcuda is asked. The first contact with eight data-centre GPUs
+that nothing keeps awake takes more than ten seconds on a healthy machine."""
+WSL = "/usr/lib/wsl/lib"
+Answer = dict[str, object]
+
+
+def say(library: str, state: str, **values: object) -> None:
+    """Print one line, at once: a child that is killed must not lose what it knew."""
+    print(json.dumps({"library": library, "state": state, **values}), flush=True)
+
+
+def load(library: str, name: str) -> ctypes.CDLL | None:
+    """Load `name` as the loader finds it, else WSL's own; say why where that does not work.
+
+    "Not there" and "there, and cannot be loaded" are two answers: the second has another file's
+    name in front (`libnvidia-fatbinaryloader.so.390.157: cannot open shared object file`).
+    """
+    problem = ""
+    for candidate in (name, f"{WSL}/{name}"):
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as error:  # noqa: PERF203 - two rounds
+            text = str(error)
+            missing = isinstance(error, FileNotFoundError) or (
+                "No such file" in text
+                and (text.startswith(f"{candidate}:") or f"library {candidate}:" in text)
+            )
+            problem = problem or ("" if missing else text)
+    say(library, "unloadable" if problem else "absent", problem=problem)
+    return None
+
+
+def ask_nvml(folder: str) -> None:
+    """Say what NVML knows: driver release, its CUDA, every GPU of the machine."""
+    say("nvml", "asking", call="dlopen")
+    if folder != "-":
+        sys.path.append(folder)
+    try:
+        import pynvml  # noqa: PLC0415 - only this child may load it
+    except ImportError as error:
+        say("nvml", "absent", problem=f"pynvml: {error}")
+        return
+    if sys.platform != "win32" and load("nvml", "libnvidia-ml.so.1") is None:
+        return  # loaded once, pynvml finds it by this name, wherever it lies
+    say("nvml", "asking", call="nvmlInit")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        missing = error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND  # Windows
+        say("nvml", "absent" if missing else "answered", code=error.value, problem=str(error))
+        return
+    answer: Answer = {
+        "driver": nvml(pynvml, pynvml.nvmlSystemGetDriverVersion),
+        "cuda": nvml(pynvml, pynvml.nvmlSystemGetCudaDriverVersion_v2)
+        or nvml(pynvml, pynvml.nvmlSystemGetCudaDriverVersion),  # without libcuda.so.1
+    }
+    say("nvml", "asking", call="nvmlDeviceGetCount", **answer)
+    try:
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        say("nvml", "answered", code=error.value, problem=str(error), **answer)
+        return
+    gpus = [nvml_gpu(pynvml, index) for index in range(count)]
+    say("nvml", "answered", code=0, gpus=gpus, **answer)
+
+
+def nvml_gpu(pynvml: ModuleType, index: int) -> Answer:
+    """Return one GPU; what NVML does not say of it (memory of a GB10) is None."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    except pynvml.NVMLError as error:  # "GPU is lost" and the like
+        return {"problem": str(error)}
+    memory = nvml(pynvml, pynvml.nvmlDeviceGetMemoryInfo, handle)
+    mig = nvml(pynvml, pynvml.nvmlDeviceGetMigMode, handle)
+    return {
+        "name": nvml(pynvml, pynvml.nvmlDeviceGetName, handle),
+        "compute_capability": nvml(pynvml, pynvml.nvmlDeviceGetCudaComputeCapability, handle),
+        "memory": getattr(memory, "total", None),
+        "mig": bool(isinstance(mig, (list, tuple)) and mig and mig[0] == 1),
+    }
+
+
+def nvml(pynvml: ModuleType, call: Callable[..., object], *values: object) -> object:
+    """Return what `call` answers, text always as str; None where NVML refuses."""
+    try:
+        answer = call(*values)
+    except (pynvml.NVMLError, AttributeError):
+        return None
+    return answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+
+
+def ask_libcuda() -> None:
+    """Say what the user-mode driver knows; it tells its CUDA even where there is no GPU."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    say("libcuda", "asking", call="dlopen")
+    cuda = load("libcuda", name)
+    if cuda is None:
+        return
+    answer: Answer = {"file": loaded_file(name)}
+    number = ctypes.c_int(0)
+    say("libcuda", "asking", call="cuDriverGetVersion", **answer)
+    if cuda.cuDriverGetVersion(ctypes.byref(number)) == 0:
+        answer["cuda"] = number.value
+    say("libcuda", "asking", call="cuInit", **answer)
+    code = int(cuda.cuInit(0))
+    gpus = libcuda_gpus(cuda) if code == 0 else None
+    say("libcuda", "answered", code=code, gpus=gpus, **answer)
+
+
+def libcuda_gpus(cuda: ctypes.CDLL) -> list[Answer] | None:
+    """Return the devices that libcuda shows, None where it cannot count them."""
+    number = ctypes.c_int(0)
+    if cuda.cuDeviceGetCount(ctypes.byref(number)) != 0:
+        return None
+    return [libcuda_gpu(cuda, ordinal) for ordinal in range(number.value)]
+
+
+def libcuda_gpu(cuda: ctypes.CDLL, ordinal: int) -> Answer:
+    """Return one device; attributes 75 and 76 are the compute capability (cuda.h)."""
+    device, major, minor = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+    if cuda.cuDeviceGet(ctypes.byref(device), ordinal) != 0:
+        return {}
+    name, memory = ctypes.create_string_buffer(256), ctypes.c_size_t(0)
+    gpu: Answer = {}
+    if cuda.cuDeviceGetName(name, len(name), device) == 0:
+        gpu["name"] = name.value.decode(errors="replace")
+    if (
+        cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device) == 0
+        and cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device) == 0
+    ):
+        gpu["compute_capability"] = [major.value, minor.value]
+    if cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device) == 0:
+        gpu["memory"] = memory.value
+    return gpu
+
+
+def loaded_file(name: str) -> str | None:
+    """Return the real file behind the library `name` of this process: its name has the release.
+
+    A line of /proc/self/maps: `7f…-7f… r-xp 00000000 08:01 42  /usr/lib/libcuda.so.535.261.03`.
+    """
+    stem = name.partition(".")[0]
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
+            for line in maps:
+                path = line.rstrip("\n").partition("/")[2]
+                if path.rpartition("/")[2].startswith(stem):
+                    return "/" + path
+    except OSError:
+        pass
+    return None
+
+
+def main(arguments: list[str]) -> None:
+    """Ask the libraries named, NVML first, and end at once whatever still hangs."""
+    folder, *libraries = arguments
+    if "nvml" in libraries:
+        thread = threading.Thread(target=ask_nvml, args=(folder,), daemon=True)
+        thread.start()
+        thread.join(NVML_SECONDS)
+    if "libcuda" in libraries:
+        ask_libcuda()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,311 @@
+"""Say what this interpreter is and what is installed for it, as one line of JSON.
+
+A script for the target environment's own interpreter (Python 3.8 and newer), fed to its standard
+input; it imports the standard library only, and of that little: it runs before every plan and
+every check. It never imports an installed package. Dist-info folders are read by hand, which is
+several times faster than `importlib.metadata` and goes on where metadata are broken.
+"""
+
+# Importing pathlib would take as long as all the rest:
+# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH208
+from __future__ import annotations
+
+import sys
+
+sys.path[:] = [entry for entry in sys.path if entry]  # the current folder must not be imported from
+
+import hashlib  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import struct  # noqa: E402
+import sysconfig  # noqa: E402
+
+TYPE_CHECKING = False
+PT_INTERP = 3
+if TYPE_CHECKING:
+    from typing import Any
+
+SMALL = 256 * 1024
+"""Files below this many bytes are compared by hash too, larger ones by size alone."""
+HEADERS = re.compile(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
+LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
+
+
+def read(path: str) -> str | None:
+    """Return the text of a file, None where there is none or it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def listing(folder: str) -> list[str]:
+    """Return the names in `folder`, sorted; nothing where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def canonical(name: str) -> str:
+    """Return the name as PEP 503 compares it: `NVIDIA.cublas_cu12` is `nvidia-cublas-cu12`."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def metadata(folder: str, entry: str) -> tuple[str, str | None]:
+    """Return (path, text) of the metadata of a dist-info, egg-info or egg entry."""
+    path = os.path.join(folder, entry)
+    if entry.endswith(".dist-info"):
+        return path, read(os.path.join(path, "METADATA"))
+    if entry.endswith(".egg"):
+        path = os.path.join(path, "EGG-INFO")
+    if os.path.isdir(path):
+        return path, read(os.path.join(path, "PKG-INFO"))
+    return path, read(path)
+
+
+def egg_requires(path: str) -> list[str]:
+    """Return the requirements of an egg-info folder, those of extras left out.
+
+    requires.txt: `numpy>=1.21`, then sections `[:python_version < "3.11"]` and `[extra]`.
+    """
+    found: list[str] = []
+    marker: str | None = ""
+    for line in (read(os.path.join(path, "requires.txt")) or "").splitlines():
+        if line.startswith("["):
+            extra, _, marker = line.strip("[] ").partition(":")
+            marker = None if extra else marker
+        elif line.strip() and marker is not None:
+            found.append(line.strip() + ("; " + marker if marker else ""))
+    return found
+
+
+def distribution(folder: str, entry: str) -> dict[str, Any]:
+    """Return what a metadata folder says; a broken one has no version and keeps its path."""
+    path, text = metadata(folder, entry)
+    head = re.split(r"\r?\n\r?\n", text or "", maxsplit=1)[0]
+    head = re.sub(r"\r?\n[ \t]+", " ", head)
+    fields: dict[str, list[str]] = {"Name": [], "Version": [], "Requires-Dist": []}
+    for key, value in HEADERS.findall(head):
+        fields[key].append(value)
+    name, version = "".join(fields["Name"][:1]), "".join(fields["Version"][:1])
+    if entry.startswith("~") or not name or not version or version == "None":
+        return {"name": entry, "version": None, "path": path}
+    found: dict[str, Any] = {
+        "name": name,
+        "version": version,
+        "path": path,
+        "requires": fields["Requires-Dist"],
+    }
+    if not entry.endswith(".dist-info") and not found["requires"]:
+        found["requires"] = egg_requires(path)
+    files = listing(path) if os.path.isdir(path) else []
+    if "INSTALLER" in files:
+        found["installer"] = (read(os.path.join(path, "INSTALLER")) or "").strip()
+    if "direct_url.json" in files:
+        found["direct_url"] = True
+        found["editable"] = '"editable": true' in (
+            read(os.path.join(path, "direct_url.json")) or ""
+        ).replace('"editable":true', '"editable": true')
+    if "ORTGPU_FIX_PROVIDED" in files:
+        found["provided"] = True
+    if canonical(name).startswith("nvidia-"):
+        found["missing"] = len(damage(folder, path, shallow=True))
+    return found
+
+
+def distributions() -> list[dict[str, Any]]:
+    """Return every distribution on sys.path, in its order; of one name the first is in use."""
+    found: list[Any] = []
+    for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
+        for entry in listing(folder):
+            if entry.endswith((".dist-info", ".egg-info", ".egg")):
+                found.append(distribution(folder, entry))
+            elif entry.endswith(".egg-link"):  # what `setup.py develop` leaves
+                linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
+                inner = [name for name in listing(linked) if name.endswith(".egg-info")]
+                found += [dict(distribution(linked, name), editable=True) for name in inner]
+    return found
+
+
+def damage(folder: str, info: str, *, shallow: bool = False) -> list[str]:
+    """Return the files of RECORD that are not there or not as they were installed.
+
+    A line: `onnxruntime/capi/_ld_preload.py,sha256=pX_…,406`. With `shallow` only shared libraries
+    are looked at, and only their size. Nothing where there is no RECORD.
+    """
+    found: list[Any] = []
+    own = os.path.basename(info) + "/"
+    for line in (read(os.path.join(info, "RECORD")) or "").splitlines():
+        path, _, rest = line.rpartition(",")
+        path, _, digest = path.rpartition(",")
+        path = path.strip('"').replace("\\", "/")
+        if not rest.isdigit() or path.startswith(("..", "/", own)) or path.endswith(".pyc"):
+            continue
+        if shallow and not LIBRARY.search(path):
+            continue
+        if differs(os.path.join(folder, path), int(rest), "" if shallow else digest):
+            found.append(path)
+    return found
+
+
+def differs(path: str, size: int, digest: str) -> bool:
+    """Tell whether the file is another one than the wheel had."""
+    try:
+        if os.stat(path).st_size != size:
+            return True
+        if size >= SMALL or not digest.startswith("sha256="):
+            return False
+        with open(path, "rb") as file:
+            actual = hashlib.sha256(file.read()).digest()
+    except OSError:
+        return True
+    import base64  # noqa: PLC0415
+
+    return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != digest[len("sha256=") :]
+
+
+def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return which build is in the shared folder `onnxruntime`, None where there is no folder."""
+    homes = [entry for entry in sys.path if os.path.isdir(os.path.join(entry, "onnxruntime"))]
+    homes.sort(key=lambda entry: not os.path.isfile(os.path.join(entry, "onnxruntime/__init__.py")))
+    if not homes:
+        return None
+    home = os.path.abspath(homes[0])
+    folder = os.path.join(home, "onnxruntime")
+    build = dict(
+        ASSIGNMENT.findall(read(os.path.join(folder, "capi", "build_and_package_info.py")) or "")
+    )
+    name, version = build.get("package_name"), build.get("__version__")
+    importable = os.path.isfile(os.path.join(folder, "__init__.py"))
+    claimed = False
+    damaged: list[str] = []
+    for package in installed:
+        if (
+            name
+            and canonical(package["name"]) == canonical(name)
+            and package["version"] is not None
+            and os.path.dirname(package["path"]) == home
+            and not package.get("provided")
+        ):
+            claimed = package["version"] == version
+            damaged = damage(home, package["path"])
+            break
+    return {
+        "folder": folder,
+        "distribution": name,
+        "version": version,
+        "cuda": build.get("cuda_version"),
+        "importable": importable,
+        "claimed": claimed,
+        "intact": importable and claimed and not damaged,
+        "damaged": damaged[:20],
+        "damaged_count": len(damaged),
+    }
+
+
+def libc() -> str | None:
+    """Return `glibc 2.35` or `musl 1.2.4`; None on Windows, or not known."""
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION")
+    except (AttributeError, OSError, ValueError):
+        text = None
+    if text and text.startswith("glibc"):
+        return text
+    loader = program_interpreter(sys.executable) if sys.platform.startswith("linux") else ""
+    if "musl" not in loader:
+        return None
+    import subprocess  # noqa: PLC0415, TID251 - on musl alone
+
+    try:  # musl's loader without arguments: "musl libc (x86_64)\nVersion 1.2.4\n…" on stderr
+        said = subprocess.run([loader], stderr=subprocess.PIPE, check=False, timeout=5).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(rb"Version (\d+(?:\.\d+)+)", said)
+    return "musl " + version.group(1).decode() if version else None
+
+
+def program_interpreter(path: str) -> str:
+    """Return the loader that a program names in its ELF header (PT_INTERP), or nothing."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:5] != b"\x7fELF\x02":
+                return ""
+            order = "<" if head[5] == 1 else ">"
+            start, size, count = struct.unpack(order + "32xQ14xHH6x", head[:64])
+            for at in range(count):
+                file.seek(start + at * size)
+                kind, offset, length = struct.unpack(order + "I4xQ16xQ16x", file.read(56))
+                if kind == PT_INTERP:
+                    file.seek(offset)
+                    return file.read(length).rstrip(b"\0").decode(errors="replace")
+    except (OSError, struct.error):
+        pass
+    return ""
+
+
+def kind_of_environment(purelib: str) -> str:
+    """Return `venv`, `conda`, `user` (a Python whose own folder is read-only here) or `system`."""
+    if sys.prefix != sys.base_prefix:
+        return "venv"
+    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+        return "conda"
+    site = sys.modules.get("site")
+    if getattr(site, "ENABLE_USER_SITE", None) and not os.access(purelib, os.W_OK):
+        return "user"
+    return "system"
+
+
+def main() -> None:
+    """Print the answer."""
+    paths = sysconfig.get_paths()
+    version = "{}.{}.{}".format(*sys.version_info[:3])
+    if sys.version_info[3] != "final":
+        stage = {"alpha": "a", "beta": "b", "candidate": "rc"}[sys.version_info[3]]
+        version += stage + str(sys.version_info[4])
+    kind = kind_of_environment(paths["purelib"])
+    config = read(os.path.join(sys.prefix, "pyvenv.cfg")) or ""
+    beside = listing(os.path.dirname(sys.executable)) if sys.platform == "win32" else []
+    embeddable = any(name.endswith("._pth") for name in beside)
+    installed = distributions()
+    pip = [package for package in installed if canonical(package["name"]) == "pip"]
+    pip = [package for package in pip if package["version"] is not None]
+    answer = {
+        "version": version,
+        "implementation": sys.implementation.name,
+        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        "abi": sysconfig.get_config_var("SOABI") or sysconfig.get_config_var("EXT_SUFFIX"),
+        "platform": sysconfig.get_platform(),
+        "bits": struct.calcsize("P") * 8,
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "purelib": paths["purelib"],
+        "platlib": paths["platlib"],
+        "scripts": paths["scripts"],
+        "environment": kind,
+        "externally_managed": kind != "venv"
+        and os.path.isfile(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
+        "system_site": bool(
+            re.search(r"(?im)^include-system-site-packages\s*=\s*true\s*$", config)
+        ),
+        "uv_managed": bool(re.search(r"(?m)^uv\s*=", config)),
+        "pip": pip[0]["version"] if pip and importable("pip") else None,
+        "pth": "site" in sys.modules and not sys.flags.no_site and not embeddable,
+        "libc": libc(),
+        "onnxruntime": onnxruntime(installed),
+        "installed": installed,
+    }
+    print("\n" + json.dumps(answer))
+
+
+def importable(name: str) -> bool:
+    """Tell whether a top-level package of this name is on sys.path; nothing is imported."""
+    return any(os.path.isfile(os.path.join(entry, name, "__init__.py")) for entry in sys.path)
+
+
+main()

@@ -1,0 +1,220 @@
+"""Read the machine and the target environment.
+
+Shell. Everything that may hang or crash is a child with a time limit; they run side by side.
+What is read is made fit to be shared here, before anything else sees it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from .capture import Capture, Child
+from .driver import read_asked
+from .environment import Target, read_target
+from .readers import SMI_FIELDS, SMI_OLD_FIELDS
+from .run import Runner, own_environment
+from .scrub import scrub
+from .search import find_dlls, find_libraries, find_text, find_toolkits, names_in
+from .target import ask
+
+GPU_SECONDS = 25.0
+"""For NVML and libcuda together; NVML alone gets 15 of them (`gpu_query.py` says why)."""
+SMI_SECONDS = 10.0
+_TEXTS = (
+    "/etc/os-release",
+    "/proc/sys/kernel/osrelease",
+    "/proc/driver/nvidia/version",
+    "/etc/nv_tegra_release",
+)
+_MARKS = ("/.dockerenv", "/run/.containerenv")
+_VARIABLES = (
+    "CONDA_PREFIX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "VIRTUAL_ENV",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What `probe` saw."""
+
+    target: Target
+    """The environment with its real paths, to work on."""
+    capture: Capture
+    """Everything, fit to be shared; `capture.facts` reads it."""
+
+
+def probe(
+    interpreter: Path,
+    *,
+    runner: Runner,
+    environ: Mapping[str, str],
+    gpu_seconds: float = GPU_SECONDS,
+    root: Path = Path("/"),
+) -> Seen:
+    """Look at this machine and at the environment of `interpreter`.
+
+    `root` stands for `/` where files of the system are read. Raises Error as `target.ask` and
+    `environment.read_target` do; what the machine itself does not tell is not an error but a fact.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        driver = pool.submit(
+            _ask_driver, runner=runner, environ=environ, seconds=gpu_seconds, root=root
+        )
+        inside = ask(interpreter, runner=runner, environ=environ)
+        target = read_target(inside, str(interpreter))
+        conda = target.base_prefix if _is_conda(target) else None
+        windows = sys.platform == "win32"
+        toolkits = find_toolkits(environ, conda, root, windows=windows)
+        libraries = (
+            find_dlls(environ, conda)
+            if windows
+            else find_libraries(environ, conda, platform.machine(), root, runner)
+        )
+        children = driver.result()
+    home = _home(environ)
+    capture = Capture(
+        system=sys.platform,
+        machine=platform.machine(),
+        inside=scrub(_last_line(inside), home),
+        texts={path: scrub(text, home) for path, text in _texts(environ, root).items()},
+        children=children,
+        toolkits={scrub(path, home): dict(told) for path, told in toolkits.items()},
+        libraries=tuple((scrub(path, home), scrub(real, home)) for path, real in libraries),
+        environment={name: scrub(environ[name], home) for name in _VARIABLES if name in environ},
+    )
+    return Seen(target=target, capture=capture)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    name = "USERPROFILE" if sys.platform == "win32" else "HOME"
+    return environ.get(name) or os.path.expanduser("~")  # noqa: PTH111 - knows what to do without
+
+
+def _is_conda(target: Target) -> bool:
+    return Path(target.base_prefix, "conda-meta").is_dir()
+
+
+def _last_line(stdout: str) -> str:
+    """Return the answer itself, without what a `.pth` file printed around it."""
+    lines = [line for line in stdout.splitlines() if line.startswith('{"version": ')]
+    return lines[-1]
+
+
+def _ask_driver(
+    *, runner: Runner, environ: Mapping[str, str], seconds: float, root: Path
+) -> dict[str, Child]:
+    """Ask NVML and libcuda, and nvidia-smi where NVML did not tell everything.
+
+    nvidia-smi is NVML with another face: where NVML hangs, crashes or names a reason that will not
+    go away, it is not asked. Where NVML crashed, libcuda is asked in a child of its own.
+    """
+    children = {
+        "gpu_query": _gpu_query("nvml", "libcuda", runner=runner, environ=environ, seconds=seconds)
+    }
+    first = children["gpu_query"]
+    nvml = read_asked(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
+    if nvml.state == "crashed":
+        children["gpu_query libcuda"] = _gpu_query(
+            "libcuda", runner=runner, environ=environ, seconds=seconds
+        )
+    told = nvml.gpus is not None and all(gpu.compute_capability for gpu in nvml.gpus)
+    final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"}
+    program = None if told or final else _find_smi(environ, root)
+    if program is not None:
+        children["nvidia-smi"] = _smi(program, runner=runner, environ=environ)
+    home = _home(environ)
+    return {
+        name: Child(
+            stdout=scrub(child.stdout, home),
+            returncode=child.returncode,
+            timed_out=child.timed_out,
+        )
+        for name, child in children.items()
+    }
+
+
+def _gpu_query(
+    *libraries: str, runner: Runner, environ: Mapping[str, str], seconds: float
+) -> Child:
+    """Run `gpu_query.py`; CUDA_VISIBLE_DEVICES is no fact of the machine and is taken away."""
+    env = own_environment(environ)
+    env.pop("CUDA_VISIBLE_DEVICES", None)
+    pynvml = importlib.util.find_spec("pynvml")
+    folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
+    with as_file(files("ortgpu_fix") / "gpu_query.py") as script:
+        argv = [sys.executable, "-I", str(script), folder, *libraries]
+        return _child(argv, runner=runner, env=env, seconds=seconds)
+
+
+def _child(argv: list[str], *, runner: Runner, env: Mapping[str, str], seconds: float) -> Child:
+    try:
+        answer = runner(argv, timeout=seconds, env=env)
+    except OSError:
+        return Child()
+    return Child(stdout=answer.stdout, returncode=answer.returncode, timed_out=answer.timed_out)
+
+
+def _find_smi(environ: Mapping[str, str], root: Path) -> str | None:
+    places = [environ.get("PATH", ""), str(root / "usr/lib/wsl/lib")]
+    return shutil.which("nvidia-smi", path=os.pathsep.join(places))
+
+
+def _smi(program: str, *, runner: Runner, environ: Mapping[str, str]) -> Child:
+    """Ask nvidia-smi, again without the field that drivers before 510 do not know."""
+    env = own_environment(environ) | {"LC_ALL": "C"}
+    child = Child()
+    for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
+        argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+        child = _child(argv, runner=runner, env=env, seconds=SMI_SECONDS)
+        if "not a valid field" not in child.stdout:
+            break
+    return child
+
+
+def _texts(environ: Mapping[str, str], root: Path) -> dict[str, str]:
+    found = {path: find_text(root / path[1:]) for path in _TEXTS}
+    gpus = "/proc/driver/nvidia/gpus"
+    for name in names_in(root / gpus[1:]):
+        path = f"{gpus}/{name}/information"
+        found[path] = _model(find_text(root / path[1:]))
+    found |= {path: "" for path in _MARKS if (root / path[1:]).exists()}
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        found["KUBERNETES_SERVICE_HOST"] = ""
+    if sys.platform == "win32":
+        found["windows"] = platform.version()
+    else:
+        found["/sys/bus/pci/devices"] = _pci(root / "sys/bus/pci/devices") or None
+    return {path: text for path, text in found.items() if text is not None}
+
+
+def _model(text: str | None) -> str | None:
+    r"""Keep the one line that is no serial number: `Model: \t\t NVIDIA A100-SXM4-80GB`."""
+    if text is None:
+        return None
+    return "".join(line + "\n" for line in text.splitlines() if line.startswith("Model:"))
+
+
+def _pci(folder: Path) -> str:
+    """Return vendor, device and class of every NVIDIA display controller: `0x10de 0x20b2 0x030200`."""
+    rows = []
+    for name in names_in(folder):
+        texts = (find_text(folder / name / part) for part in ("vendor", "device", "class"))
+        vendor, device, kind = ((text or "").strip() for text in texts)
+        if vendor == "0x10de" and kind.startswith("0x03"):
+            rows.append(f"{vendor} {device} {kind}\n")
+    return "".join(rows)

@@ -1,0 +1,33 @@
+"""What a facts file must not carry: homes, names of users and hosts, tokens.
+
+Core. Only text goes in and comes out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_HOMES = re.compile(
+    r"""(?<![\w.~-])(?:/home/[^/\s:;,"'<>|]+|/Users/[^/\s:;,"'<>|]+"""
+    r"""|[A-Za-z]:\\{1,2}Users\\{1,2}[^\\/:;,"'<>|]+)""",
+)
+_LOGIN = re.compile(r"(?<=://)[^/@\s\"']+@")
+_BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
+_SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
+
+
+def scrub(text: str, home: str | None = None) -> str:
+    r"""Return `text` with `home`, and any other user's home, as `~`, and without secrets.
+
+    `home` is replaced where it is a whole path or its beginning (`/root/x`, not `/rootfs`), as it
+    is and as JSON writes it (`C:\\Users`). A home of `/`, as services have it, is no secret.
+    """
+    if home is not None and home.strip("/\\"):
+        for form in dict.fromkeys((home, json.dumps(home)[1:-1])):
+            whole = re.escape(form.rstrip("/\\"))
+            text = re.sub(rf"(?<![\w.~-]){whole}(?![\w.-])", "~", text)
+    text = _HOMES.sub("~", text)
+    text = _LOGIN.sub("", text)
+    text = _BUILDER.sub("", text)
+    return _SERIAL.sub(r"\1-…", text)
