@@ -1,0 +1,239 @@
+"""What the check in the target environment proves.
+
+Core. In comes what `smoke` printed and how it ended; out comes a `Verification`. A child that died
+is an answer too: releases up to 1.19 crash where there is no driver, or one that is too old.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from .answer import CUDA_FAILURE, DRIVER_FILE, Answer, Loaded, ModelRun, read
+from .facts import Driver
+from .plan import Reason
+
+SCHEMA = 1
+Verdict = Literal[
+    "works",
+    "no-gpu",
+    "no-driver",
+    "driver-too-old",
+    "library-missing",
+    "cpu-fallback",
+    "wrong-result",
+    "crashed",
+]
+UP_TO_THE_DRIVER: frozenset[Verdict] = frozenset({"no-gpu", "no-driver", "driver-too-old"})
+"""The best that a machine without a GPU can answer: every library was found."""
+
+INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 35, 100, 209
+UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
+"""CUDA failures by which GPUs that are there cannot be used at present."""
+EXPLAINED = frozenset({NO_KERNEL_IMAGE, 802, 803, 804, 999})
+"""CUDA failures that have a text of their own."""
+
+_NO_KERNEL = re.compile(r"no kernel image is available|cudaErrorNoKernelImageForDevice")
+_NOT_LOADED = re.compile(
+    r"Failed to load library \S+ with error: (?P<linux>[^\n]+)"
+    r"|Error loading \"[^\"]+\" which depends on \"(?P<windows>[^\"]+)\" which is missing"
+    r"|LoadLibrary failed with error \d+"
+)
+_ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
+_DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
+"""A function that the provider expects of libcuda.so.1, and an old driver does not have."""
+_LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
+_SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was proven, with everything that it rests on."""
+
+    verdict: Verdict
+    values: tuple[tuple[str, str], ...] = ()
+    """The placeholders of the verdict's text."""
+    notes: tuple[Reason, ...] = ()
+    """What a reader should know beside the verdict; the same table of texts."""
+    evidence: tuple[str, ...] = ()
+    """What was seen, in the order of the steps: facts, not texts."""
+    models: tuple[ModelRun, ...] = ()
+    libraries: tuple[Loaded, ...] = ()
+    helped: tuple[str, ...] = ()
+    """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
+    plain: bool = False
+    """True where the check had no help: it saw what an unchanged application sees."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that `verify --json` prints."""
+        models = []
+        for run in self.models:
+            nodes = [{"op": op, "provider": provider} for op, provider in run.nodes]
+            models.append({**asdict(run), "nodes": nodes})
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "plain": self.plain,
+            "models": models,
+            "libraries": [asdict(library) for library in self.libraries],
+            "helped": list(self.helped),
+            "notes": [{"code": note.code, "values": dict(note.values)} for note in self.notes],
+            "evidence": list(self.evidence),
+        }
+
+
+def exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
+    """Return 0 for what is proven as far as it can be here, else 6.
+
+    `elsewhere`: the environment is meant for another machine; on this one it is enough that every
+    library was found.
+    """
+    enough = elsewhere and verification.verdict in UP_TO_THE_DRIVER
+    return 0 if enough or verification.verdict == "works" else 6
+
+
+def judge(
+    *, stdout: str, stderr: str, returncode: int, timed_out: bool, driver: Driver | None
+) -> Verification:
+    """Return what the child's output and its end prove.
+
+    `driver` is what the machine's facts say of it; what the child itself found comes first.
+    """
+    answer = read(stdout, stderr)
+    if answer.ended:
+        found = _not_loaded(answer, driver) or _failed(answer, driver) or _ran(answer)
+    else:
+        found = _unfinished(answer, returncode, timed_out=timed_out, driver=driver)
+    if found.verdict in UP_TO_THE_DRIVER and answer.absent:
+        found = _Found("library-missing", found.evidence, library=answer.absent[0].name)
+    return Verification(
+        verdict=found.verdict,
+        values=found.values or _versions(found.verdict, answer, driver),
+        notes=(*found.notes, *_notes(answer)),
+        evidence=(*answer.lines(), *([found.evidence] if found.evidence else [])),
+        models=answer.models,
+        libraries=answer.libraries,
+        helped=answer.helped,
+        plain=answer.plain,
+    )
+
+
+class _Found:
+    """A verdict on the way: what it rests on, the values of its text, a note that explains it."""
+
+    def __init__(
+        self, verdict: Verdict, evidence: str = "", *, note: str | None = None, **values: str
+    ) -> None:
+        self.verdict = verdict
+        self.evidence = evidence
+        self.values = tuple(values.items())
+        self.notes = (Reason(code=note, values=self.values),) if note else ()
+
+
+def _versions(
+    verdict: Verdict, answer: Answer, driver: Driver | None
+) -> tuple[tuple[str, str], ...]:
+    """Return what a driver that is too old speaks, and what the build needs."""
+    if verdict != "driver-too-old":
+        return ()
+    speaks = answer.driver_cuda or (driver.cuda if driver else None)
+    return (("speaks", speaks or "?"), ("needs", answer.cuda or "?"))
+
+
+def _unfinished(
+    answer: Answer, returncode: int, *, timed_out: bool, driver: Driver | None
+) -> _Found:
+    """Judge a child that did not come to its own end."""
+    if timed_out:
+        return _Found("crashed", note="timed-out", step=answer.step)
+    end = f"{answer.step}: ended by {_end(returncode)}"
+    if answer.step.startswith("inference") and (lack := _driver_lack(answer, driver)):
+        return _Found(lack, end, note="crash-without-driver")
+    return _Found("crashed", end)
+
+
+def _end(returncode: int) -> str:
+    """Return how a process ended, by the name that people know."""
+    if returncode < 0:
+        names = {number.value: number.name for number in signal.Signals}
+        return names.get(-returncode, f"signal {-returncode}")
+    return f"exit code {returncode:#x}" if returncode >= 2**31 else f"exit code {returncode}"
+
+
+def _driver_lack(answer: Answer, driver: Driver | None) -> Verdict | None:
+    """Return what is wrong with the driver, as far as it is known; None where it suffices."""
+    speaks = answer.driver_cuda or (driver.cuda if driver else None)
+    if speaks and answer.cuda and int(speaks.partition(".")[0]) < int(answer.cuda):
+        return "driver-too-old"
+    return None if answer.driver_library else "no-driver"
+
+
+def _not_loaded(answer: Answer, driver: Driver | None) -> _Found | None:
+    """Judge what kept onnxruntime or its provider from being loaded."""
+    if not answer.usable:
+        if absent := _ABSENT.search(answer.import_error or ""):
+            return _Found("library-missing", library=absent.group(0).partition(":")[0])
+        if "DLL load failed" in (answer.import_error or ""):
+            return _Found("crashed", note="runtime-too-old")
+        return _Found("crashed", note="import-failed" if answer.import_error else "gutted")
+    message = _NOT_LOADED.search(answer.log)
+    if not message:
+        return None
+    reason = message.group("linux") or message.group("windows") or message.group(0)
+    named = _ABSENT.search(reason)
+    library = (named.group("name") or named.group("dll")) if named else "onnxruntime_providers_cuda"
+    lack = _driver_lack(answer, driver)
+    if DRIVER_FILE.match(library) or (lack and _DRIVER_SYMBOL.search(reason)):
+        return _Found(lack or "no-driver", reason)
+    return _Found("library-missing", reason, library=library)
+
+
+def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
+    """Judge what CUDA or its libraries said, where they said something."""
+    for message in [*(run.error for run in answer.models if run.error), answer.log]:
+        if failure := CUDA_FAILURE.search(message):
+            return _cuda_failure(int(failure.group(1)), _driver_lack(answer, driver))
+        if _NO_KERNEL.search(message):
+            return _cuda_failure(NO_KERNEL_IMAGE, None)
+        if late := _LATE.search(message):
+            return _Found("library-missing", late.group(0), library=late.group(1))
+    return None
+
+
+def _cuda_failure(code: int, lack: Verdict | None) -> _Found:
+    note = f"cuda-failure-{code}" if code in EXPLAINED else None
+    if code == INSUFFICIENT_DRIVER:
+        return _Found(lack or "driver-too-old")
+    if code == NO_DEVICE or code in UNUSABLE:
+        return _Found("no-gpu", note=note)
+    return _Found("crashed", note=note)
+
+
+def _ran(answer: Answer) -> _Found:
+    """Judge inference that came to its end."""
+    if wrong := [run.name for run in answer.models if run.correct is False]:
+        return _Found("wrong-result", models=", ".join(wrong))
+    elsewhere = [run for run in answer.models if not run.on_gpu]
+    if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
+        return _Found("crashed")
+    if elsewhere or not answer.models:
+        return _Found("cpu-fallback", models=", ".join(run.name for run in elsewhere))
+    return _Found("works")
+
+
+def _notes(answer: Answer) -> list[Reason]:
+    """Return what is worth knowing whatever the verdict is."""
+    notes = []
+    if answer.helped:
+        values = (("libraries", ", ".join(answer.helped)),)
+        notes.append(Reason(code="libraries-helped", values=values))
+    places: dict[str, set[str]] = {}
+    for library in answer.libraries:
+        places.setdefault(_SONAME.sub(r"\1", library.name), set()).add(library.path)
+    for name, paths in sorted(places.items()):
+        if len(paths) > 1:
+            twice = (("library", name), ("paths", ", ".join(sorted(paths))))
+            notes.append(Reason(code="library-twice", values=twice))
+    return notes

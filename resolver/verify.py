@@ -1,0 +1,52 @@
+"""Run the check in the target environment.
+
+Shell. Starts `smoke` with the target's interpreter and hands its answer to `verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from .errors import Error
+from .facts import Driver
+from .run import Runner, own_environment
+from .verdict import Verification, judge
+
+MODELS = ("conv", "matmul", "fft")
+TIME_LIMIT = 120.0
+"""Seconds. Compiling PTX for a GPU that the build has no machine code for can take a minute."""
+
+
+def verify(
+    target: str | Path,
+    *,
+    driver: Driver | None,
+    runner: Runner,
+    environ: Mapping[str, str],
+    plain: bool = False,
+    timeout: float = TIME_LIMIT,
+) -> Verification:
+    """Run real inference with the interpreter `target`, and return what that proves.
+
+    `driver` is what the facts say of the machine. With `plain` the check gets no help with
+    libraries: it sees what an application that was not changed for this sees. The child runs
+    neither with `-I` nor with `-s`, because packages in the user's own site-packages are what an
+    application finds too; only PYTHON* variables are dropped, and the script removes its own
+    folder from the path. Raises Error `verify-not-started` where `target` cannot be run.
+    """
+    with as_file(files("ortgpu_fix.data")) as data, as_file(files("ortgpu_fix")) as program:
+        argv = [str(target), str(program / "smoke.py"), *(["--plain"] if plain else [])]
+        argv += [str(data / f"{name}.onnx") for name in MODELS]
+        try:
+            finished = runner(argv, timeout=timeout, env=own_environment(environ))
+        except OSError as problem:
+            raise Error("verify-not-started", python=target, problem=problem) from problem
+    return judge(
+        stdout=finished.stdout,
+        stderr=finished.stderr,
+        returncode=finished.returncode,
+        timed_out=finished.timed_out,
+        driver=driver,
+    )
