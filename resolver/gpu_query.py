@@ -1,11 +1,12 @@
 """Ask NVIDIA's libraries about the driver and the GPUs, one line of JSON for each step.
 
 A script, run as a child with a time limit and never imported: a wedged GPU hangs whoever asks it,
-and some libraries crash. `python -I gpu_query.py FOLDER [nvml] [libcuda]`; FOLDER is where
-the module `pynvml` lies (`-` where there is none). Every line is an object with the key `library`;
-a later line of the same library replaces the earlier one. `state` is `asking` (a call is under
-way: the last word of a library that hangs or crashes), `absent` (no such library), `unloadable`
-or `answered`.
+and some libraries crash. `python -I gpu_query.py FOLDER SECONDS [nvml] [libcuda]`: FOLDER is where
+the module `pynvml` lies (`-`: nowhere); after SECONDS NVML is left alone and libcuda is asked.
+
+Every line is an object with the key `library`; a later line of the same library replaces the
+earlier one. `state` is `asking` (a call is under way: the last word of a library that hangs or
+crashes), `absent` (no such library), `unloadable` or `answered`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ import threading
 from collections.abc import Callable
 from types import ModuleType
 
-NVML_SECONDS = 15.0
-"""After this NVML is left alone and libcuda is asked. The first contact with eight data-centre GPUs
-that nothing keeps awake takes more than ten seconds on a healthy machine."""
 WSL = "/usr/lib/wsl/lib"
 Answer = dict[str, object]
 
@@ -160,7 +158,7 @@ def loaded_file(name: str) -> str | None:
 
     A line of /proc/self/maps: `7f…-7f… r-xp 00000000 08:01 42  /usr/lib/libcuda.so.535.261.03`.
     """
-    stem = name.partition(".")[0]
+    stem = name.partition(".so")[0] + ".so"
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
             for line in maps:
@@ -174,11 +172,11 @@ def loaded_file(name: str) -> str | None:
 
 def main(arguments: list[str]) -> None:
     """Ask the libraries named, NVML first, and end at once whatever still hangs."""
-    folder, *libraries = arguments
+    folder, seconds, *libraries = arguments
     if "nvml" in libraries:
         thread = threading.Thread(target=ask_nvml, args=(folder,), daemon=True)
         thread.start()
-        thread.join(NVML_SECONDS)
+        thread.join(float(seconds))
     if "libcuda" in libraries:
         ask_libcuda()
     os._exit(0)

@@ -1,0 +1,77 @@
+"""Real Python environments with small stand-in distributions that have a true RECORD."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+PYENV = Path.home() / ".pyenv" / "versions"
+
+
+def find_python(version: str) -> Path | None:
+    """Return an interpreter of `version` (`3.8`) of this machine, None where there is none."""
+    for folder in sorted(PYENV.glob(f"{version}.*")):
+        if (folder / "bin" / "python").is_file():
+            return folder / "bin" / "python"
+    found = shutil.which(f"python{version}")
+    return Path(found) if found else None
+
+
+def make_venv(python: Path, folder: Path, *options: str) -> Path:
+    """Make a venv without pip and return its interpreter."""
+    subprocess.run([python, "-m", "venv", "--without-pip", *options, folder], check=True)
+    return folder / "bin" / "python"
+
+
+def site_packages(interpreter: Path) -> Path:
+    """Return the site-packages folder of a venv."""
+    return next((interpreter.parents[1] / "lib").glob("python*/site-packages"))
+
+
+def put(
+    site: Path,
+    name: str,
+    version: str,
+    *,
+    requires: Iterable[str] = (),
+    files: Mapping[str, bytes] | None = None,
+    extra: Mapping[str, str] | None = None,
+    installer: str = "pip",
+) -> Path:
+    """Put a distribution there as pip would and return its dist-info folder."""
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    head += "".join(f"Requires-Dist: {line}\n" for line in requires)
+    contents = dict(files or {})
+    contents[f"{info.name}/METADATA"] = f"{head}\nName: not this one\n".encode()
+    contents[f"{info.name}/INSTALLER"] = f"{installer}\n".encode()
+    contents |= {f"{info.name}/{path}": text.encode() for path, text in (extra or {}).items()}
+    record = ""
+    for path, content in contents.items():
+        target = site / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(content)}\n"
+    (info / "RECORD").write_text(f"{record}{info.name}/RECORD,,\n")
+    return info
+
+
+def put_onnxruntime(
+    site: Path, name: str = "onnxruntime-gpu", version: str = "1.26.0", cuda: str | None = "12.8"
+) -> Path:
+    """Put a stand-in for a build of onnxruntime there: the files by which builds are told apart."""
+    about = f"package_name = '{name}'\n__version__ = '{version}'\n"
+    about += f'cuda_version = "{cuda}"\n' if cuda else ""
+    files = {
+        "onnxruntime/__init__.py": b"raise SystemExit('imported')\n",
+        "onnxruntime/capi/build_and_package_info.py": about.encode(),
+        "onnxruntime/capi/onnxruntime_pybind11_state.so": f"{name} {version}".encode() * 30_000,
+    }
+    if name == "onnxruntime-gpu":
+        files["onnxruntime/capi/libonnxruntime_providers_cuda.so"] = b"cuda" * 100_000
+    return put(site, name, version, requires=["numpy>=1.21.6", "flatbuffers"], files=files)

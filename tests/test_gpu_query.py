@@ -1,0 +1,111 @@
+"""The script that asks NVIDIA's libraries, against stand-ins for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivers import A100, RTX3090
+
+Simulate = Callable[..., dict[str, str]]
+
+
+def query(environ: Mapping[str, str], *libraries: str) -> dict[str, Any]:
+    """Return the last word of each library."""
+    pynvml = find_spec("pynvml")
+    assert pynvml is not None
+    assert pynvml.origin is not None
+    script = str(files("ortgpu_fix") / "gpu_query.py")
+    argv = [sys.executable, "-I", script, str(Path(pynvml.origin).parent), "9", *libraries]
+    answer = subprocess.run(
+        argv, env=dict(environ), capture_output=True, text=True, check=False, timeout=30
+    )
+    rows = [json.loads(line) for line in answer.stdout.splitlines()]
+    return {row["library"]: row for row in rows}
+
+
+def test_both_libraries_answer(simulate: Simulate) -> None:
+    answers = query(simulate(release="535.104.12", cuda=12020, cards=[A100]), "nvml", "libcuda")
+
+    assert answers["nvml"] == {
+        "library": "nvml",
+        "state": "answered",
+        "code": 0,
+        "driver": "535.104.12",
+        "cuda": 12020,
+        "gpus": [
+            {
+                "name": "NVIDIA A100-SXM4-80GB",
+                "compute_capability": [8, 0],
+                "memory": 81920 << 20,
+                "mig": False,
+            }
+        ],
+    }
+    assert answers["libcuda"]["code"] == 0
+    assert answers["libcuda"]["cuda"] == 12020
+    assert answers["libcuda"]["file"].endswith("/libcuda.so.535.104.12")
+    assert answers["libcuda"]["gpus"] == [
+        {
+            "name": "NVIDIA A100-SXM4-80GB",
+            "compute_capability": [8, 0],
+            "memory": 81920 << 20,
+        }
+    ]
+
+
+def test_only_what_is_asked_for(simulate: Simulate) -> None:
+    assert set(query(simulate(release="550.54.14", cuda=12040), "libcuda")) == {"libcuda"}
+
+
+def test_nothing_there(simulate: Simulate) -> None:
+    answers = query(simulate(libraries=()), "nvml", "libcuda")
+
+    assert answers["nvml"]["state"] == "absent"
+    assert answers["libcuda"]["state"] == "absent"
+
+
+def test_a_library_that_cannot_be_loaded_is_not_absent(simulate: Simulate, tmp_path: Path) -> None:
+    environ = simulate(libraries=())
+    for name in ("libnvidia-ml.so.1", "libcuda.so.1"):
+        (tmp_path / "driver" / "lib" / name).write_bytes(b"\x7fELF, and then nothing")
+
+    answers = query(environ, "nvml", "libcuda")
+
+    assert answers["nvml"]["state"] == "unloadable"
+    assert "libcuda.so.1" in answers["libcuda"]["problem"]
+
+
+def test_a_gpu_that_is_lost_is_still_counted(simulate: Simulate) -> None:
+    environ = simulate(
+        release="550.54.14", cuda=12040, cards=[A100, RTX3090], fail="nvmlDeviceGetHandleByIndex_v2"
+    )
+
+    assert query(environ, "nvml")["nvml"]["gpus"] == [
+        {"problem": "GPU is lost"},
+        {"problem": "GPU is lost"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "known"),
+    [("cuInit", {"cuda": 12020}), ("cuDriverGetVersion", {})],
+)
+def test_a_crash_leaves_what_was_said_before(
+    simulate: Simulate, call: str, known: dict[str, int]
+) -> None:
+    environ = simulate(release="535.104.12", cuda=12020, cards=[A100], crash=call)
+
+    answers = query(environ, "nvml", "libcuda")
+
+    assert answers["nvml"]["state"] == "answered"
+    assert answers["libcuda"]["state"] == "asking"
+    assert answers["libcuda"]["call"] == call
+    assert known.items() <= answers["libcuda"].items()

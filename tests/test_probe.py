@@ -1,0 +1,342 @@
+"""The whole probe on simulated machines: real children, real libraries, real environments."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card, smi_script
+from environments import put, site_packages
+
+from ortgpu_fix import capture, run
+from ortgpu_fix import facts as facts_module
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import Driver, Facts, Gpu
+from ortgpu_fix.probe import probe
+
+Simulate = Callable[..., dict[str, str]]
+NAMES = {"NVIDIA A100-SXM4-80GB": "8.0", "Tesla K80": "3.7"}
+A100_GPU = Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0", memory_mib=81920)
+
+
+def look(environ: Mapping[str, str], root: Path, *, seconds: float = 20) -> Facts:
+    """Return the facts, having been through the JSON of the capture and of the facts."""
+    seen = probe(
+        Path(sys.executable), runner=run.run, environ=environ, gpu_seconds=seconds, root=root
+    )
+    recorded = capture.from_json(json.loads(json.dumps(capture.to_json(seen.capture))))
+    facts = capture.facts(recorded, NAMES.get)
+
+    assert recorded == seen.capture
+    assert facts_module.from_json(json.loads(json.dumps(facts_module.to_json(facts)))) == facts
+    return facts
+
+
+def put_text(root: Path, path: str, text: str) -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+DRIVERS = [
+    ("450.248.02", 11000, "11.0"),
+    ("470.256.02", 11040, "11.4"),
+    ("525.147.05", 12000, "12.0"),
+    ("535.104.12", 12020, "12.2"),
+    ("550.54.14", 12040, "12.4"),
+    ("570.86.15", 12080, "12.8"),
+    ("580.65.06", 13000, "13.0"),
+    ("590.48.01", 13010, "13.1"),
+    ("610.43.02", 13030, "13.3"),
+]
+
+
+@pytest.mark.parametrize(("release", "number", "cuda"), DRIVERS, ids=[row[0] for row in DRIVERS])
+def test_every_driver_is_read(
+    simulate: Simulate, empty_root: Path, release: str, number: int, cuda: str
+) -> None:
+    """With the table of R610 as nvidia-smi's whole output: it is not what is read."""
+    smi = f"cat <<TABLE\n{SMI_TABLE}TABLE"
+    facts = look(simulate(release=release, cuda=number, cards=[A100], smi=smi), empty_root)
+
+    assert facts.driver == Driver(version=release, cuda=cuda)
+    assert facts.gpus == (A100_GPU,)
+    assert facts.sources == {"driver.version": "nvml", "driver.cuda": "libcuda", "gpus": "nvml"}
+
+
+@pytest.mark.parametrize("cards", [[A100] * 8, [GTX1660, RTX3090]], ids=["eight", "mixed"])
+def test_every_gpu_is_read(simulate: Simulate, empty_root: Path, cards: list[Card]) -> None:
+    facts = look(simulate(release="515.65.01", cuda=11070, cards=cards), empty_root)
+
+    assert facts.gpus is not None
+    assert [gpu.name for gpu in facts.gpus] == [card.name for card in cards]
+    assert [gpu.memory_mib for gpu in facts.gpus] == [card.memory_mib for card in cards]
+
+
+def test_what_the_user_hides_is_still_there(simulate: Simulate, empty_root: Path) -> None:
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100])
+    facts = look({**environ, "CUDA_VISIBLE_DEVICES": "-1"}, empty_root)
+
+    assert facts.gpus == (A100_GPU,)
+    assert facts.environment["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_cuda_compat_decides_what_the_driver_can_run(simulate: Simulate, empty_root: Path) -> None:
+    environ = simulate(release="535.104.12", cuda=12020, cu_cuda=13000, cards=[A100])
+
+    assert look(environ, empty_root).driver == Driver(version="535.104.12", cuda="13.0")
+
+
+def test_mig_is_noted(simulate: Simulate, empty_root: Path) -> None:
+    sliced = Card(name=A100.name, capability=(8, 0), memory_mib=81920, mig=1)
+    facts = look(simulate(release="550.54.14", cuda=12040, cards=[A100, sliced]), empty_root)
+
+    assert facts.gpus == (A100_GPU, A100_GPU)
+    assert facts.sources["mig"] == "nvml: on for GPU 1"
+
+
+def test_no_driver_at_all(simulate: Simulate, empty_root: Path) -> None:
+    facts = look(simulate(libraries=()), empty_root)
+
+    assert facts.driver is None
+    assert facts.gpus == ()
+    assert "none of them is there" in facts.sources["driver"]
+
+
+def test_no_driver_but_a_gpu_on_the_bus(simulate: Simulate, empty_root: Path) -> None:
+    for name, vendor, kind in (("0", "0x10de", "0x030200"), ("1", "0x8086", "0x030000")):
+        put_text(empty_root, f"sys/bus/pci/devices/{name}/vendor", f"{vendor}\n")
+        put_text(empty_root, f"sys/bus/pci/devices/{name}/device", "0x20b2\n")
+        put_text(empty_root, f"sys/bus/pci/devices/{name}/class", f"{kind}\n")
+
+    facts = look(simulate(libraries=()), empty_root)
+
+    assert facts.driver is None
+    assert facts.gpus == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
+
+
+def test_a_driver_without_a_gpu(simulate: Simulate, empty_root: Path) -> None:
+    facts = look(simulate(release="550.54.14", cuda=12040), empty_root)
+
+    assert facts.driver == Driver(version="550.54.14", cuda="12.4")
+    assert facts.gpus == ()
+
+
+def test_a_user_mode_driver_without_a_kernel_module(simulate: Simulate, empty_root: Path) -> None:
+    """What NVIDIA's own 535 libraries answer on a machine without a GPU."""
+    environ = simulate(release="535.261.03", cuda=12020, nvml_init=9, cu_init=100)
+    facts = look(environ, empty_root)
+
+    assert facts.driver == Driver(version="535.261.03", cuda="12.2")
+    assert facts.gpus == ()
+    assert facts.sources["driver.version"].endswith("libcuda.so.535.261.03")
+
+
+def test_nvml_alone_is_no_driver(simulate: Simulate, empty_root: Path) -> None:
+    facts = look(simulate(nvml_init=9, libraries=["libnvidia-ml.so.1"]), empty_root)
+
+    assert facts.driver is None
+    assert facts.gpus == ()
+
+
+def test_library_and_kernel_module_of_two_releases(simulate: Simulate, empty_root: Path) -> None:
+    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC\n"
+    put_text(empty_root, "proc/driver/nvidia/version", version)
+    gpu = "proc/driver/nvidia/gpus/0000:41:00.0/information"
+    put_text(empty_root, gpu, "Model: \t\t NVIDIA A100-SXM4-80GB\nGPU UUID: \t GPU-1-2-3\n")
+
+    environ = simulate(release="550.90.07", cuda=12040, nvml_init=18, cu_init=803)
+    facts = look(environ, empty_root)
+
+    assert facts.driver is not None
+    assert facts.driver.version == "550.54.14"
+    assert facts.driver.error is not None
+    assert facts.driver.error.startswith("version-mismatch: ")
+    assert facts.gpus == (Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0"),)
+
+
+@pytest.mark.parametrize("call", ["cuInit", "cuDriverGetVersion"])
+def test_a_driver_that_hangs_in_libcuda(simulate: Simulate, empty_root: Path, call: str) -> None:
+    start = time.monotonic()
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], hang=[call])
+    facts = look(environ, empty_root, seconds=1)
+
+    assert facts.driver == Driver(
+        version="550.54.14",
+        cuda="12.4",
+        error=f"no-answer: libcuda does not come back from {call}",
+    )
+    assert facts.gpus == (A100_GPU,)
+    assert time.monotonic() - start < 10
+
+
+def test_a_driver_that_hangs_in_nvml(simulate: Simulate, empty_root: Path) -> None:
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], hang=["nvmlInitWithFlags"])
+    facts = look(environ, empty_root, seconds=1)
+
+    assert facts.driver == Driver(
+        version="550.54.14",
+        cuda="12.4",
+        error="no-answer: NVML does not come back from nvmlInit",
+    )
+    assert facts.gpus == (A100_GPU,)
+    assert facts.sources["gpus"] == "libcuda"
+
+
+def test_a_driver_that_hangs_everywhere(simulate: Simulate, empty_root: Path) -> None:
+    calls = ["nvmlInitWithFlags", "cuInit"]
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], hang=calls)
+    facts = look(environ, empty_root, seconds=1)
+
+    assert facts.driver is not None
+    assert facts.driver.cuda == "12.4"
+    assert facts.driver.error == "no-answer: NVML does not come back from nvmlInit"
+    assert facts.gpus is None
+
+
+def test_a_crash_in_nvml_does_not_lose_libcuda(simulate: Simulate, empty_root: Path) -> None:
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], crash="nvmlInitWithFlags")
+    facts = look(environ, empty_root)
+
+    assert facts.driver == Driver(
+        version="550.54.14", cuda="12.4", error="crashed: NVML crashes in nvmlInit"
+    )
+    assert facts.gpus == (A100_GPU,)
+    assert facts.sources["gpus"] == "libcuda"
+
+
+def test_nvidia_smi_where_nvml_is_not_found(simulate: Simulate, empty_root: Path) -> None:
+    smi = smi_script("NVIDIA A100-SXM4-80GB, 8.0, 81920, 610.43.02\n")
+    environ = simulate(cuda=13030, cards=[A100], libraries=["libcuda.so.1"], smi=smi)
+    facts = look(environ, empty_root)
+
+    assert facts.driver == Driver(version="610.43.02", cuda="13.3")
+    assert facts.gpus == (A100_GPU,)
+    assert facts.sources["gpus"] == "nvidia-smi"
+
+
+def test_an_old_nvidia_smi_without_compute_cap(simulate: Simulate, empty_root: Path) -> None:
+    smi = (
+        'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\';'
+        " exit 2;; *) echo 'Tesla K80, 11441, 470.256.02';; esac"
+    )
+    environ = simulate(cuda=11040, libraries=["libcuda.so.1"], smi=smi)
+    facts = look(environ, empty_root)
+
+    assert facts.gpus == (Gpu(name="Tesla K80", compute_capability="3.7", memory_mib=11441),)
+
+
+def test_a_container_that_was_not_given_the_driver(simulate: Simulate, empty_root: Path) -> None:
+    """Without `--gpus all` the kernel's side is visible, and the libraries are not there."""
+    version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  "
+    put_text(empty_root, "proc/driver/nvidia/version", f"{version}(root@builder)\n")
+    put_text(empty_root, ".dockerenv", "")
+
+    facts = look(simulate(libraries=()), empty_root)
+
+    assert facts.driver is not None
+    assert facts.driver.version == "580.65.06"
+    assert facts.driver.error is not None
+    assert facts.driver.error.startswith("libcuda-missing: ")
+    assert facts.platform.container == "docker"
+
+
+def test_nvml_without_libcuda(simulate: Simulate, empty_root: Path) -> None:
+    """NVIDIA_DRIVER_CAPABILITIES=utility: nvidia-smi works, and CUDA cannot."""
+    environ = simulate(
+        release="550.54.14", cuda=12040, cards=[A100], libraries=["libnvidia-ml.so.1"]
+    )
+    facts = look({**environ, "NVIDIA_DRIVER_CAPABILITIES": "utility"}, empty_root)
+
+    assert facts.driver is not None
+    assert facts.driver.error is not None
+    assert facts.driver.error.startswith("libcuda-missing: ")
+    assert facts.gpus == (A100_GPU,)
+
+
+def test_unified_memory_is_not_known_to_nvml(simulate: Simulate, empty_root: Path) -> None:
+    card = Card(name="NVIDIA GB10", capability=(12, 1), memory_mib=0)
+    environ = simulate(
+        release="580.95.05", cuda=13000, cards=[card], fail="nvmlDeviceGetMemoryInfo"
+    )
+
+    assert look(environ, empty_root).gpus == (Gpu(name="NVIDIA GB10", compute_capability="12.1"),)
+
+
+def test_the_platform(simulate: Simulate, empty_root: Path) -> None:
+    put_text(empty_root, "etc/os-release", 'NAME="Ubuntu"\nVERSION_ID="22.04"\nID=ubuntu\n')
+    put_text(empty_root, "proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")
+    put_text(empty_root, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
+    put_text(empty_root, "run/.containerenv", "")
+
+    platform = look(simulate(libraries=()), empty_root).platform
+
+    assert platform.distribution == "Ubuntu 22.04"
+    assert platform.wsl
+    assert platform.container == "podman"
+    assert platform.jetson == "# R36 (release), REVISION: 4.3"
+
+
+def test_kubernetes(simulate: Simulate, empty_root: Path) -> None:
+    environ = {**simulate(libraries=()), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+
+    assert look(environ, empty_root).platform.container == "kubernetes"
+
+
+def test_nothing_private_is_kept(simulate: Simulate, empty_root: Path, venv: Path) -> None:
+    """A home, a login in a requirement and the host that built the kernel module."""
+    environ = simulate(release="550.54.14", cuda=12040, cards=[A100])
+    put(site_packages(venv), "app", "1", requires=["x @ git+https://me:secret@example.org/x.git"])
+    put_text(
+        empty_root,
+        "proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.14  (ci@host17)\n",
+    )
+    home = str(venv.parents[2])
+    environ |= {"HOME": home, "VIRTUAL_ENV": str(venv.parents[1]), "USER": "alice"}
+    seen = probe(venv, runner=run.run, environ=environ, root=empty_root)
+
+    recorded = json.dumps(capture.to_json(seen.capture))
+
+    assert home not in recorded
+    assert "secret" not in recorded
+    assert "host17" not in recorded
+    assert seen.target.executable == str(venv)
+    assert json.loads(recorded)["environment"]["VIRTUAL_ENV"].startswith("~/")
+
+
+def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
+    """Where not even our own child starts, the driver is not known; it is not absent."""
+
+    def runner(argv: Sequence[str], **values: Any) -> run.Finished:
+        if "gpu_query" in " ".join(argv):
+            raise OSError
+        return run.run(argv, **values)
+
+    seen = probe(venv, runner=runner, environ={"PATH": "/bin"}, root=empty_root)
+    facts = capture.facts(seen.capture, NAMES.get)
+
+    assert facts.driver is not None
+    assert facts.driver.error is not None
+    assert facts.driver.error.startswith("unasked: ")
+    assert facts.gpus is None
+
+
+def test_a_target_that_does_not_run(simulate: Simulate, empty_root: Path) -> None:
+    with pytest.raises(Error, match="python-failed"):
+        probe(
+            Path("/etc/hostname"), runner=run.run, environ=simulate(libraries=()), root=empty_root
+        )
+
+
+def test_nothing_of_nvidia_is_loaded_by_us(simulate: Simulate, empty_root: Path) -> None:
+    look(simulate(release="550.54.14", cuda=12040, cards=[A100]), empty_root)
+
+    assert "pynvml" not in sys.modules
+    assert (files("ortgpu_fix") / "gpu_query.py").is_file()
