@@ -133,6 +133,9 @@ def to_json(facts: Facts) -> dict[str, object]:
     """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
     document: dict[str, object] = {"schema": SCHEMA, **asdict(facts)}
     document["packages"] = [_lean(package) for package in facts.packages]
+    for name, value in document.items():
+        if isinstance(value, tuple):
+            document[name] = list(value)
     return document
 
 

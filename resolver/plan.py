@@ -88,6 +88,8 @@ class Plan:
 
     verdict: Verdict
     findings: tuple[Finding, ...]
+    why: tuple[Reason, ...]
+    """What speaks for the selection."""
     cuda: str | None
     """The CUDA major of the selection; None where nothing works."""
     selection: tuple[Selected, ...]

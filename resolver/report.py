@@ -18,6 +18,9 @@ from .texts import Message, Texts
 from .versions import newest_first
 
 SCHEMA = 1
+HOST = frozenset({"driver-unreadable", "gpu-unknown", "gpus-hidden", "gpus-unknown", "no-driver"})
+HOST |= {"no-gpu", "newer-works", "release-newer"}
+"""Findings that only the user can mend, or may want to act on."""
 SHORT = 3
 """How many groups of rejected releases are shown without `--verbose`."""
 
@@ -169,7 +172,7 @@ def _findings(plan: Plan, texts: Texts) -> Section:
         head, style = marks[finding.severity], styles[finding.severity]
         rows.append(Row(head=head, text=texts.summary(finding), style=style))
         # What the plan itself does stands there; what only the user can do is said here.
-        if texts.remedy(finding) and plan.verdict == "impossible":
+        if finding.code in HOST:
             rows.append(Row(text=texts.remedy(finding), style="dim"))
     return Section(heading=texts.label("findings"), rows=tuple(rows))
 
@@ -208,7 +211,9 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
         code = "why-kept"
     else:
         code = "why-asked" if asked else "why-newest"
-    return Section(heading=texts.label("why"), rows=(Row(text=texts.label(code, version=version)),))
+    rows = [Row(text=texts.label(code, version=version))]
+    rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
+    return Section(heading=texts.label("why"), rows=tuple(rows))
 
 
 def _rejected(plan: Plan, texts: Texts, *, verbose: bool) -> Section:

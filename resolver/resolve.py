@@ -11,7 +11,7 @@ from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
 from .plan import PYPI, Plan, Rejected, Selected, Verdict
-from .rules import NAME, Candidate, candidate, reasons_against
+from .rules import NAME, Candidate, candidate, reasons_against, reasons_for
 from .situation import Situation, Wishes, situation
 from .steps import Steps, steps_to
 from .unlock import unlock
@@ -34,6 +34,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
     return Plan(
         verdict=verdict,
         findings=findings(here, best, steps, rejected, works),
+        why=() if best is None else reasons_for(best, here),
         cuda=None if best is None else major(best.build.cuda),
         selection=() if best is None or steps is None else _selection(best, steps),
         uninstall=steps.uninstall if steps else (),

@@ -223,6 +223,28 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
+    """Return what speaks for a candidate that has no reason against it."""
+    build = subject.build
+    found: list[Reason] = []
+    if here.driver_cuda is not None:
+        found.append(reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda))
+    for capability in capabilities(here):
+        how = runs(build.sass, build.ptx, capability)
+        found.append(reason(f"why-{how}", gpu=capability))
+    for component in subject.components.chosen:
+        demands = here.demanded(component.release.name)
+        if demands:
+            found.append(
+                reason(
+                    "why-pinned",
+                    distribution=f"{component.release.name} {component.release.version}",
+                    by=", ".join(demand.by for demand in demands),
+                )
+            )
+    return tuple(found)
+
+
 def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
     """Return the ordinary requirements of `build` that nothing installed satisfies.
 

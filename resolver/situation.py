@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -78,6 +78,7 @@ class Situation:
 
 def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
     """Bring `facts` and `wishes` into the terms of `matrix`."""
+    facts = replace(facts, packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
     markers = marker_environment(facts)
     gpus = facts.gpus
     if gpus is not None:
@@ -163,7 +164,7 @@ def _active_requirements(
     torch 2.11 and newer pins its nvidia wheels only so: through `cuda-toolkit[cublas,…]==13.0.2`.
     """
     by_name = {package.name: package for package in packages}
-    waiting = [(package, "") for package in sorted(packages, key=lambda each: each.name)]
+    waiting = [(package, "") for package in packages]
     seen: set[tuple[str, str]] = set()
     while waiting:
         package, extra = waiting.pop()

@@ -97,7 +97,8 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         for wheel in build.wheels
     }
     for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):
-        if minor != present[1] or facts.python.free_threaded:
+        ordinary = facts.python.implementation == "cpython" and not facts.python.free_threaded
+        if minor != present[1] or not ordinary:
             python = replace(
                 facts.python,
                 version=f"3.{minor}.0",

@@ -1,0 +1,110 @@
+"""The command line: flags, and which function each command is.
+
+Shell. What a command needs is imported when it runs, so that `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from . import __version__
+from .errors import Error
+from .texts import Language
+
+COMMANDS = {
+    "verify": "run real inference in the environment and say what ran where",
+    "lock": "write the plan as a lock for a team",
+    "explain": "read an error log, name the cause and the remedy",
+    "facts": "write what was seen of this machine and environment",
+    "undo": "put the environment back to before the last apply",
+}
+PLAN = "plan"
+"""What runs without a command."""
+
+Command = Callable[[argparse.Namespace, Mapping[str, str], Language], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are this program's own."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise Error `usage` instead of leaving the process."""
+        raise Error("usage", problem=message)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=100)
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command line; flags may stand before and after the command."""
+    listed = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
+    made = Parser(
+        prog="ortgpu-fix",
+        usage="ortgpu-fix [COMMAND] [FLAGS]",
+        description="Make ONNX Runtime really use the NVIDIA GPU. Without a command: diagnose, and"
+        " print the plan.\n\ncommands:\n" + listed,
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    made.add_argument("command", nargs="?", choices=COMMANDS, metavar="", help=argparse.SUPPRESS)
+    made.add_argument("argument", nargs="?", metavar="", help=argparse.SUPPRESS)
+    add = made.add_argument
+    add("--dry-run", action="store_true", help="print the plan and change nothing (the default)")
+    add("--apply", action="store_true", help="do the plan, verify it, undo it if it fails")
+    add("--check", action="store_true", help="exit code only: is the environment still right")
+    add("--python", metavar="PATH", help="the environment: an interpreter or a venv folder")
+    add(
+        "--facts",
+        metavar="FILE",
+        help="plan for the machine in FILE (`example`: one that is shipped)",
+    )
+    add("--driver", metavar="VERSION", help="plan for this driver release; with --gpu")
+    add("--gpu", metavar="CC[,CC...]", help="plan for these compute capabilities; with --driver")
+    add("--ignore-gpu", metavar="CC", action="append", default=[], help="plan as if not there")
+    add("--ort", metavar="SPEC", help="the onnxruntime-gpu you want: 1.26.0, '<1.27', latest")
+    add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
+    add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
+    add("--json", action="store_true", help="one JSON document on stdout")
+    add("--verbose", action="store_true", help="every rejected release with every reason")
+    add("-o", "--output", metavar="FILE", help="where lock and facts write")
+    add("--yes", action="store_true", help="do not ask")
+    add("--offline", action="store_true", help="use no network; with --find-links")
+    add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
+    add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
+    add("--version", action="version", version=f"ortgpu-fix {__version__}")
+    return made
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed command line. Raises Error `usage`."""
+    arguments = parser().parse_intermixed_args(argv)
+    modes = [name for name in ("dry_run", "apply", "check") if getattr(arguments, name)]
+    if len(modes) > 1 or (modes and arguments.command):
+        flags = [f"--{mode.replace('_', '-')}" for mode in modes]
+        raise Error("flags-clash", flags=", ".join([*filter(None, [arguments.command]), *flags]))
+    if (arguments.driver is None) != (arguments.gpu is None):
+        raise Error("driver-without-gpu")
+    if arguments.driver is not None and arguments.facts is not None:
+        raise Error("flags-clash", flags="--driver, --facts")
+    if arguments.argument is not None and arguments.command != "explain":
+        raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
+    return arguments
+
+
+def run_command(
+    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
+) -> int:
+    """Run the command that `arguments` name and return its exit code."""
+    from . import commands
+
+    if arguments.apply:
+        chosen: Command = commands.apply
+    elif arguments.check:
+        chosen = commands.check
+    else:
+        chosen = getattr(commands, arguments.command or PLAN)
+    return chosen(arguments, environ, language)

@@ -1,0 +1,117 @@
+"""What a command is about: the machine, the environment, the wishes and the matrix.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from . import capture
+from .data_files import example_machine, load_matrix, table
+from .environment import Target
+from .errors import Error
+from .facts import Driver, Facts, Gpu, from_json
+from .gpu_names import by_name
+from .matrix import Matrix
+from .probe import probe
+from .run import run
+from .situation import Wishes
+from .target import find_interpreter
+from .wishes import capability, read_wishes
+
+EXAMPLE = "example"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """Everything that a plan is made from, and the environment to work on."""
+
+    facts: Facts
+    wishes: Wishes
+    matrix: Matrix
+    target: Target | None
+    """None where a facts file stands for the environment too."""
+    elsewhere: bool
+    """True where the plan is for another machine than this one."""
+
+
+def occasion(
+    arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool = False
+) -> Occasion:
+    """Find out what the command line is about.
+
+    `on_target`: something is to be done, so the environment is always read from where it is.
+    Raises what probing, reading and the wishes raise.
+    """
+    wishes = read_wishes(
+        ort=arguments.ort,
+        cuda=arguments.cuda,
+        ignored_gpus=arguments.ignore_gpu,
+        requirements=arguments.requirement,
+    )
+    matrix = load_matrix()
+    written = None if arguments.facts is None else read_facts(arguments.facts)
+    if written is not None and arguments.python is None and not on_target:
+        return Occasion(facts=written, wishes=wishes, matrix=matrix, target=None, elsewhere=True)
+    facts, target = seen(arguments, environ)
+    if written is not None:
+        facts = replace(
+            written, python=facts.python, packages=facts.packages, onnxruntime=facts.onnxruntime
+        )
+    elif arguments.driver is not None:
+        facts = _short_form(facts, arguments.driver, arguments.gpu)
+    return Occasion(
+        facts=facts,
+        wishes=wishes,
+        matrix=matrix,
+        target=target,
+        elsewhere=written is not None or arguments.driver is not None,
+    )
+
+
+def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
+    """Return the facts of this machine and of the environment that `--python` names."""
+    interpreter = find_interpreter(arguments.python, environ, Path.cwd())
+    found = probe(interpreter, runner=run, environ=environ)
+    return capture.facts(found.capture, by_name(table("gpus.toml"))), found.target
+
+
+def read_facts(file: str) -> Facts:
+    """Return the facts in `file`; `example` is the machine that is shipped with the program.
+
+    Raises Error `facts-unreadable` where it cannot be read or is no JSON, `facts-invalid` as
+    `facts.from_json` does.
+    """
+    if file == EXAMPLE and not os.path.lexists(file):
+        return from_json(example_machine())
+    try:
+        document = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Error("facts-unreadable", file=file, cause=error.strerror or error) from error
+    except ValueError as error:
+        raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise Error("facts-unreadable", file=file, cause="nested too deep") from error
+    return from_json(document)
+
+
+def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
+    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
+    if not driver.replace(".", "").isdigit():
+        raise Error("wish-driver", value=driver)
+    capabilities = [capability(text.strip(), "--gpu") for text in gpus.split(",")]
+    return replace(
+        facts,
+        driver=Driver(version=driver),
+        gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
+        toolkits=(),
+        libraries=(),
+        environment={},
+        sources={"driver": "--driver", "gpus": "--gpu"},
+    )

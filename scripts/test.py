@@ -1,0 +1,87 @@
+"""Build, install, and check everything: the test command of the README, and the gate.
+
+Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
+
+    python3 scripts/test.py            everything
+    python3 scripts/test.py --fast     without the tests that install real wheels
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv-test"
+BIN = VENV / ("Scripts" if sys.platform == "win32" else "bin")
+PYTHON = BIN / ("python.exe" if sys.platform == "win32" else "python")
+
+
+def run(*argv: str | Path, **environment: str) -> None:
+    """Run a step's program; end the whole with its exit code where it fails."""
+    finished = subprocess.run([str(word) for word in argv], cwd=ROOT, env=os.environ | environment)
+    if finished.returncode != 0:
+        print(f"\nfailed: {' '.join(str(word) for word in argv)}", file=sys.stderr)
+        sys.exit(finished.returncode)
+
+
+def install() -> None:
+    """Make the environment anew: the tools, and the wheel as a user gets it."""
+    run(sys.executable, "-m", "venv", "--clear", VENV)
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--group", "dev")
+    for folder in ("build", "dist"):
+        shutil.rmtree(ROOT / folder, ignore_errors=True)
+    run(PYTHON, "-m", "build", "--outdir", "dist", ".")
+    [wheel] = (ROOT / "dist").glob("*.whl")
+    run(PYTHON, "-m", "pip", "install", "--quiet", wheel)
+
+
+def lint() -> None:
+    """Look at the form: formatting, lint, types, schemas."""
+    run(BIN / "ruff", "format", "--check", ".")
+    run(BIN / "ruff", "check", ".")
+    run(BIN / "mypy")
+    for schema in sorted((ROOT / "data").glob("*.schema.json")):
+        table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
+        run(BIN / "check-jsonschema", "--schemafile", schema, table)
+
+
+def test(*, fast: bool) -> None:
+    """Run the tests; the fast ones decide the coverage of the core."""
+    for old in ROOT.glob(".coverage*"):
+        old.unlink()
+    quick = ["-m", "not slow and not online", "-n", "2", "--dist", "loadgroup"]
+    run(PYTHON, "-m", "coverage", "run", "-m", "pytest", *quick[:2])
+    run(PYTHON, "-m", "coverage", "combine", "--quiet")
+    run(PYTHON, "scripts/core_coverage.py")
+    if not fast:
+        run(PYTHON, "-m", "pytest", "-m", "slow or online")
+
+
+def main() -> int:
+    """Run all steps, with the time that each took."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--fast", action="store_true")
+    fast = arguments.parse_args().fast
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("install", install),
+        ("lint", lint),
+        ("test", lambda: test(fast=fast)),
+    ]
+    for name, step in steps:
+        started = time.monotonic()
+        print(f"== {name}", flush=True)
+        step()
+        print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Product names to compute capabilities."""
+
+from __future__ import annotations
+
+import pytest
+from ortgpu_fix.data_files import table
+from ortgpu_fix.gpu_names import by_name
+
+LOOK_UP = by_name(table("gpus.toml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "8.0"),
+        ("Tesla V100-SXM2-16GB", "7.0"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("NVIDIA GeForce RTX 5060", "12.0"),
+        ("NVIDIA GeForce RTX 5060 Laptop GPU", "12.0"),
+        ("NVIDIA GeForce GTX 1660 SUPER", "7.5"),
+        ("Tesla K80", "3.7"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "8.0"),
+        ("GRID A100-3-20C", "8.0"),
+        ("NVIDIA GB10", "12.1"),
+        ("NVIDIA B200", "10.0"),
+        ("NVIDIA GeForce GT 730", None),
+        ("Voodoo 2", None),
+        ("", None),
+    ],
+)
+def test_names_as_drivers_report_them(name: str, capability: str | None) -> None:
+    assert LOOK_UP(name) == capability

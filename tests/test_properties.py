@@ -1,0 +1,131 @@
+"""Laws of the resolver that hold for any machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import synthetic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ortgpu_fix import facts
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.resolve import resolve
+from ortgpu_fix.situation import Wishes
+from packaging.version import Version
+
+MATRIX = synthetic.matrix()
+CUDA = ["10.1", "11.4", "12.0", "12.2", "12.8", "13.0", "13.4"]
+PACKAGES = {
+    "onnxruntime": ["1.20.0", "1.31.0"],
+    "onnxruntime-gpu": ["1.18.0", "1.23.0", "1.26.0", "1.31.0", "1.16.1"],
+    "onnxruntime-directml": ["1.24.0"],
+    "nvidia-cublas-cu12": ["12.2.5", "12.8.4", "12.9.1", "1.0"],
+    "nvidia-cudnn-cu12": ["8.9.7", "9.1.0", "9.28.0"],
+    "nvidia-cudnn-cu13": ["9.12.0"],
+    "nvidia-cublas": ["13.0.2"],
+    "numpy": ["1.26.4", "2.2.6", "junk"],
+    "flatbuffers": ["25.0"],
+    "protobuf": ["3.20.3", "5.0"],
+}
+DEPENDENTS = [
+    {"name": "a", "version": "1", "requires": ["onnxruntime<1.24"]},
+    {"name": "b", "version": "1", "requires": ["numpy>=2; python_version >= '3.9'"]},
+    {"name": "c", "version": "1", "requires": ["nvidia-cudnn-cu12==9.1.0"]},
+    {"name": "d", "version": "1", "requires": ["protobuf<4", "not a requirement at all!"]},
+]
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    packages: list[Any] = [
+        f"{name} {draw(st.sampled_from(versions))}"
+        for name, versions in PACKAGES.items()
+        if draw(st.booleans())
+    ]
+    packages += draw(st.lists(st.sampled_from(DEPENDENTS), unique_by=lambda row: row["name"]))
+    capability = st.sampled_from(["3.7", "5.2", "7.0", "7.5", "8.0", "8.6", "9.0", "12.0", "12.1"])
+    return synthetic.document(
+        *packages,
+        driver=draw(st.none() | st.sampled_from(CUDA)),
+        gpus=draw(st.none() | st.lists(capability, max_size=3).map(tuple)),
+        python=draw(st.sampled_from(["3.8.1", "3.10.13", "3.11.7", "3.12.1", "3.13.0", "3.15.0"])),
+    )
+
+
+def plan(document: dict[str, Any], wishes: Wishes | None = None) -> Plan:
+    return resolve(facts.from_json(document), wishes or Wishes(), MATRIX)
+
+
+def chosen(made: Plan) -> Version:
+    """Return the chosen release; the lowest of all where none is."""
+    versions = [row.version for row in made.selection if row.name == "onnxruntime-gpu"]
+    return Version(versions[0]) if versions else Version("0")
+
+
+def after(document: dict[str, Any], made: Plan) -> dict[str, Any]:
+    """Return the facts as they are once `made` is done."""
+    installed = {row["name"]: row for row in document["packages"]}
+    for name in made.uninstall:
+        installed.pop(name)
+    for wheel in made.install:
+        installed[wheel.name] = {"name": wheel.name, "version": wheel.version}
+    picked = {"flatbuffers": "25.0", "numpy": "1.26.4", "protobuf": "5.0"}
+    for line in made.requires:
+        name = line.partition("<")[0].partition(">")[0].partition("=")[0]
+        installed[name] = {"name": name, "version": picked[name]}
+    return {**document, "packages": list(installed.values())}
+
+
+@given(documents())
+def test_what_is_not_chosen_and_does_not_work_has_a_reason(document: dict[str, Any]) -> None:
+    made = plan(document)
+
+    assert all(row.reasons for row in made.rejected)
+    assert (made.verdict == "impossible") == (len(made.rejected) == 4)
+
+
+@given(documents())
+def test_a_newer_driver_never_makes_it_worse(document: dict[str, Any]) -> None:
+    latest = Wishes(latest=True)
+    answers = [chosen(plan({**document, "driver": {"cuda": cuda}}, latest)) for cuda in CUDA]
+
+    assert answers == sorted(answers)
+
+
+@given(documents())
+@settings(max_examples=200)
+def test_doing_the_plan_leaves_nothing_to_do(document: dict[str, Any]) -> None:
+    made = plan(document)
+    if made.verdict != "impossible":
+        again = plan(after(document, made))
+
+        assert again.verdict == "healthy"
+        assert chosen(again) == chosen(made)
+
+
+@given(documents(), st.randoms(use_true_random=False))
+def test_the_order_of_packages_and_gpus_does_not_matter(
+    document: dict[str, Any], random: Any
+) -> None:
+    shuffled = {**document, "packages": list(document["packages"])}
+    random.shuffle(shuffled["packages"])
+    if document["gpus"]:
+        shuffled["gpus"] = list(document["gpus"])
+        random.shuffle(shuffled["gpus"])
+
+    assert plan(shuffled) == plan(document)
+
+
+@given(documents())
+def test_every_unlock_is_a_gain(document: dict[str, Any]) -> None:
+    made = plan(document, Wishes(latest=True))
+
+    for row in made.unlock:
+        assert Version(row.gains.split()[1]) > chosen(made)
+
+
+@given(documents())
+def test_facts_survive_their_json(document: dict[str, Any]) -> None:
+    read = facts.from_json(document)
+
+    assert facts.from_json(facts.to_json(read)) == read

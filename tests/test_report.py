@@ -1,0 +1,230 @@
+"""The plan in words and as JSON, held to the letter."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import synthetic
+from ortgpu_fix import facts as facts_module
+from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.report import (
+    error_json,
+    machine_section,
+    plain,
+    plan_json,
+    plan_sections,
+    size,
+    width,
+)
+from ortgpu_fix.resolve import resolve
+from ortgpu_fix.situation import Wishes
+from ortgpu_fix.texts import Message
+
+EN = load_texts("en")
+
+
+def told(
+    *packages: str, wishes: Wishes | None = None, verbose: bool = False, **machine: Any
+) -> str:
+    facts = synthetic.facts(*packages, **machine)
+    made = resolve(facts, wishes or Wishes(), synthetic.matrix())
+    sections = plan_sections(made, facts, EN, verbose=verbose, asked=wishes is not None)
+    return plain(sections)
+
+
+def test_a_plan() -> None:
+    assert told("onnxruntime 1.22.1", "numpy 2.2.6") == (
+        """\
+Machine      linux, x86_64, glibc 2.35
+Driver       not known (CUDA 12.2)
+GPUs         GPU 8.0 (8.0)
+Environment  Python 3.11.7
+
+Found
+  ✗  The CPU build is installed: onnxruntime 1.22.1. It shares its folder with the GPU build, \
+and whichever was unpacked last wins
+  ✗  onnxruntime-gpu is not installed
+  ✗  libcublas.so.12 is not there
+  ✗  libcudnn.so.9 is not there
+  ✗  flatbuffers, which onnxruntime-gpu requires, is not installed
+
+Plan
+  - onnxruntime         1.22.1
+  + nvidia-cublas-cu12  12.8.4, 100 MB
+  + nvidia-cudnn-cu12   9.28.0, 100 MB
+  + onnxruntime-gpu     1.26.0, 300 MB
+  + flatbuffers         version picked while staging
+                        500 MB to download
+
+Why this set
+  onnxruntime-gpu 1.26.0 is the newest that can work here
+  built for CUDA 12.8: a driver that can do CUDA 12.2 runs it
+  carries machine code for compute capability 8.0
+
+Not possible here
+  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; \
+this driver can do CUDA 12.2
+
+What would allow more
+  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+
+`ortgpu-fix --apply` does this"""
+    )
+
+
+def test_a_healthy_environment() -> None:
+    assert told(
+        "onnxruntime-gpu 1.26.0",
+        "nvidia-cublas-cu12 12.8.4",
+        "nvidia-cudnn-cu12 9.28.0",
+        "numpy 2.2.6",
+        "flatbuffers 25.0",
+        verbose=True,
+        gpus=("12.0",),
+        driver="12.8",
+    ) == (
+        """\
+Machine      linux, x86_64, glibc 2.35
+Driver       not known (CUDA 12.8)
+GPUs         GPU 12.0 (12.0)
+Environment  Python 3.11.7
+
+Plan
+    nvidia-cublas-cu12  12.8.4
+    nvidia-cudnn-cu12   9.28.0
+    onnxruntime-gpu     1.26.0
+
+Why this set
+  onnxruntime-gpu 1.26.0 is installed and can work here
+  built for CUDA 12.8: a driver that can do CUDA 12.8 runs it
+  carries PTX that the driver compiles for compute capability 12.0, once, at the first start
+
+Not possible here
+  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; \
+this driver can do CUDA 12.8
+  1.23.0  it carries no code for compute capability 12.0 (only 6.0, 7.0, 7.5, 8.0, 8.6, 9.0, \
+9.0a (PTX))
+
+What would allow more
+  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+
+Healthy: onnxruntime-gpu 1.26.0 has everything that it needs here"""
+    )
+
+
+def test_an_impossible_machine() -> None:
+    assert told(driver=None, gpus=()) == (
+        """\
+Machine      linux, x86_64, glibc 2.35
+Driver       none
+GPUs         none
+Environment  Python 3.11.7
+
+Found
+  ✗  There is no NVIDIA driver here
+     Install the driver; in a container, start it with the NVIDIA container toolkit \
+(`--gpus all`). To plan for another machine, give `--driver` and `--gpu`, or `--facts`
+  ✗  onnxruntime-gpu is not installed
+
+Not possible here
+  1.18.0 to 1.31.0  this machine has no NVIDIA GPU, or none is visible to it
+
+What would allow more
+  an NVIDIA driver, visible here  onnxruntime-gpu 1.31.0
+
+No onnxruntime-gpu can use a GPU here"""
+    )
+
+
+def test_a_wish_is_said_to_have_chosen() -> None:
+    assert "the newest that can work here and that you asked for" in told(
+        wishes=Wishes(onnxruntime="<1.26"), driver="13.0"
+    )
+
+
+def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
+    facts = synthetic.facts(
+        "onnxruntime-gpu 1.31.0",
+        {"name": "torch", "version": "2.5", "requires": ["nvidia-cudnn-cu12==9.1.0"]},
+    )
+    made = resolve(facts, Wishes(), synthetic.matrix())
+    text = plain(plan_sections(made, facts, EN, verbose=False, asked=False))
+
+    assert "+ onnxruntime-gpu     1.31.0 → 1.26.0, 300 MB" in text
+    assert "nvidia-cudnn-cu12 9.1.0 is what torch 2.5 requires" in text
+    assert "1 more releases" not in text
+
+
+@pytest.mark.parametrize(
+    ("driver", "line"),
+    [
+        ({"error": "version-mismatch"}, "version-mismatch"),
+        ({"version": "535.1"}, "535.1 (CUDA not known)"),
+    ],
+)
+def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: str) -> None:
+    document = synthetic.document(gpus=None)
+    document["driver"] = driver
+
+    section = machine_section(facts_module.from_json(document), EN)
+
+    assert [row.text for row in section.rows][1:3] == [line, "not known"]
+
+
+def test_equal_gpus_are_counted() -> None:
+    section = machine_section(synthetic.facts(gpus=("8.0", "8.0", "7.5")), EN)
+
+    assert section.rows[2].text == "2 × GPU 8.0 (8.0), GPU 7.5 (7.5)"
+
+
+def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
+    facts = synthetic.facts("onnxruntime 1.22.1", "numpy 2.2.6")
+    document = plan_json(resolve(facts, Wishes(), synthetic.matrix()), EN)
+
+    assert list(document) == [
+        "schema",
+        "verdict",
+        "findings",
+        "selection",
+        "uninstall",
+        "install",
+        "requires",
+        "rejected",
+        "unlock",
+        "matrix",
+    ]
+    assert document["unlock"] == [
+        {"change": "driver >= 580.65.06", "gains": "onnxruntime-gpu 1.31.0"}
+    ]
+    assert document["matrix"] == {"date": "2026-01-01", "digest": "sha256:invented"}
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_an_impossible_plan_selects_nothing() -> None:
+    document = plan_json(resolve(synthetic.facts(gpus=()), Wishes(), synthetic.matrix()), EN)
+
+    assert document["selection"] is None
+    assert document["install"] == []
+
+
+def test_the_json_of_an_error() -> None:
+    message = Message(code="usage", text="no", hint="yes", exit_code=2)
+
+    assert error_json(message) == {
+        "schema": 1,
+        "error": {"code": "usage", "message": "no", "hint": "yes"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (18_000, "18 kB"), (277_000_000, "277 MB"), (2.6e9, "2.6 GB")],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_chinese_takes_two_columns() -> None:
+    assert width("驱动 x") == 6
