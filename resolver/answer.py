@@ -17,7 +17,10 @@ TOLERANCE = 1e-3
 """Of the largest number expected. The models' numbers are exact in TF32, so this is generous."""
 DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
 """The driver's own libraries: no wheel brings them."""
+DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
+"""A function that a library expects of the driver's, and an old driver does not have."""
 CUDA_FAILURE = re.compile(r"CUDA failure (\d+): ([^;\n]*[^;\s])")
+_HOST = re.compile(r" ?;? hostname=\S+")
 _VERSION = re.compile(r"\d+(\.\d+)?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -76,6 +79,13 @@ class Needed:
     """Only the check's own help loaded it, from a wheel."""
     optional: bool
 
+    @property
+    def driver(self) -> bool:
+        """Tell whether it is the driver that is missing: the library is its own, or needs it."""
+        error = self.error or ""
+        own = error and DRIVER_FILE.match(self.name)
+        return bool(own or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -98,6 +108,8 @@ class Answer:
     """The CUDA major that the build needs."""
     driver_library: str | None
     driver_cuda: str | None
+    driver_init: int | None
+    """What cuInit answered: 0 is success, 100 no GPU."""
     driver_error: str | None
     preload_error: str | None
     needed: tuple[Needed, ...]
@@ -108,11 +120,11 @@ class Answer:
 
     @property
     def absent(self) -> tuple[Needed, ...]:
-        """Return what the provider cannot do without, the driver's own libraries excepted."""
+        """Return what the provider cannot do without and is missing, the driver excepted."""
         return tuple(
             library
             for library in self.needed
-            if library.error and not library.optional and not DRIVER_FILE.match(library.name)
+            if library.error and not library.optional and not library.driver
         )
 
     @property
@@ -130,7 +142,8 @@ class Answer:
         if self.driver_error:
             lines.append(f"driver: {self.driver_error}")
         elif self.driver_library:
-            lines.append(f"driver: {self.driver_library}, CUDA {self.driver_cuda}")
+            started = f"CUDA {self.driver_cuda}, cuInit {self.driver_init}"
+            lines.append(f"driver: {self.driver_library}, {started}")
         if self.preload_error:
             lines.append(f"preload_dlls: {self.preload_error}")
         lines += [f"{library.name}: {library.error}" for library in self.needed if library.error]
@@ -164,6 +177,7 @@ def read(stdout: str, stderr: str) -> Answer:
         cuda=cuda.partition(".")[0] if cuda else None,
         driver_library=driver.text("library"),
         driver_cuda=driver.matching("cuda", _VERSION),
+        driver_init=driver.integer("init"),
         driver_error=driver.text("error"),
         preload_error=events.get("preloaded", nothing).text("error"),
         needed=tuple(
@@ -185,7 +199,7 @@ def read(stdout: str, stderr: str) -> Answer:
 
 
 def _model(row: _Row) -> ModelRun:
-    deviation = row.number("deviation")
+    deviation, error = row.number("deviation"), row.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
     return ModelRun(
         name=row.text("name") or "",
@@ -197,7 +211,7 @@ def _model(row: _Row) -> ModelRun:
         create_ms=row.number("create_ms"),
         first_ms=row.number("first_ms"),
         second_ms=row.number("second_ms"),
-        error=row.text("error"),
+        error=_HOST.sub("", error) if error else None,
     )
 
 
@@ -228,6 +242,10 @@ class _Row:
 
     def flag(self, key: str) -> bool:
         return self._value.get(key) is True
+
+    def integer(self, key: str) -> int | None:
+        value = self._value.get(key)
+        return value if isinstance(value, int) else None
 
     def number(self, key: str) -> float | None:
         value = self._value.get(key)

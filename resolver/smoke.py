@@ -22,6 +22,7 @@ if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):  # no
 import contextlib
 import ctypes
 import faulthandler
+import importlib.util
 import json
 import re
 import struct
@@ -40,10 +41,14 @@ CUFFT = {"11": "libcufft.so.10", "12": "libcufft.so.11", "13": "libcufft.so.12"}
 LOADED_LATE = (1, 28)
 """From this release on cuDNN, cuFFT and NVRTC are not linked but loaded when first used."""
 NOT_FOUND = "cannot open shared object file: No such file or directory"
+HELPED: dict[str, str] = {}
+"""What only this script could load, by name, and from which file."""
 MAPS = Path("/proc/self/maps")
 
-answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-os.dup2(2, 1)
+answers = sys.stdout
+if __name__ == "__main__":  # what the target's code prints must not mix with the answers
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
 
 
 def tell(event: str, **values: object) -> None:
@@ -61,6 +66,9 @@ def main(arguments: list[str]) -> None:
     models = [Path(argument) for argument in arguments if not argument.startswith("--")]
     tell("start", python=sys.version.split()[0], plain=plain)
     tell("driver", **driver())
+    if not plain:
+        add_windows_folders()
+        load_before_import()
     tell("doing", what="import onnxruntime")
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
@@ -75,7 +83,6 @@ def main(arguments: list[str]) -> None:
     if not origin or not whole:
         return
     if not plain:
-        add_windows_folders()
         preload(onnxruntime)
     tell("needed", **needed(Path(origin).parent, version, helping=not plain))
     tell("loaded", libraries=loaded())
@@ -93,17 +100,36 @@ def short(error: BaseException) -> str:
 
 
 def driver() -> dict[str, object]:
-    """Return what the driver's own library answers, without starting the GPU."""
+    """Return what the driver's own library answers, and whether it can be started."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     version = ctypes.c_int(0)
     try:
-        status = ctypes.CDLL(name).cuDriverGetVersion(ctypes.byref(version))
+        library = ctypes.CDLL(name)
+        status = library.cuDriverGetVersion(ctypes.byref(version))
+        tell("doing", what="cuInit")
+        started = library.cuInit(0)
     except (OSError, AttributeError) as error:
-        return {"library": None, "cuda": None, "error": str(error)}
+        return {"library": None, "cuda": None, "init": None, "error": str(error)}
     stem = name.partition(".")[0] + "."
     path = next((path for path in mapped() if Path(path).name.lower().startswith(stem)), name)
     cuda = f"{version.value // 1000}.{version.value % 1000 // 10}"
-    return {"library": path, "cuda": None if status else cuda, "error": None}
+    return {"library": path, "cuda": None if status else cuda, "init": started, "error": None}
+
+
+def load_before_import() -> None:
+    """Load what releases up to 1.15 want to find when they are imported."""
+    with contextlib.suppress(ImportError, ValueError):
+        found = importlib.util.find_spec("onnxruntime")
+        for name in wanted_on_import(Path(found.origin).parent) if found and found.origin else []:
+            load(name, [], wheel_folders())
+
+
+def wanted_on_import(folder: Path) -> list[str]:
+    """Return the CUDA libraries that a release up to 1.15 loads by name instead of linking them."""
+    script = folder / "capi" / "_ld_preload.py"
+    text = script.read_text("utf-8", "replace") if script.is_file() else ""
+    names = re.findall(r"CDLL\(\"(lib[^\"]+)\"", text)
+    return [name for name in dict.fromkeys(names) if CUDA_NAMES.fullmatch(name)]
 
 
 def preload(onnxruntime: ModuleType) -> None:
@@ -127,7 +153,7 @@ def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, obj
     if sys.platform == "win32" or not provider.is_file():
         return {"cuda": None, "libraries": []}
     linked, places = dynamic(provider)
-    names = [name for name in linked if CUDA_NAMES.fullmatch(name)]
+    names = [name for name in linked if CUDA_NAMES.fullmatch(name)] + wanted_on_import(folder)
     major = next((name.split(".so.")[1] for name in names if name.startswith("libcublas.")), "")
     late = []
     if tuple(int(part) for part in re.findall(r"\d+", version or "")[:2]) >= LOADED_LATE:
@@ -152,14 +178,15 @@ def load(name: str, places: list[Path], wheels: list[Path]) -> dict[str, object]
     """
     with contextlib.suppress(OSError):
         ctypes.CDLL(name)
-        return {"name": name, "error": None, "helped": None}
+        return {"name": name, "error": None, "helped": HELPED.get(name)}
     error: str | None = NOT_FOUND
     for folder in places + wheels:
         if (folder / name).is_file():
             error = load_file(folder / name, places, wheels)
             if error is None:
-                helped = None if folder in places else str(folder / name)
-                return {"name": name, "error": None, "helped": helped}
+                if folder not in places:
+                    HELPED[name] = str(folder / name)
+                return {"name": name, "error": None, "helped": HELPED.get(name)}
     return {"name": name, "error": error, "helped": None}
 
 

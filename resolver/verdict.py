@@ -11,7 +11,7 @@ import signal
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from .answer import CUDA_FAILURE, DRIVER_FILE, Answer, Loaded, ModelRun, read
+from .answer import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, Answer, Loaded, ModelRun, read
 from .facts import Driver
 from .plan import Reason
 
@@ -42,8 +42,6 @@ _NOT_LOADED = re.compile(
     r"|LoadLibrary failed with error \d+"
 )
 _ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
-_DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
-"""A function that the provider expects of libcuda.so.1, and an old driver does not have."""
 _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
 _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
 
@@ -106,7 +104,7 @@ def judge(
         found = _not_loaded(answer, driver) or _failed(answer, driver) or _ran(answer)
     else:
         found = _unfinished(answer, returncode, timed_out=timed_out, driver=driver)
-    if found.verdict in UP_TO_THE_DRIVER and answer.absent:
+    if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and answer.absent:
         found = _Found("library-missing", found.evidence, library=answer.absent[0].name)
     return Verification(
         verdict=found.verdict,
@@ -149,8 +147,11 @@ def _unfinished(
     if timed_out:
         return _Found("crashed", note="timed-out", step=answer.step)
     end = f"{answer.step}: ended by {_end(returncode)}"
-    if answer.step.startswith("inference") and (lack := _driver_lack(answer, driver)):
-        return _Found(lack, end, note="crash-without-driver")
+    if answer.step.startswith("inference"):
+        if lack := _driver_lack(answer, driver):
+            return _Found(lack, end, note="crash-without-driver")
+        if answer.driver_init:
+            return _cuda_failure(answer.driver_init, None, end)
     return _Found("crashed", end)
 
 
@@ -185,7 +186,8 @@ def _not_loaded(answer: Answer, driver: Driver | None) -> _Found | None:
     named = _ABSENT.search(reason)
     library = (named.group("name") or named.group("dll")) if named else "onnxruntime_providers_cuda"
     lack = _driver_lack(answer, driver)
-    if DRIVER_FILE.match(library) or (lack and _DRIVER_SYMBOL.search(reason)):
+    blocked = any(needed.driver for needed in answer.needed if needed.name == library)
+    if blocked or DRIVER_FILE.match(library) or (lack and DRIVER_SYMBOL.search(reason)):
         return _Found(lack or "no-driver", reason)
     return _Found("library-missing", reason, library=library)
 
@@ -202,13 +204,13 @@ def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
     return None
 
 
-def _cuda_failure(code: int, lack: Verdict | None) -> _Found:
+def _cuda_failure(code: int, lack: Verdict | None, evidence: str = "") -> _Found:
     note = f"cuda-failure-{code}" if code in EXPLAINED else None
     if code == INSUFFICIENT_DRIVER:
         return _Found(lack or "driver-too-old")
     if code == NO_DEVICE or code in UNUSABLE:
-        return _Found("no-gpu", note=note)
-    return _Found("crashed", note=note)
+        return _Found("no-gpu", evidence, note=note)
+    return _Found("crashed", evidence, note=note)
 
 
 def _ran(answer: Answer) -> _Found:

@@ -1,0 +1,482 @@
+"""The verdicts, from what real releases said (the messages are theirs, paths shortened)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from ortgpu_fix.data_files import table
+from ortgpu_fix.facts import Driver
+from ortgpu_fix.verdict import (
+    EXPLAINED,
+    UP_TO_THE_DRIVER,
+    Verdict,
+    Verification,
+    exit_code,
+    judge,
+)
+
+GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+PROVIDER_DLL = r"C:\env\onnxruntime\capi\onnxruntime_providers_cuda.dll"
+ABSENT = "cannot open shared object file: No such file or directory"
+NO_LIBCUDA = {"event": "driver", "library": None, "cuda": None, "error": f"libcuda.so.1: {ABSENT}"}
+FAILURE = (
+    "RuntimeError: /onnxruntime_src/onnxruntime/core/providers/cuda/cuda_call.cc:122 [with ERRTYPE "
+    "= cudaError; bool THRW = true] {} ; GPU=32767 ; hostname=build-7 ; file=/onnxruntime_src/"
+    "onnxruntime/core/providers/cuda/cuda_execution_provider.cc ; line=281 ; expr=cudaSetDevice("
+    "info_.device_id);"
+)
+TOO_OLD = "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version"
+NO_DEVICE = "CUDA failure 100: no CUDA-capable device is detected"
+NOT_LOADED = (
+    "\x1b[1;31m2026-11-21 10:14:38.422 [E:onnxruntime:Default, provider_bridge_ort.cc:1745 "
+    "TryGetProviderInfo_CUDA] [ONNXRuntimeError] : 1 : FAIL : Failed to load library "
+    "/env/onnxruntime/capi/libonnxruntime_providers_cuda.so with error: {}\n\x1b[m\n"
+)
+NO_KERNEL = (
+    "onnxruntime.capi.onnxruntime_pybind11_state.Fail: [ONNXRuntimeError] : 1 : FAIL : Non-zero "
+    "status code returned while running Conv node. Name:'conv' Status Message: CUDA error "
+    "cudaErrorNoKernelImageForDevice:no kernel image is available for execution on the device"
+)
+RFFT_ON_CPU = (
+    "onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented: [ONNXRuntimeError] : 9 : "
+    "NOT_IMPLEMENTED : Could not find an implementation for Rfft(1) node with name 'fft'"
+)
+START = {"event": "start", "python": "3.11.7", "plain": False}
+IMPORTING = {"event": "doing", "what": "import onnxruntime"}
+BUILD = {
+    "event": "onnxruntime",
+    "file": "/env/onnxruntime/__init__.py",
+    "version": "1.26.0",
+    "cuda": "12.8",
+    "error": None,
+    "whole": True,
+}
+INFERRING = {"event": "doing", "what": "inference", "model": "conv"}
+END = {"event": "end"}
+
+
+def driver(cuda: str | None = "12.2", init: int | None = 0) -> dict[str, Any]:
+    return {"event": "driver", "library": "/usr/lib/libcuda.so.1", "cuda": cuda, "init": init}
+
+
+def needed(*rows: dict[str, Any], cuda: str | None = "12") -> dict[str, Any]:
+    return {"event": "needed", "cuda": cuda, "libraries": list(rows)}
+
+
+def library(name: str, error: str | None = None, **more: object) -> dict[str, Any]:
+    return {"name": name, "error": error, "helped": None, "optional": False} | more
+
+
+def model(name: str, *nodes: str, deviation: float | None = 0.0, **more: object) -> dict[str, Any]:
+    rows = [{"op": op, "provider": f"{at}ExecutionProvider"} for op, at in map(str.split, nodes)]
+    times = {"create_ms": 20.5, "first_ms": 12, "second_ms": 0.2}
+    row = {"event": "model", "name": name, "nodes": rows, "error": None, "deviation": deviation}
+    return row | times | more
+
+
+def failed(name: str, error: str) -> dict[str, Any]:
+    return {"event": "model", "name": name, "nodes": [], "error": error}
+
+
+ON_GPU = (
+    model("conv", "Conv CUDA", "MemcpyToHost CUDA"),
+    model("matmul", "MemcpyFromHost CPU", "MatMul CUDA"),
+    model("fft", "Rfft CUDA"),
+)
+ON_CPU = (
+    model("conv", "Conv CPU", "ReorderOutput CPU"),
+    model("matmul", "MatMul CPU"),
+    failed("fft", RFFT_ON_CPU),
+)
+
+
+def say(
+    *events: object,
+    stderr: str = "",
+    returncode: int = 0,
+    timed_out: bool = False,
+    known: Driver | None = None,
+) -> Verification:
+    lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return judge(
+        stdout="\n".join(lines),
+        stderr=stderr,
+        returncode=returncode,
+        timed_out=timed_out,
+        driver=known,
+    )
+
+
+def each(error: str) -> list[dict[str, Any]]:
+    return [failed(name, FAILURE.format(error)) for name in ("conv", "matmul", "fft")]
+
+
+def notes(found: Verification) -> list[str]:
+    return [note.code for note in found.notes]
+
+
+def test_all_on_the_gpu_and_right_works() -> None:
+    found = say(START, driver(), IMPORTING, BUILD, needed(), *ON_GPU, END)
+    assert found.verdict == "works"
+    assert exit_code(found) == exit_code(found, elsewhere=True) == 0
+    assert [(run.name, run.correct, run.second_ms) for run in found.models] == [
+        ("conv", True, 0.2),
+        ("matmul", True, 0.2),
+        ("fft", True, 0.2),
+    ]
+    assert found.evidence == (
+        "onnxruntime 1.26.0 from /env/onnxruntime/__init__.py",
+        "driver: /usr/lib/libcuda.so.1, CUDA 12.2, cuInit 0",
+        f"conv: Conv on {GPU}, MemcpyToHost on {GPU}; off by 0.0; 12.0 ms, then 0.2 ms",
+        f"matmul: MemcpyFromHost on {CPU}, MatMul on {GPU}; off by 0.0; 12.0 ms, then 0.2 ms",
+        f"fft: Rfft on {GPU}; off by 0.0; 12.0 ms, then 0.2 ms",
+    )
+
+
+@pytest.mark.parametrize("deviation", [0.002, 3e38, None])
+def test_other_numbers_are_a_wrong_result(deviation: float | None) -> None:
+    wrong = model("matmul", "MatMul CUDA", deviation=deviation)
+    found = say(driver(), BUILD, needed(), ON_GPU[0], wrong, ON_GPU[2], END)
+    assert found.verdict == "wrong-result"
+    assert found.values == (("models", "matmul"),)
+    assert exit_code(found, elsewhere=True) == 6
+
+
+def test_the_precision_of_tf32_is_enough() -> None:
+    close = model("matmul", "MatMul CUDA", deviation=0.0009)
+    assert say(driver(), BUILD, needed(), ON_GPU[0], close, ON_GPU[2], END).verdict == "works"
+
+
+def test_a_cpu_build_falls_back() -> None:
+    found = say(START, driver(), IMPORTING, BUILD | {"cuda": None}, *ON_CPU, END)
+    assert found.verdict == "cpu-fallback"
+    assert found.values == (("models", "conv, matmul, fft"),)
+    assert exit_code(found, elsewhere=True) == 6
+
+
+def test_one_node_on_the_cpu_is_a_fallback() -> None:
+    split = model("conv", "Conv CPU", "Relu CUDA")
+    found = say(driver(), BUILD, needed(), split, *ON_GPU[1:], END)
+    assert (found.verdict, found.values) == ("cpu-fallback", (("models", "conv"),))
+
+
+def test_no_model_at_all_proves_nothing() -> None:
+    assert say(driver(), BUILD, needed(), END).verdict == "cpu-fallback"
+
+
+@pytest.mark.parametrize(
+    ("seen", "known", "error", "verdict"),
+    [
+        (NO_LIBCUDA, None, TOO_OLD, "no-driver"),
+        (NO_LIBCUDA, Driver(version="550.163.01", cuda="12.4"), TOO_OLD, "no-driver"),
+        (NO_LIBCUDA, Driver(version="470.256.02", cuda="11.4"), TOO_OLD, "driver-too-old"),
+        (driver("11.4", 100), None, TOO_OLD, "driver-too-old"),
+        (driver(None, 100), None, TOO_OLD, "driver-too-old"),
+        (driver("12.2", 100), None, NO_DEVICE, "no-gpu"),
+    ],
+)
+def test_what_cuda_says_of_the_driver(
+    seen: dict[str, Any], known: Driver | None, error: str, verdict: str
+) -> None:
+    found = say(seen, BUILD, needed(), *each(error), END, known=known)
+    assert found.verdict == verdict
+    assert exit_code(found) == 6
+    assert exit_code(found, elsewhere=True) == 0
+    assert f"conv: {error}" in found.evidence
+    assert not any("build-7" in str(part) for part in (found.evidence, found.models))
+
+
+def test_a_driver_that_is_too_old_is_named_with_what_is_needed() -> None:
+    found = say(driver("11.4"), BUILD, needed(), *each(TOO_OLD), END)
+    assert found.values == (("speaks", "11.4"), ("needs", "12"))
+    unknown = say(driver(None), BUILD | {"cuda": None}, needed(cuda=None), *each(TOO_OLD), END)
+    assert unknown.values == (("speaks", "?"), ("needs", "?"))
+    known = say(NO_LIBCUDA, BUILD, *each(TOO_OLD), END, known=Driver(cuda="11.4"))
+    assert known.values == (("speaks", "11.4"), ("needs", "12"))
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (802, "system not yet initialized"),
+        (803, "system has unsupported display driver / cuda driver combination"),
+        (804, "forward compatibility was attempted on non supported HW"),
+        (999, "unknown error"),
+    ],
+)
+def test_gpus_that_cannot_be_used_are_explained(code: int, text: str) -> None:
+    found = say(driver(), BUILD, needed(), *each(f"CUDA failure {code}: {text}"), END)
+    assert found.verdict == "no-gpu"
+    assert notes(found) == [f"cuda-failure-{code}"]
+    assert f"fft: CUDA failure {code}: {text}" in found.evidence
+
+
+def test_a_busy_gpu_and_an_unknown_failure() -> None:
+    busy = "CUDA failure 46: CUDA-capable device(s) is/are busy or unavailable"
+    found = say(driver(), BUILD, needed(), *each(busy), END)
+    assert (found.verdict, notes(found)) == ("no-gpu", [])
+    found = say(driver(), BUILD, needed(), *each("CUDA failure 2: out of memory"), END)
+    assert (found.verdict, notes(found)) == ("crashed", [])
+
+
+@pytest.mark.parametrize("error", [NO_KERNEL, FAILURE.format("CUDA failure 209: no kernel image")])
+def test_no_code_for_the_gpu(error: str) -> None:
+    found = say(driver(), BUILD, needed(), failed("conv", error), *ON_GPU[1:], END)
+    assert found.verdict == "crashed"
+    assert notes(found) == ["cuda-failure-209"]
+
+
+def test_the_first_missing_library_is_named() -> None:
+    reason = f"libcublasLt.so.12: {ABSENT}"
+    missing = needed(library("libcublasLt.so.12", ABSENT), library("libnvrtc.so.12", optional=True))
+    found = say(NO_LIBCUDA, BUILD, missing, *ON_CPU, END, stderr=NOT_LOADED.format(reason))
+    assert found.verdict == "library-missing"
+    assert found.values == (("library", "libcublasLt.so.12"),)
+    assert found.evidence[-1] == reason
+    assert exit_code(found, elsewhere=True) == 6
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        (
+            f'Error loading "{PROVIDER_DLL}" which depends on "cublasLt64_12.dll" which is missing.',
+            "cublasLt64_12.dll",
+        ),
+        (
+            f'LoadLibrary failed with error 126 "" when trying to load "{PROVIDER_DLL}"',
+            "onnxruntime_providers_cuda",
+        ),
+        (
+            NOT_LOADED.format("/x/libcublas.so.12: undefined symbol: cublasLtGetEnvironmentMode"),
+            "onnxruntime_providers_cuda",
+        ),
+    ],
+)
+def test_other_ways_of_not_being_loaded(log: str, name: str) -> None:
+    found = say(driver(), BUILD, *ON_CPU, END, stderr=log)
+    assert (found.verdict, found.values) == ("library-missing", (("library", name),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason", "verdict"),
+    [
+        (NO_LIBCUDA, f"libcuda.so.1: {ABSENT}", "no-driver"),
+        (
+            NO_LIBCUDA | {"error": f"libnvidia-fatbinaryloader.so.418.226.00: {ABSENT}"},
+            f"libnvidia-fatbinaryloader.so.418.226.00: {ABSENT}",
+            "no-driver",
+        ),
+        (driver("11.4", 100), "/x.so: undefined symbol: cuTensorMapEncodeTiled", "driver-too-old"),
+    ],
+)
+def test_a_provider_that_lacks_only_the_driver(
+    seen: dict[str, Any], reason: str, verdict: str
+) -> None:
+    rows = needed(library("libcuda.so.1", ABSENT), library("libcudnn.so.9"), cuda="13")
+    found = say(seen, BUILD, rows, *ON_CPU, END, stderr=NOT_LOADED.format(reason))
+    assert found.verdict == verdict
+    assert exit_code(found, elsewhere=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("seen", "why", "verdict"),
+    [
+        (NO_LIBCUDA, f"libcuda.so.1: {ABSENT}", "no-driver"),
+        (
+            driver("11.0", 100),
+            "/env/libcudnn_engines_rtc.so.9: undefined symbol: cuTensorMapEncodeIm2col",
+            "driver-too-old",
+        ),
+    ],
+)
+def test_a_library_that_itself_needs_the_driver_is_not_missing(
+    seen: dict[str, Any], why: str, verdict: str
+) -> None:
+    name = "libcudnn_engines_runtime_compiled.so.9"
+    log = NOT_LOADED.format(f"{name}: {ABSENT}")
+    found = say(seen, BUILD, needed(library(name, why)), *ON_CPU, END, stderr=log)
+    assert found.verdict == verdict
+
+
+def test_a_library_used_later_is_missing_even_where_the_driver_already_says_no() -> None:
+    rows = needed(library("libcublas.so.13"), library("libcudnn.so.9", ABSENT), cuda="13")
+    found = say(driver("12.2", 100), BUILD, rows, *each(TOO_OLD), END)
+    assert (found.verdict, found.values) == ("library-missing", (("library", "libcudnn.so.9"),))
+    optional = needed(library("libnvrtc.so.12", ABSENT, optional=True))
+    assert say(driver(), BUILD, optional, *each(NO_DEVICE), END).verdict == "no-gpu"
+
+
+def test_releases_that_give_up_silently_on_import() -> None:
+    found = say(driver(), BUILD, needed(library("libcublas.so.11", ABSENT)), *ON_CPU, END)
+    assert (found.verdict, found.values) == ("library-missing", (("library", "libcublas.so.11"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("cuDNN is unavailable for CUDA Execution Provider: libcudnn.so.9 not found", "cuDNN"),
+        ("cuFFT library was not found", "cuFFT"),
+        ("NVRTC library could not be loaded", "NVRTC"),
+    ],
+)
+def test_a_library_loaded_on_first_use_that_is_not_there(text: str, name: str) -> None:
+    found = say(driver(), BUILD, needed(), failed("conv", f"Fail: {text}"), *ON_GPU[1:], END)
+    assert (found.verdict, found.values) == ("library-missing", (("library", name),))
+
+
+def test_inference_that_fails_otherwise() -> None:
+    error = "Fail: CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED"
+    found = say(driver(), BUILD, needed(), failed("conv", error), *ON_GPU[1:], END)
+    assert (found.verdict, found.evidence[2]) == ("crashed", f"conv: {error}")
+
+
+@pytest.mark.parametrize(
+    ("seen", "known", "verdict", "expected"),
+    [
+        ([NO_LIBCUDA], None, "no-driver", ["crash-without-driver"]),
+        ([driver("10.1", 100)], None, "driver-too-old", ["crash-without-driver"]),
+        ([], Driver(cuda="10.1"), "driver-too-old", ["crash-without-driver"]),
+        ([driver("12.2", 100)], None, "no-gpu", []),
+        ([driver("12.2", 803)], None, "no-gpu", ["cuda-failure-803"]),
+        ([driver("12.2", 0)], None, "crashed", []),
+    ],
+)
+def test_a_crash_is_an_answer(
+    seen: list[dict[str, Any]], known: Driver | None, verdict: str, expected: list[str]
+) -> None:
+    steps = (START, *seen, IMPORTING, BUILD, needed(cuda="11"), INFERRING)
+    found = say(*steps, returncode=-11, known=known)
+    assert found.verdict == verdict
+    assert notes(found) == expected
+    assert found.evidence[-1] == "inference conv: ended by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("returncode", "end"),
+    [
+        (-6, "SIGABRT"),
+        (-77, "signal 77"),
+        (1, "exit code 1"),
+        (3221226505, "exit code 0xc0000409"),
+    ],
+)
+def test_a_crash_before_inference(returncode: int, end: str) -> None:
+    found = say(START, NO_LIBCUDA, IMPORTING, returncode=returncode)
+    assert found.verdict == "crashed"
+    assert found.evidence[-1] == f"import onnxruntime: ended by {end}"
+
+
+def test_a_child_that_says_nothing() -> None:
+    found = say("", "Hello", "[1]", "{}", '{"event": 3}', '{"event": "nothing-known"}')
+    assert found.verdict == "crashed"
+    assert found.evidence == ("start: ended by exit code 0",)
+
+
+def test_a_child_that_does_not_end() -> None:
+    found = say(START, driver(), IMPORTING, BUILD, INFERRING, returncode=-9, timed_out=True)
+    assert found.verdict == "crashed"
+    assert [(note.code, note.values) for note in found.notes] == [
+        ("timed-out", (("step", "inference conv"),))
+    ]
+
+
+def test_an_end_is_an_end_whatever_happens_on_the_way_out() -> None:
+    found = say(driver(), BUILD, needed(), *ON_GPU, END, returncode=-11)
+    assert found.verdict == "works"
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "note"),
+    [
+        (f"ImportError: libcublas.so.11: {ABSENT}", "library-missing", []),
+        (
+            "ImportError: DLL load failed while importing onnxruntime_pybind11_state: 1114",
+            "crashed",
+            ["runtime-too-old"],
+        ),
+        ("ModuleNotFoundError: No module named 'onnxruntime'", "crashed", ["import-failed"]),
+        (None, "crashed", ["gutted"]),
+    ],
+)
+def test_what_cannot_be_imported(error: str | None, verdict: str, note: list[str]) -> None:
+    build = {"event": "onnxruntime", "file": None, "version": None, "error": error, "whole": False}
+    found = say(START, NO_LIBCUDA, IMPORTING, build)
+    assert found.verdict == verdict
+    assert notes(found) == note
+    if error:
+        assert f"onnxruntime cannot be imported: {error}" in found.evidence
+
+
+def test_help_and_duplicates_are_noted() -> None:
+    rows = needed(library("libcublas.so.11", helped="/env/nvidia/cublas/lib/libcublas.so.11"))
+    loaded = [
+        {"name": "libcudnn.so.8", "path": "/env/nvidia/cudnn/lib/libcudnn.so.8"},
+        {"name": "libcudnn.so.8.9.7", "path": "/usr/lib/libcudnn.so.8.9.7"},
+        {"name": "libcublas.so.11", "path": "/env/nvidia/cublas/lib/libcublas.so.11"},
+    ]
+    events = {"event": "loaded", "libraries": loaded}
+    preload = {"event": "preloaded", "error": "RuntimeError: no folder"}
+    found = say(START, driver(), BUILD, preload, rows, *ON_GPU, events, END)
+    assert found.verdict == "works"
+    assert found.helped == ("libcublas.so.11",)
+    assert "preload_dlls: RuntimeError: no folder" in found.evidence
+    assert [(note.code, dict(note.values)) for note in found.notes] == [
+        ("libraries-helped", {"libraries": "libcublas.so.11"}),
+        (
+            "library-twice",
+            {
+                "library": "libcudnn.so.8",
+                "paths": "/env/nvidia/cudnn/lib/libcudnn.so.8, /usr/lib/libcudnn.so.8.9.7",
+            },
+        ),
+    ]
+
+
+def test_the_document() -> None:
+    loaded = {"event": "loaded", "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda"}]}
+    found = say(START | {"plain": True}, driver(), BUILD, ON_GPU[2], loaded, END)
+    assert found.to_json() == {
+        "schema": 1,
+        "verdict": "works",
+        "plain": True,
+        "models": [
+            {
+                "name": "fft",
+                "nodes": [{"op": "Rfft", "provider": "CUDAExecutionProvider"}],
+                "deviation": 0.0,
+                "correct": True,
+                "create_ms": 20.5,
+                "first_ms": 12.0,
+                "second_ms": 0.2,
+                "error": None,
+            }
+        ],
+        "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda"}],
+        "helped": [],
+        "notes": [],
+        "evidence": list(found.evidence),
+    }
+    crashed = say(START, INFERRING, returncode=-9, timed_out=True).to_json()
+    assert crashed["notes"] == [{"code": "timed-out", "values": {"step": "inference conv"}}]
+
+
+def test_every_verdict_and_note_has_its_text() -> None:
+    texts = table("texts.toml")["verdicts"]
+    codes = set(get_args(Verdict))
+    assert codes > UP_TO_THE_DRIVER
+    for code in codes:
+        assert {"text", "proves", "hint"} <= texts[code].keys(), code
+    more = {
+        "crash-without-driver",
+        "timed-out",
+        "import-failed",
+        "gutted",
+        "runtime-too-old",
+        "libraries-helped",
+        "library-twice",
+    }
+    assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
