@@ -1,24 +1,31 @@
 """The commands, one function each: `(arguments, environ, language) -> exit code`.
 
-Shell, and thin: a command finds out what it is about, asks the core, and prints.
+Shell, and thin: a command finds out what it is about, asks the core, and prints. Those that change
+an environment are in `changing`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
+from .changing import apply, undo
 from .data_files import load_texts, table
 from .errors import Error
 from .facts import to_json
+from .files import write
 from .occasion import Occasion, occasion, seen
 from .plan import Plan
+from .report import explanation_sections, plan_json, plan_sections, verification_sections
 from .resolve import resolve
 from .run import run
 from .texts import Language
+
+__all__ = ["apply", "check", "explain", "facts", "lock", "plan", "undo", "verify"]
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
@@ -26,63 +33,100 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     about = occasion(arguments, environ)
-    made = _resolved(about)
+    made = resolve(about.facts, about.wishes, about.matrix)
     show(made, about, arguments, language)
     return VERDICT_EXIT[made.verdict]
 
 
-def _resolved(about: Occasion) -> Plan:
-    return resolve(about.facts, about.wishes, about.matrix)
-
-
 def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
     """Print a plan, for people or as JSON."""
-    from .report import plan_json, plan_sections
-
     if arguments.json:
         console.print_json(plan_json(made, load_texts("en")))
         return
-    asked = bool(about.wishes.onnxruntime or about.wishes.latest or about.wishes.cuda)
-    sections = plan_sections(
-        made, about.facts, load_texts(language), verbose=arguments.verbose, asked=asked
+    wishes = about.wishes
+    asked = bool(wishes.onnxruntime or wishes.latest or wishes.cuda)
+    texts = load_texts(language)
+    console.print_sections(
+        plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
     )
-    console.print_sections(sections)
 
 
 def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Tell by the exit code alone whether the environment is right."""
     del language
-    return VERDICT_EXIT[_resolved(occasion(arguments, environ)).verdict]
+    about = occasion(arguments, environ)
+    return VERDICT_EXIT[resolve(about.facts, about.wishes, about.matrix).verdict]
 
 
 def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Write what was seen of this machine and environment."""
-    import json
-
     found, _ = seen(arguments, environ)
     if arguments.output is None:
         console.print_json(to_json(found))
-        return 0
-    text = json.dumps(to_json(found), indent=2, ensure_ascii=False) + "\n"
-    write(Path(arguments.output), text)
-    print(load_texts(language).label("written", file=arguments.output), file=sys.stderr)
+    else:
+        text = json.dumps(to_json(found), indent=2, ensure_ascii=False) + "\n"
+        write(Path(arguments.output), text)
+        console.say(load_texts(language).label("written", file=arguments.output))
     return 0
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises Error `file-unwritable`."""
-    import os
-    import tempfile
+def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Run real inference in the environment and say what ran where."""
+    from .verdict import exit_code
+    from .verify import verify as run_verification
 
+    found, target = seen(arguments, environ)
+    verification = run_verification(
+        target.executable, driver=found.driver, runner=run, environ=environ
+    )
+    if arguments.json:
+        console.print_json(verification.to_json())
+    else:
+        console.print_sections(verification_sections(verification, load_texts(language)))
+    return exit_code(verification)
+
+
+def explain(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Read an error log, name the causes and the remedies."""
+    del environ
+    from .explain import explain as find_causes
+    from .failures import parse_failures
+
+    log = _read_log(arguments.argument or "-")
+    failures = parse_failures(table("failures.toml"))
+    found = find_causes(log, failures, "en" if arguments.json else language)
+    if arguments.json:
+        from dataclasses import asdict
+
+        console.print_json({"schema": 1, "explanations": [asdict(row) for row in found]})
+    else:
+        console.print_sections(explanation_sections(found, load_texts(language)))
+    return 0
+
+
+def _read_log(file: str) -> str:
+    """Return the text of a log; `-` is standard input. Raises Error `log-unreadable`."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise Error("file-unwritable", file=path, cause=error.strerror or error) from error
+        raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
+    encoding = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
+    return content.decode(encoding, errors="replace")  # PowerShell's `>` writes UTF-16
+
+
+def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Write the plan as a lock for a team."""
+    from .locking import locked
+
+    about = occasion(arguments, environ)
+    made = resolve(about.facts, about.wishes, about.matrix)
+    if made.verdict == "impossible":
+        show(made, about, arguments, language)
+        return VERDICT_EXIT[made.verdict]
+    text = locked(made, about, arguments, environ)
+    if arguments.output is None:
+        print(text, end="")
+    else:
+        write(Path(arguments.output), text)
+        console.say(load_texts(language).label("written", file=arguments.output))
+    return 0

@@ -6,12 +6,15 @@ a pipe gets plain text.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
+from .progress import Progress, silent
 from .report import Section, plain
 from .texts import Language, Message, Texts
 
@@ -57,9 +60,7 @@ def print_sections(sections: Sequence[Section], *, to: TextIO | None = None) -> 
         grid = Table.grid(padding=(0, 2, 0, 0))
         for row in section.rows:
             indent = "  " if section.heading else ""
-            grid.add_row(
-                Text(indent + row.head, style=row.style), Text(row.text, style=row.style)
-            )
+            grid.add_row(Text(indent + row.head, style=row.style), Text(row.text, style=row.style))
         console.print(grid)
 
 
@@ -73,6 +74,43 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
     print(f"{texts.label('error')}: {message.text}", file=sys.stderr)
     if message.hint:
         print(f"\n{texts.label('hint')}: {message.hint}", file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Tell the user something that is not the answer itself: on stderr."""
+    print(text, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
+    """Give what shows the steps: bars where stderr is a terminal, else a line for each step."""
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
+        from .bars import Bars
+
+        bars = Bars(texts)
+        with bars.drawn:
+            yield bars
+    else:
+        yield _Lines(texts)
+
+
+class _Lines:
+    """Say each step once, on a line of its own."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._said: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
+        del done, total
+        line = self._texts.progress(code, **values)
+        with self._lock:
+            if line not in self._said:
+                self._said.add(line)
+                say(line)
 
 
 def debugging(environ: Mapping[str, str] = os.environ) -> bool:

@@ -83,6 +83,8 @@ class Interpreter:
     executable: str | None = None
     environment: Literal["venv", "conda", "user", "system"] | None = None
     externally_managed: bool = False
+    project: str | None = None
+    """The tool whose lock the environment is made from, and made again: `uv`, `poetry`, `pdm`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +259,7 @@ def _interpreter(table: _Table) -> Interpreter:
         executable=table.text_or_none("executable"),
         environment=cast('Literal["venv", "conda", "user", "system"] | None', kind),
         externally_managed=table.flag("externally_managed"),
+        project=table.text_or_none("project"),
     )
     table.refuse_unknown()
     return interpreter

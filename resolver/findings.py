@@ -31,6 +31,7 @@ def findings(
         *_builds(here),
         *_installed_release(here, rejected),
         *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *(_project(here, best, steps) if best and steps is not None else ()),
         *(_better(best, works) if best else ()),
     ]
     order = {"error": 0, "warning": 1, "info": 2}
@@ -156,6 +157,21 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
     for name in steps.uninstall:
         if name not in here.matrix.owners:
             yield _finding("shared-folder", "error", rival=name)
+
+
+def _project(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+    """Say that the project's own tool would undo the fix, and what its file needs."""
+    tool = here.facts.python.project
+    if tool is None or not steps:
+        return
+    names = [component.release for component in best.components.chosen]
+    lines = [f'"{NAME}=={best.version}"', *(f'"{row.name}=={row.version}"' for row in names)]
+    yield _finding(
+        f"managed-by-{'uv' if tool == 'uv' else 'another'}",
+        "warning",
+        tool=tool,
+        lines=", ".join(lines),
+    )
 
 
 def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:

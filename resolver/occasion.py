@@ -26,6 +26,7 @@ from .target import find_interpreter
 from .wishes import capability, read_wishes
 
 EXAMPLE = "example"
+LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class Occasion:
     matrix: Matrix
     target: Target | None
     """None where a facts file stands for the environment too."""
+    present: Facts | None
+    """This machine, whatever the plan is for; None where it was not looked at."""
     elsewhere: bool
     """True where the plan is for another machine than this one."""
 
@@ -58,8 +61,16 @@ def occasion(
     matrix = load_matrix()
     written = None if arguments.facts is None else read_facts(arguments.facts)
     if written is not None and arguments.python is None and not on_target:
-        return Occasion(facts=written, wishes=wishes, matrix=matrix, target=None, elsewhere=True)
-    facts, target = seen(arguments, environ)
+        return Occasion(
+            facts=written,
+            wishes=wishes,
+            matrix=matrix,
+            target=None,
+            present=None,
+            elsewhere=True,
+        )
+    present, target = seen(arguments, environ)
+    facts = present
     if written is not None:
         facts = replace(
             written, python=facts.python, packages=facts.packages, onnxruntime=facts.onnxruntime
@@ -71,6 +82,7 @@ def occasion(
         wishes=wishes,
         matrix=matrix,
         target=target,
+        present=present,
         elsewhere=written is not None or arguments.driver is not None,
     )
 
@@ -79,7 +91,17 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     """Return the facts of this machine and of the environment that `--python` names."""
     interpreter = find_interpreter(arguments.python, environ, Path.cwd())
     found = probe(interpreter, runner=run, environ=environ)
-    return capture.facts(found.capture, by_name(table("gpus.toml"))), found.target
+    facts = capture.facts(found.capture, by_name(table("gpus.toml")))
+    python = replace(facts.python, project=_project(found.target))
+    return replace(facts, python=python), found.target
+
+
+def _project(target: Target) -> str | None:
+    """Return the tool whose lock file lies beside the environment, or None."""
+    if target.kind != "venv":
+        return None
+    folder = Path(target.prefix).parent
+    return next((tool for tool, file in LOCKS.items() if (folder / file).is_file()), None)
 
 
 def read_facts(file: str) -> Facts:

@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A wheel to install, as the matrix knows it."""
+    """A wheel of the set, as the matrix knows it."""
 
     name: str
     """The canonical name of the distribution."""
@@ -53,15 +53,6 @@ class Wheel:
     size: int
     """Bytes."""
     sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
-    """A distribution of the set that works together, whether installed already or not."""
-
-    name: str
-    version: str
-    index: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +83,8 @@ class Plan:
     """What speaks for the selection."""
     cuda: str | None
     """The CUDA major of the selection; None where nothing works."""
-    selection: tuple[Selected, ...]
+    selection: tuple[Wheel, ...]
+    """The whole set that works together, what is kept included."""
     uninstall: tuple[str, ...]
     """Canonical names of the distributions that leave for good."""
     install: tuple[Wheel, ...]

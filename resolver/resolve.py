@@ -10,10 +10,10 @@ from .components import Component
 from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
-from .plan import PYPI, Plan, Rejected, Selected, Verdict
+from .plan import Plan, Rejected, Verdict, Wheel
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for
 from .situation import Situation, Wishes, situation
-from .steps import Steps, steps_to
+from .steps import Steps, steps_to, wheel_of, wheel_of_component
 from .unlock import unlock
 from .versions import major, newest_first
 
@@ -79,16 +79,13 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
     return works[0] if works else None
 
 
-def _selection(subject: Candidate, steps: Steps) -> tuple[Selected, ...]:
-    releases = [
-        component.release
+def _selection(subject: Candidate, steps: Steps) -> tuple[Wheel, ...]:
+    components = [
+        component
         for component in subject.components.chosen
         if component.installed or not steps.system
     ]
     if isinstance(subject.numpy, Component):
-        releases.append(subject.numpy.release)
-    selected = [
-        Selected(name=release.name, version=release.version, index=PYPI) for release in releases
-    ]
-    selected.append(Selected(name=NAME, version=subject.version, index=PYPI))
-    return tuple(sorted(selected, key=lambda row: row.name))
+        components.append(subject.numpy)
+    wheels = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
+    return tuple(sorted(wheels, key=lambda wheel: wheel.name))

@@ -47,18 +47,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     }
     install: list[Wheel] = []
     if owners or not _build_is_there(subject, here):
-        wheel = subject.wheel
-        assert wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-        install.append(
-            Wheel(
-                name=NAME,
-                version=subject.version,
-                index=PYPI,
-                file=wheel.file,
-                size=wheel.size,
-                sha256=wheel.sha256,
-            )
-        )
+        install.append(wheel_of(subject))
     system = system_libraries(subject, here)
     lacking = [component for component in subject.components.chosen if not component.installed]
     served = all(
@@ -69,12 +58,12 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     # A set of the system's own libraries is left alone, but never completed: a plan that installs
     # brings all its wheels.
     if install or displaced or not served:
-        install.extend(_wheel(component) for component in lacking)
+        install.extend(wheel_of_component(component) for component in lacking)
         system = {}
     else:
         displaced = set()
     if isinstance(subject.numpy, Component):
-        install.append(_wheel(subject.numpy))
+        install.append(wheel_of_component(subject.numpy))
     return Steps(
         uninstall=tuple(sorted({*owners, *displaced})),
         install=tuple(sorted(install, key=lambda wheel: wheel.name)),
@@ -97,7 +86,22 @@ def _build_is_there(subject: Candidate, here: Situation) -> bool:
     )
 
 
-def _wheel(component: Component) -> Wheel:
+def wheel_of(subject: Candidate) -> Wheel:
+    """Return the wheel of onnxruntime-gpu itself."""
+    wheel = subject.wheel
+    assert wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
+    return Wheel(
+        name=NAME,
+        version=subject.version,
+        index=PYPI,
+        file=wheel.file,
+        size=wheel.size,
+        sha256=wheel.sha256,
+    )
+
+
+def wheel_of_component(component: Component) -> Wheel:
+    """Return the wheel of a distribution beside it."""
     release = component.release
     return Wheel(
         name=release.name,

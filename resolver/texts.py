@@ -33,12 +33,19 @@ class Texts:
     language: Language = "en"
 
     def error(self, error: Error) -> Message:
-        """Return the message, the hint and the exit code of `error`."""
+        """Return the message, the hint and the exit code of `error`.
+
+        A value that is an error itself (what made another one happen) is said in its own words.
+        """
         row = self.table["errors"][error.code]
+        values = {
+            name: self.error(value).text if isinstance(value, Error) else value
+            for name, value in error.values.items()
+        }
         return Message(
             code=error.code,
-            text=row["message"][self.language].format(**error.values),
-            hint=row["hint"][self.language].format(**error.values),
+            text=row["message"][self.language].format(**values),
+            hint=row["hint"][self.language].format(**values),
             exit_code=row["exit"],
         )
 
@@ -70,6 +77,17 @@ class Texts:
     def label(self, code: str, **values: object) -> str:
         """Return a heading or a line of the output."""
         return self._text("labels", code, "text", tuple(values.items()))
+
+    def verdict(
+        self, code: str, values: tuple[tuple[str, str], ...] = (), key: str = "text"
+    ) -> str:
+        """Return what a verification says (`text`), what it proves (`proves`), or its `hint`."""
+        row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
+        return row[key][self.language].format(**dict(values)) if key in row else ""
+
+    def progress(self, code: str, **values: object) -> str:
+        """Return what a step that takes long is doing."""
+        return self._text("progress", code, "text", tuple(values.items()))
 
     def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
         text: str = self.table[table][code][key][self.language]

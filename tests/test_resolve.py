@@ -442,6 +442,20 @@ def test_a_driver_that_cannot_be_read_is_no_driver_to_plan_for(driver: dict[str,
     assert "driver-unreadable" in reasons(made, "1.26.0")
 
 
+@pytest.mark.parametrize(
+    ("tool", "code"), [("uv", "managed-by-uv"), ("poetry", "managed-by-another")]
+)
+def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
+    tool: str, code: str
+) -> None:
+    made = changed("python.project", tool)
+    [finding] = [finding for finding in made.findings if finding.code == code]
+
+    assert (
+        '"onnxruntime-gpu==1.26.0", "nvidia-cublas-cu12==12.8.4"' in dict(finding.values)["lines"]
+    )
+
+
 def test_gpus_that_are_not_known_are_a_warning() -> None:
     made = plan(gpus=None)
 
