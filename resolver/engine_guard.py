@@ -1,0 +1,66 @@
+"""Start an engine so that whoever comes after us knows whether it still runs.
+
+A script, and the other end of it. An engine outlives the program that started it where that is
+killed. The script takes a lock, writes its process id into the locked file and becomes the engine,
+which holds the lock to its own end. On Windows the engine runs without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PATIENCE = 20.0
+"""Seconds that a killed engine may take to end; one that hangs in the kernel takes longer."""
+
+
+def guarded(argv: Sequence[str], lock: Path) -> list[str]:
+    """Return the command that runs `argv` holding `lock`."""
+    if sys.platform == "win32":
+        return list(argv)
+    return [sys.executable, "-I", "-S", __file__, str(lock), *argv]
+
+
+def wait(lock: Path) -> None:
+    """End the engine that holds `lock`, if one does, and return when it is gone.
+
+    Raises TimeoutError where it does not go.
+    """
+    if sys.platform == "win32" or not lock.exists():
+        return
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    end = time.monotonic() + PATIENCE
+    with lock.open("r+", encoding="ascii") as file:
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            file.seek(0)
+            process = file.read().strip()
+            if process.isdigit():
+                with contextlib.suppress(OSError):
+                    os.killpg(int(process), signal.SIGKILL)
+            if time.monotonic() > end:
+                raise TimeoutError(f"process {process} does not end")
+            time.sleep(0.02)
+
+
+def _become(lock: str, argv: list[str]) -> None:
+    import fcntl  # noqa: PLC0415
+
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+    os.set_inheritable(descriptor, True)  # noqa: FBT003
+    os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point
+
+
+if __name__ == "__main__":
+    _become(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,125 @@
+"""pip as the engine: the target's own, or ours working on the target.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import canonicalize_name
+
+from .engine import (
+    RESOLVE_SECONDS,
+    Pinned,
+    Staged,
+    checked,
+    constraints,
+    hashed,
+    in_use,
+    run_install,
+    write_lines,
+)
+from .environment import Target
+from .errors import Error
+from .plan import Wheel
+from .run import Runner, own_environment
+from .sources import Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pip:
+    """A pip that can work on the target."""
+
+    command: tuple[str, ...]
+    """How it is called."""
+    version: str
+    environ: Mapping[str, str]
+    runner: Runner
+    break_system_packages: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"pip {self.version}"
+
+    def resolve(
+        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
+    ) -> tuple[Pinned, ...]:
+        """Choose wheels with `pip install --dry-run --report`; see `Engine`."""
+        if not requires:
+            return ()
+        folder.mkdir(parents=True, exist_ok=True)
+        report = folder / "report.json"
+        fixed = write_lines(folder / "constraints.txt", constraints(requires, target))
+        argv = [*self.command, "install", "--dry-run", "--quiet", "--report", str(report)]
+        argv += ["--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]
+        argv += ["--constraint", str(fixed)]
+        if self.break_system_packages:
+            argv.append("--break-system-packages")
+        if sources.find_links is not None:
+            argv += ["--find-links", str(sources.find_links.absolute())]
+        if sources.offline:
+            argv.append("--no-index")
+        argv += ["--requirement", str(write_lines(folder / "requires.txt", requires))]
+        env = own_environment(self.environ)
+        if sources.origin in {"flag", "uv"} and not sources.offline:
+            env["PIP_INDEX_URL"] = sources.index_url
+        asked = ", ".join(requires)
+        checked(self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked)
+        try:
+            return tuple(_pinned(report.read_text(encoding="utf-8"), target))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            said = f"pip's report cannot be read: {error}"
+            raise Error("requirements-impossible", requires=asked, said=said) from error
+
+    def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
+        """Install exactly `staged`; see `Engine`."""
+        del target  # the command names it
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = write_lines(folder / "install.txt", hashed(staged))
+        argv = [*self.command, "install", "--quiet", "--no-input", "--no-index", "--no-deps"]
+        argv += ["--no-cache-dir", "--no-compile", "--no-warn-script-location"]
+        argv += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]
+        argv += ["--find-links", str(staged[0].path.parent), "--requirement", str(wanted)]
+        if self.break_system_packages:
+            argv.append("--break-system-packages")
+        run_install(self.runner, argv, self.environ, folder, lock)
+
+
+def _pinned(text: str, target: Target) -> Iterator[Pinned]:
+    """Read pip's installation report."""
+    installed = in_use(target)
+    document = cast("dict[str, list[dict[str, dict[str, object]]]]", json.loads(text))
+    for row in document["install"]:
+        name = canonicalize_name(str(row["metadata"]["name"]))
+        version = str(row["metadata"]["version"])
+        if installed.get(name) == version:
+            continue
+        url = str(row["download_info"]["url"])
+        archive = cast("dict[str, str | dict[str, str]]", row["download_info"]["archive_info"])
+        wheel = Wheel(
+            name=name,
+            version=version,
+            index="pypi",
+            file=unquote(urlsplit(url).path.rpartition("/")[2]),
+            size=0,
+            sha256=_sha256(archive),
+        )
+        yield Pinned(wheel=wheel, url=url)
+
+
+def _sha256(archive: Mapping[str, str | dict[str, str]]) -> str:
+    """Return the hash in `archive_info`, whose newer form came with pip 23.1."""
+    hashes = archive.get("hashes")
+    if isinstance(hashes, dict):
+        return hashes["sha256"]
+    kind, _, digest = str(archive["hash"]).partition("=")
+    if kind != "sha256":
+        raise ValueError(f"a hash of kind {kind}")
+    return digest

@@ -1,0 +1,183 @@
+"""Where packages come from: the user's flags, else the user's uv or pip configuration.
+
+Shell. Reads the environment that it is given and the configuration files of uv and pip; goes out:
+one `Sources` for the index client and the engines.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from .errors import Error
+from .index_page import public
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PYPI = "https://pypi.org/simple"
+Origin = Literal["flag", "uv", "pip", "default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where packages come from, and how the network is reached."""
+
+    index_url: str = PYPI
+    """The default index; may carry credentials, so never shown without `index_page.public`."""
+    origin: Origin = "default"
+    """Who named the index."""
+    find_links: Path | None = None
+    """A folder of wheels that is looked into first."""
+    offline: bool = False
+    cert: str | None = None
+    """A file of certificates to trust in place of the usual ones."""
+    client_cert: str | None = None
+    proxy: str | None = None
+    trusted_hosts: frozenset[str] = frozenset()
+    """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
+
+
+def read(
+    environ: Mapping[str, str],
+    *,
+    index_url: str | None = None,
+    find_links: Path | None = None,
+    offline: bool = False,
+    prefix: Path | None = None,
+) -> Sources:
+    """Return the sources for these flags, the environment and the user's configuration files.
+
+    The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
+    that of the target environment at `prefix`), PyPI. Files that cannot be read or parsed are
+    passed over, as their own tool would complain of them. An address that is neither https nor on
+    this machine raises Error `index-insecure`, unless a flag gives it or its host is trusted.
+    """
+    pip = _pip_settings(environ, prefix)
+    uv = _uv_settings(environ)
+    named: list[tuple[str | None, Origin]] = [
+        (index_url, "flag"),
+        (environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL"), "uv"),
+        (environ.get("PIP_INDEX_URL"), "pip"),
+        (uv, "uv"),
+        (pip.get("index-url"), "pip"),
+    ]
+    url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
+    trusted = pip.get("trusted-host", "").split()
+    trusted += environ.get("PIP_TRUSTED_HOST", "").split()
+    trusted += environ.get("UV_INSECURE_HOST", "").split()
+    sources = Sources(
+        index_url=url,
+        origin=origin,
+        find_links=find_links,
+        offline=offline,
+        cert=(
+            environ.get("PIP_CERT")
+            or pip.get("cert")
+            or environ.get("REQUESTS_CA_BUNDLE")
+            or environ.get("CURL_CA_BUNDLE")
+            or environ.get("SSL_CERT_FILE")
+        ),
+        client_cert=environ.get("PIP_CLIENT_CERT") or pip.get("client-cert"),
+        proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
+        trusted_hosts=frozenset(trusted),
+    )
+    if origin != "flag" and not offline:
+        require_secure(url, sources)
+    return sources
+
+
+def require_secure(url: str, sources: Sources) -> None:
+    """Raise Error `index-insecure` where `url` could be read or changed on its way here."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    local = host in {"localhost", "::1"} or host.startswith("127.")
+    if parts.scheme in {"https", "file"} or (parts.scheme == "http" and local):
+        return
+    if parts.scheme == "http" and is_trusted(url, sources):
+        return
+    raise Error("index-insecure", url=public(url), host=host or "?")
+
+
+def is_trusted(url: str, sources: Sources) -> bool:
+    """Tell whether the user's configuration trusts the host of `url` without a certificate."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return host in sources.trusted_hosts or f"{host}:{parts.port}" in sources.trusted_hosts
+
+
+def _uv_settings(environ: Mapping[str, str]) -> str | None:
+    """Return the default index that a uv.toml names, the user's before the system's."""
+    if environ.get("UV_NO_CONFIG"):
+        return None
+    for path in _uv_files(environ):
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        tables: object = document.get("index", [])
+        for table in cast("list[object]", tables) if isinstance(tables, list) else []:
+            if isinstance(table, dict) and table.get("default") is True:
+                return str(table.get("url"))
+        pip = document.get("pip")
+        for holder in (document, pip if isinstance(pip, dict) else {}):
+            if isinstance(holder.get("index-url"), str):
+                return str(holder["index-url"])
+    return None
+
+
+def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("UV_CONFIG_FILE"):
+        yield Path(environ["UV_CONFIG_FILE"])
+        return
+    if sys.platform == "win32":
+        folders = [environ.get("APPDATA"), environ.get("PROGRAMDATA")]
+    else:
+        home = environ.get("HOME", "")
+        folders = [environ.get("XDG_CONFIG_HOME") or (home and f"{home}/.config"), "/etc"]
+    yield from (Path(folder) / "uv" / "uv.toml" for folder in folders if folder)
+
+
+def _pip_settings(environ: Mapping[str, str], prefix: Path | None) -> dict[str, str]:
+    """Return pip's settings for installing; a file that is read later overrides the earlier."""
+    settings: dict[str, str] = {}
+    for path in _pip_files(environ, prefix):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, configparser.Error):
+            continue
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                settings |= {name.replace("_", "-"): text for name, text in parser.items(section)}
+    return settings
+
+
+def _pip_files(environ: Mapping[str, str], prefix: Path | None) -> Iterator[Path]:
+    chosen = environ.get("PIP_CONFIG_FILE")
+    if chosen == os.devnull:
+        return
+    if sys.platform == "win32":
+        name = "pip.ini"
+        shared = [Path(environ["PROGRAMDATA"]) / "pip"] if "PROGRAMDATA" in environ else []
+        users = [Path(environ["APPDATA"]) / "pip"] if "APPDATA" in environ else []
+    else:
+        name = "pip.conf"
+        shared = [Path("/etc/xdg/pip"), Path("/etc")]
+        home = Path(environ["HOME"]) if environ.get("HOME") else None
+        users = [home / ".pip", home / ".config" / "pip"] if home else []
+        if environ.get("XDG_CONFIG_HOME"):
+            users[1:] = [Path(environ["XDG_CONFIG_HOME"]) / "pip"]
+    own = [] if chosen else users
+    site = [] if prefix is None else [prefix]
+    yield from (folder / name for folder in [*shared, *own, *site])
+    if chosen:
+        yield Path(chosen)

@@ -1,0 +1,155 @@
+"""Bring everything that will be installed into the environment's own filesystem, and look at it.
+
+Shell. After this nothing of the network is needed any more, and it is known which files will come.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .download import download_all, file_digest
+from .engine import Engine, Staged
+from .environment import Target
+from .errors import Error
+from .index import Index
+from .plan import Plan, Wheel
+from .progress import Progress
+from .state import Site
+from .wheel_contents import Contents, Member, contents, info_folder
+
+_UNPACKED = 1.7
+"""Unpacked size over wheel size, before the wheels can be looked into; nvidia's are at 1.3-1.7."""
+_MARGIN = 64 << 20
+_TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
+_MAX_TEXT = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Everything that will be installed."""
+
+    staged: tuple[Staged, ...]
+    contents: tuple[Contents, ...]
+    """Of each of `staged`, in its order."""
+
+
+def stage(
+    plan: Plan,
+    target: Target,
+    *,
+    index: Index,
+    engine: Engine,
+    progress: Progress,
+    local: Sequence[Path] = (),
+) -> Stage:
+    """Stage what `plan` installs, what it requires besides, and the wheels at the `local` paths.
+
+    What an interrupted run brought is used, what belongs to no plan any more is removed. Raises
+    Error `no-space`, `requirements-impossible`, those of `download.download_all`, and
+    `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel that must not be
+    unpacked. Nothing of the environment has changed then.
+    """
+    site = Site.of(target)
+    folder = site.stage / "wheels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        progress("resolve")
+        pinned = engine.resolve(plan.requires, target, index.sources, site.stage / "resolve")
+        wheels = [*plan.install, *(one.wheel for one in pinned)]
+        _clear(folder, {wheel.file for wheel in wheels})
+        _check_space(folder, wheels)
+        urls = {one.wheel.file: one.url for one in pinned}
+        paths = download_all(index, wheels, folder, progress, urls)
+        staged = [Staged(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)]
+        staged += [_bring(path, folder) for path in local]
+        inside = tuple(look_into(one.path) for one in staged)
+        _check_unpacked(folder, inside)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Error("disk-failed", path=str(folder), reason=reason) from error
+    return Stage(staged=tuple(staged), contents=inside)
+
+
+def look_into(path: Path) -> Contents:
+    """Return what installing the wheel at `path` writes.
+
+    Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            members = [_member(info) for info in file.infolist()]
+            info = info_folder(path.name, members)
+            texts = {}
+            for name in _TEXTS:
+                if f"{info}/{name}" not in file.namelist():
+                    continue
+                if file.getinfo(f"{info}/{name}").file_size > _MAX_TEXT:
+                    raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
+                texts[name] = file.read(f"{info}/{name}").decode("utf-8", errors="replace")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+        raise Error("wheel-broken", file=path.name, part="zip") from error
+    return contents(path.name, path.stat().st_size, members, texts)
+
+
+def _member(info: zipfile.ZipInfo) -> Member:
+    mode = info.external_attr >> 16
+    if stat.S_IFMT(mode) == 0 and info.create_system != 3:  # noqa: PLR2004 - 3: Unix
+        mode = 0
+    return Member(
+        name=info.orig_filename,
+        size=info.file_size,
+        mode=mode,
+        encrypted=bool(info.flag_bits & 1),
+    )
+
+
+def _bring(path: Path, folder: Path) -> Staged:
+    """Copy a wheel that was made here to the others."""
+    goal = folder / path.name
+    if path != goal:
+        shutil.copyfile(path, goal)
+    inside = look_into(goal)
+    wheel = Wheel(
+        name=inside.name,
+        version=inside.version,
+        index="pypi",
+        file=goal.name,
+        size=goal.stat().st_size,
+        sha256=file_digest(goal),
+    )
+    return Staged(wheel=wheel, path=goal)
+
+
+def _clear(folder: Path, wanted: set[str]) -> None:
+    for entry in folder.iterdir():
+        if entry.name.removesuffix(".part") not in wanted:
+            entry.unlink()
+
+
+def _check_space(folder: Path, wheels: Sequence[Wheel]) -> None:
+    """Refuse before the download; moving aside is renaming and needs nothing."""
+    here = sum(entry.stat().st_size for entry in folder.iterdir())
+    total = sum(wheel.size for wheel in wheels)
+    _need(folder, max(total - here, 0) + int(total * _UNPACKED))
+
+
+def _check_unpacked(folder: Path, inside: Sequence[Contents]) -> None:
+    _need(folder, sum(one.size for one in inside))
+
+
+def _need(folder: Path, size: int) -> None:
+    needed = size + _MARGIN
+    free = shutil.disk_usage(os.fspath(folder)).free
+    if free < needed:
+        raise Error(
+            "no-space",
+            folder=str(folder),
+            needed=f"{needed / 1e9:.1f} GB",
+            free=f"{free / 1e9:.1f} GB",
+        )

@@ -1,0 +1,209 @@
+"""The folder in which this program keeps what it needs to undo a change, and its lock.
+
+Shell. `<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
+environment goes, and is never imported: its name is no module's.
+
+    lock                 who is changing this environment now
+    engine.lock          held by the running engine, so that its end can be waited for
+    stage/               wheels, downloaded and checked
+    <number>/journal     one change; see `journal`
+    <number>/aside/      the files that it moved away
+"""
+
+# Paths are text here: there are tens of thousands of them.
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .environment import Target
+from .errors import Error
+
+NAME = ".ortgpu-fix"
+
+
+def join(folder: str, name: str) -> str:
+    """Return the path of `name` in `folder`, as text: there are tens of thousands of them."""
+    return os.path.join(folder, name)  # noqa: PTH118
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The folders of an environment, their symbolic links resolved."""
+
+    purelib: str
+    platlib: str
+    scripts: str
+    prefix: str
+
+    @classmethod
+    def of(cls, target: Target) -> Site:
+        """Return the folders of `target`."""
+        return cls(
+            purelib=os.path.realpath(target.purelib),
+            platlib=os.path.realpath(target.platlib),
+            scripts=os.path.realpath(target.scripts),
+            prefix=os.path.realpath(target.prefix),
+        )
+
+    @property
+    def state(self) -> Path:
+        """The folder of this program in this environment; need not exist."""
+        return Path(self.purelib, NAME)
+
+    @property
+    def stage(self) -> Path:
+        """The folder of the wheels to install; need not exist."""
+        return self.state / "stage"
+
+    def plain(self, path: str) -> str:
+        """Return `path` (absolute, or relative to purelib) with the links of its folder resolved.
+
+        The last part stays as it is: a file that is a link is moved as a link.
+        """
+        folder, name = os.path.split(os.path.normpath(join(self.purelib, path)))
+        return join(os.path.realpath(folder), name)
+
+    def inside(self, path: str) -> bool:
+        """Tell whether `path`, as `plain` returns it, is in this environment."""
+        roots = (self.prefix, self.purelib, self.platlib, self.scripts)
+        return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+
+    def relative(self, path: str) -> str:
+        """Return `path` relative to purelib; absolute where that cannot be (another drive)."""
+        try:
+            return os.path.relpath(path, self.purelib)
+        except ValueError:
+            return path
+
+
+def prepare(site: Site) -> None:
+    """Create the state folder, and try that files can be created wherever files will be.
+
+    Raises Error `environment-read-only` with the folder and the reason.
+    """
+    for folder in dict.fromkeys((site.purelib, site.platlib, site.scripts)):
+        probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
+        try:
+            if folder == site.purelib or Path(folder).is_dir():
+                probe.touch()
+                probe.unlink()
+        except OSError as error:
+            raise _read_only(folder, error) from error
+    try:
+        site.state.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _read_only(site.purelib, error) from error
+
+
+def _read_only(folder: str, error: OSError) -> Error:
+    reason = error.strerror or type(error).__name__
+    return Error("environment-read-only", folder=folder, reason=reason)
+
+
+@contextlib.contextmanager
+def exclusive(site: Site) -> Iterator[None]:
+    """Hold the lock of this environment; its state folder must exist.
+
+    The lock is the system's, so that it ends with its holder, however that ends. Raises Error
+    `environment-locked` with the process id and the command of the holder.
+    """
+    path = site.state / "lock"
+    descriptor = -1
+    while descriptor < 0:
+        path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        locked = _try_lock(descriptor)
+        if not locked or not _same(descriptor, path):
+            os.close(descriptor)
+            descriptor = -1  # its last holder tidied it away just now: once more
+        if not locked:
+            raise _locked(path)
+    try:
+        about = {"pid": os.getpid(), "command": " ".join(Path(arg).name for arg in sys.argv[:2])}
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps(about).encode())
+        yield
+    finally:
+        _release(descriptor, path)
+
+
+def _locked(path: Path) -> Error:
+    about: dict[str, object] = {}
+    with contextlib.suppress(OSError, ValueError):
+        about = dict(json.loads(path.read_text(encoding="utf-8")))
+    return Error("environment-locked", pid=about.get("pid", "?"), command=about.get("command", "?"))
+
+
+def _same(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _release(descriptor: int, path: Path) -> None:
+    """Let go of the lock, and of the whole state folder where nothing else is in it."""
+    with contextlib.suppress(OSError):
+        if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
+            (path.parent / "engine.lock").unlink(missing_ok=True)
+            if sys.platform != "win32":
+                path.unlink()
+                path.parent.rmdir()
+    os.close(descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # a byte that nobody reads or writes
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def remove_tree(path: Path) -> int:
+    """Remove `path` and what is in it as far as that can be done; return the bytes that remain."""
+    shutil.rmtree(path, ignore_errors=True)
+    return size_of(path)
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of all files under `path`; 0 where it is not there."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(join(folder, name)).st_size
+    return total
+
+
+def sync_folder(path: str | Path) -> None:
+    """Bring the entries of the folder `path` to the disk, where the system can do that."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
