@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from .facts import Driver, Gpu
 
 State = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
+STATES = get_args(State)
 NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
 CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 
@@ -73,15 +74,15 @@ def read_asked(stdout: str, library: str, *, returncode: int | None, timed_out: 
             row = answer
     if row is None:
         return Asked(state="hangs" if timed_out else "unasked", call="dlopen")
-    state = row.get("state")
+    state = _text(row.get("state"))
     if state == "asking":  # a library that only hangs leaves the child to end by itself
         state = "hangs" if timed_out or returncode == 0 else "crashed"
-    if state not in {"absent", "unloadable", "answered", "hangs", "crashed"}:
+    if state not in STATES:
         return Asked(state="unasked")
     rows = row.get("gpus")
     gpus = [_mapping(gpu) for gpu in rows] if isinstance(rows, list) else None
     return Asked(
-        state=state,
+        state=cast("State", state),
         call=_text(row.get("call")) or "",
         code=_number(row.get("code")) or 0,
         problem=_text(row.get("problem")) or "",
@@ -165,10 +166,11 @@ def read_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> R
     version, source = _version(evidence)
     if version is not None:
         sources["driver.version"] = source
-    usable = evidence.libcuda.code != CUDA_STUB
-    cuda = evidence.libcuda.cuda if usable and evidence.libcuda.cuda else evidence.nvml.cuda
+    cuda = evidence.libcuda.cuda if evidence.libcuda.code != CUDA_STUB else None
     if cuda is not None:
-        sources["driver.cuda"] = "libcuda" if cuda is evidence.libcuda.cuda else "nvml"
+        sources["driver.cuda"] = "libcuda"
+    elif evidence.nvml.cuda is not None:
+        cuda, sources["driver.cuda"] = evidence.nvml.cuda, "nvml"
     error = _error(evidence, gpus)
     if error is not None:
         sources["driver.error"] = error[1]

@@ -1,0 +1,148 @@
+"""The answer of the target's interpreter, field by field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortgpu_fix.environment import in_environment, onnxruntime_of, packages_of, read_target
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import Facts, Interpreter, OnnxRuntime, Package, Platform
+
+ANSWER: dict[str, Any] = {
+    "version": "3.11.7",
+    "implementation": "cpython",
+    "free_threaded": False,
+    "abi": "cpython-311-x86_64-linux-gnu",
+    "platform": "linux-x86_64",
+    "bits": 64,
+    "executable": "/srv/me/.venv/bin/python",
+    "prefix": "/srv/me/.venv",
+    "base_prefix": "/usr",
+    "purelib": "/srv/me/.venv/lib/python3.11/site-packages",
+    "platlib": "/srv/me/.venv/lib/python3.11/site-packages",
+    "scripts": "/srv/me/.venv/bin",
+    "environment": "venv",
+    "externally_managed": False,
+    "system_site": False,
+    "uv_managed": True,
+    "pip": None,
+    "pth": True,
+    "libc": "glibc 2.35",
+    "onnxruntime": {
+        "folder": "/srv/me/.venv/lib/python3.11/site-packages/onnxruntime",
+        "distribution": "onnxruntime-gpu",
+        "version": "1.26.0",
+        "cuda": "12.8",
+        "importable": True,
+        "claimed": True,
+        "intact": True,
+        "damaged": [],
+        "damaged_count": 0,
+    },
+    "installed": [
+        {"name": "NumPy", "version": "2.0", "path": "/a/NumPy", "requires": []},
+        {"name": "numpy", "version": "1.26.4", "path": "/b/numpy"},
+        {"name": "app", "version": "1", "path": "/b/app", "requires": ["x @ file:///srv/me/x"]},
+        {"name": "~umpy", "version": None, "path": "/b/~umpy"},
+    ],
+}
+
+
+def answer(**changes: object) -> str:
+    return json.dumps({**ANSWER, **changes})
+
+
+def test_a_whole_answer() -> None:
+    target = read_target(f"noise\n{answer()}\nmore noise\n", "python")
+
+    assert target.version == "3.11.7"
+    assert target.kind == "venv"
+    assert target.broken == ("/b/~umpy",)
+    assert [one.key for one in target.installed] == ["numpy", "numpy", "app"]
+    assert onnxruntime_of(target) == OnnxRuntime(
+        distribution="onnxruntime-gpu", version="1.26.0", cuda="12.8", intact=True
+    )
+
+
+def test_the_first_of_a_name_is_in_use() -> None:
+    target = read_target(answer(), "python")
+    numpy = target.find("numpy")
+
+    assert numpy is not None
+    assert numpy.version == "2.0"
+    assert target.find("torch") is None
+    assert packages_of(target, "/srv/me") == (
+        Package(name="app", version="1", requires=("x @ file://~/x",)),
+        Package(name="numpy", version="2.0"),
+    )
+
+
+def test_an_environment_takes_the_place_of_another() -> None:
+    platform = Platform(system="linux", machine="aarch64")
+    machine = Facts(
+        platform=platform, driver=None, gpus=(), python=Interpreter(version="3.8"), packages=()
+    )
+    facts = in_environment(machine, read_target(answer(onnxruntime=None), "python"), "/srv/me")
+
+    assert facts.platform == platform
+    assert facts.python.executable == "~/.venv/bin/python"
+    assert facts.onnxruntime is None
+    assert [package.name for package in facts.packages] == ["app", "numpy"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": None},
+        {"version": "three"},
+        {"bits": True},
+        {"bits": "64"},
+        {"environment": "tent"},
+        {"libc": "newlib 4"},
+        {"installed": {}},
+        {"installed": [[]]},
+        {"installed": [{"name": "x", "version": "1"}]},
+        {"installed": [{"name": "x", "version": "1", "path": "/x", "requires": [1]}]},
+        {"onnxruntime": {"folder": "/x"}},
+    ],
+)
+def test_fields_that_are_wrong(change: dict[str, Any]) -> None:
+    with pytest.raises(Error) as caught:
+        read_target(answer(**change), "/the/python")
+
+    assert caught.value.code == "python-garbage"
+    assert caught.value.values["path"] == "/the/python"
+
+
+def test_too_old() -> None:
+    with pytest.raises(Error) as caught:
+        read_target(answer(version="3.7.16"), "python")
+
+    assert caught.value.code == "python-too-old"
+
+
+def test_a_release_before_its_time() -> None:
+    assert read_target(answer(version="3.15.0a2"), "python").version == "3.15.0a2"
+
+
+@given(st.text() | st.text().map('{"version": '.__add__))
+def test_no_output_is_another_exception(text: str) -> None:
+    with pytest.raises(Error, match="python-garbage"):
+        read_target(text, "python")
+
+
+@given(
+    st.sampled_from(sorted(ANSWER)),
+    st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text() | st.none()),
+)
+def test_no_field_is_another_exception(name: str, value: object) -> None:
+    try:
+        target = read_target(answer(**{name: value}), "python")
+    except Error:
+        return
+    packages_of(target)

@@ -1,0 +1,218 @@
+"""The parsers, each on the text that it is for and on any other text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortgpu_fix import readers
+from ortgpu_fix.facts import Gpu
+from ortgpu_fix.scrub import scrub
+
+
+def test_smi_rows() -> None:
+    text = (
+        "NVIDIA A100, 8.0, 81920, 535.104.12\n"
+        "NVIDIA GB10, 12.1, [N/A], 580.95.05\n"
+        "Tesla K80, 11441, 470.256.02\n"
+        "Quadro, the old one, [Not Supported], 4096, [N/A]\n"
+        "Comma, Inc. Card, 8, 4096, 470.1\n"
+    )
+
+    assert readers.read_smi(text) == (
+        (Gpu(name="NVIDIA A100", compute_capability="8.0", memory_mib=81920), "535.104.12"),
+        (Gpu(name="NVIDIA GB10", compute_capability="12.1"), "580.95.05"),
+        (Gpu(name="Tesla K80", memory_mib=11441), "470.256.02"),
+        (Gpu(name="Quadro, the old one", memory_mib=4096), None),
+        (Gpu(name="Comma, Inc. Card, 8", memory_mib=4096), "470.1"),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "No devices were found\n",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver, ok,\n",
+        "| NVIDIA-SMI 610.43.02, KMD Version: 610.43.02, CUDA UMD Version: 13.3 |\n",
+        "a, b, c\n",
+    ],
+)
+def test_smi_without_rows(text: str) -> None:
+    assert readers.read_smi(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.12  Wed Sep 20\nGCC: 1.2\n",
+            "535.104.12",
+        ),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n",
+            "580.65.06",
+        ),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  540.4.0  Release\n", "540.4.0"),
+        ("GCC version:  gcc version 12.3.0\n", None),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module\n", None),
+    ],
+)
+def test_proc_version(text: str, version: str | None) -> None:
+    assert readers.read_proc_version(text) == version
+
+
+def test_proc_gpu() -> None:
+    assert readers.read_proc_gpu("Model: \t\t Tesla V100-SXM2-16GB\nIRQ: 1\n").name == (
+        "Tesla V100-SXM2-16GB"
+    )
+    assert readers.read_proc_gpu("Model: \t\t Unknown\n") == Gpu()
+    assert readers.read_proc_gpu("") == Gpu()
+
+
+def test_pci() -> None:
+    text = "0x10de 0x20b2 0x030200\n0x10de 0x228b 0x040300\n"
+
+    assert readers.read_pci(text) == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('NAME="Ubuntu"\nVERSION_ID="22.04"\nPRETTY_NAME="Ubuntu 22.04.4 LTS"\n', "Ubuntu 22.04"),
+        ("NAME='Alpine Linux'\nVERSION_ID=3.19.1\n", "Alpine Linux 3.19.1"),
+        ('NAME="Arch Linux"\n', "Arch Linux"),
+        ("", None),
+    ],
+)
+def test_os_release(text: str, name: str | None) -> None:
+    assert readers.read_os_release(text) == name
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"version.json": '{"cuda": {"name": "CUDA SDK", "version": "12.4.0"}}'}, "12.4"),
+        ({"version.json": '{"cuda": {}}', "cuda.h": "#define CUDA_VERSION 12040\n"}, "12.4"),
+        ({"version.json": '{"cuda": {"version": 12}}'}, None),
+        ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2"),
+        ({"cuda.h": "/* */\n#define CUDA_VERSION 13000\n"}, "13.0"),
+        ({"cuda.h": "#define CUDA_VERSION NONE\n"}, None),
+        ({}, None),
+    ],
+)
+def test_toolkit(files: dict[str, str], version: str | None) -> None:
+    assert readers.read_toolkit(files) == version
+
+
+def test_ldconfig_keeps_the_order_and_the_machine() -> None:
+    text = (
+        "3 libs found in cache `/etc/ld.so.cache'\n"
+        "\tlibcudnn.so.9 (libc6,x86-64) => /usr/local/cuda/lib64/libcudnn.so.9\n"
+        "\tlibcudnn.so.9 (libc6) => /usr/lib/i386-linux-gnu/libcudnn.so.9\n"
+        "\tlibcudnn.so.9 (libc6,x86-64, OS ABI: Linux 3.2.0) => /lib/a b/libcudnn.so.9\n"
+        "\tlibz.so.1 (libc6,AArch64) => /lib/libz.so.1\n"
+    )
+
+    assert readers.read_ldconfig(text, "x86_64") == (
+        ("libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"),
+        ("libcudnn.so.9", "/lib/a b/libcudnn.so.9"),
+    )
+    assert readers.read_ldconfig(text, "aarch64") == (("libz.so.1", "/lib/libz.so.1"),)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libcublas.so.12",
+        "libcublasLt.so.13",
+        "libcudart.so.11.0",
+        "libcudart.so.12",
+        "libnvrtc.so.11.2",
+        "libcudnn.so.9",
+        "libcudnn_engines_precompiled.so.9",
+        "libcufft.so.11",
+        "libcurand.so.10",
+        "libnvJitLink.so.12",
+        "cublasLt64_12.dll",
+        "cudart64_110.dll",
+        "cudnn64_9.dll",
+        "cudnn_ops_infer64_8.dll",
+        "nvrtc64_120_0.dll",
+        "nvJitLink_120_0.dll",
+        "zlibwapi.dll",
+        "vcruntime140_1.dll",
+    ],
+)
+def test_libraries_of_interest(name: str) -> None:
+    assert readers.is_library(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["libcudnn.so", "libcudnn.so.9.1.0", "libcublas.so.12.4.5.8", "libcuda.so.1", "libcudart.so"],
+)
+def test_other_names(name: str) -> None:
+    assert not readers.is_library(name)
+
+
+def test_the_version_of_a_file() -> None:
+    assert readers.read_file_version("libcudnn.so.9", "/x/libcudnn.so.9.1.0") == "9.1.0"
+    assert readers.read_file_version("libcudart.so.11.0", "/x/libcudart.so.11.8.89") == "11.8.89"
+    assert readers.read_file_version("libcudart.so.11.0", "/x/libcudart.so.11.0") is None
+    assert readers.read_file_version("cudnn64_9.dll", "C:\\x\\cudnn64_9.dll") is None
+
+
+@given(st.text() | st.text("NVRM version: Kernel Module 0123456789.,[]=>()\n\t"))
+def test_no_text_is_an_exception(text: str) -> None:
+    readers.read_smi(text)
+    readers.read_proc_version(text)
+    readers.read_proc_gpu(text)
+    readers.read_pci(text)
+    readers.read_os_release(text)
+    readers.read_ldconfig(text, "x86_64")
+    readers.read_file_version("libcudnn.so.9", text)
+    readers.read_toolkit({"version.json": text, "version.txt": text, "cuda.h": text})
+
+
+def test_json_of_any_shape_is_no_toolkit() -> None:
+    for text in ("[]", "null", '{"cuda": 1}', "[" * 100_000):
+        assert readers.read_toolkit({"version.json": text}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "home", "clean"),
+    [
+        ("/home/alice/.venv/bin:/usr/bin", "/home/alice", "~/.venv/bin:/usr/bin"),
+        ("/home/bob/x", "/home/alice", "~/x"),
+        ("/root/.venv /rootfs/x /x/root/y", "/root", "~/.venv /rootfs/x /x/root/y"),
+        ("/usr/lib /home", "/", "/usr/lib /home"),
+        ("/srv/app/x", "/srv/app/", "~/x"),
+        ("/srv/application", "/srv/app", "/srv/application"),
+        ("/srv/app", None, "/srv/app"),
+        ("file:///home/alice/pkg", None, "file://~/pkg"),
+        ("C:\\Users\\Alice B\\env\\python.exe", None, "~\\env\\python.exe"),
+        ("D:\\me\\env", "D:\\me", "~\\env"),
+        ("/Users/alice", None, "~"),
+        ("x @ git+https://me:token@example.org/x.git", None, "x @ git+https://example.org/x.git"),
+        ("Kernel Module 550.54.14  (ci@host-17.example.org)", None, "Kernel Module 550.54.14"),
+        ("GPU-12345678-1234-1234-1234-123456789abc", None, "GPU-…"),
+    ],
+)
+def test_private_texts(text: str, home: str | None, clean: str) -> None:
+    assert scrub(text, home) == clean
+
+
+@pytest.mark.parametrize("home", ["/home/zoë", "C:\\Users\\Zoë Ångström", "/srv/zoë"])
+def test_private_texts_in_json(home: str) -> None:
+    written = json.dumps({"path": home + "/x", "other": "x"})
+
+    assert json.loads(scrub(written, home)) == {"path": "~/x", "other": "x"}
+
+
+@given(st.text(), st.text())
+def test_scrub_takes_anything(text: str, home: str) -> None:
+    scrub(text, home)
