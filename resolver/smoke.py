@@ -152,7 +152,10 @@ def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, obj
     provider = folder / "capi" / "libonnxruntime_providers_cuda.so"
     if sys.platform == "win32" or not provider.is_file():
         return {"cuda": None, "libraries": []}
-    linked, places = dynamic(provider)
+    linked: list[str] = []
+    places: list[Path] = []
+    with contextlib.suppress(Exception):  # cut off, or no ELF file at all: onnxruntime will say so
+        linked, places = dynamic(provider)
     names = [name for name in linked if CUDA_NAMES.fullmatch(name)] + wanted_on_import(folder)
     major = next((name.split(".so.")[1] for name in names if name.startswith("libcublas.")), "")
     late = []

@@ -18,7 +18,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from onnx import ModelProto, NodeProto, TensorProto, checker, helper
+from onnx import (  # type: ignore[import-not-found,unused-ignore]
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    checker,
+    helper,
+)
 
 OPSET = 12
 IR_VERSION = 6

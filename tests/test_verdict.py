@@ -243,7 +243,7 @@ def test_the_first_missing_library_is_named() -> None:
     ("log", "name"),
     [
         (
-            f'Error loading "{PROVIDER_DLL}" which depends on "cublasLt64_12.dll" which is missing.',
+            f'Error loading "{PROVIDER_DLL}" which depends on "cublasLt64_12.dll" which is missing',
             "cublasLt64_12.dll",
         ),
         (
