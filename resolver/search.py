@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from .readers import is_library, read_ldconfig
@@ -97,7 +97,7 @@ def find_libraries(
         found += _in_folder(str(root / place))
     for place in ("lib", "usr/lib", "usr/local/lib"):
         found += _in_folder(str(root / place))
-    return tuple((path, os.path.realpath(path)) for path in dict.fromkeys(found))
+    return _existing(found)
 
 
 def find_dlls(environ: Mapping[str, str], conda: str | None) -> tuple[tuple[str, str], ...]:
@@ -112,8 +112,13 @@ def find_dlls(environ: Mapping[str, str], conda: str | None) -> tuple[tuple[str,
         *environ.get("PATH", "").split(";"),
         *((str(Path(cuda, "bin")), str(Path(cuda, "bin", "x64"))) if cuda else ()),
     ]
-    found = [path for folder in folders for path in _in_folder(folder)]
-    return tuple((path, os.path.realpath(path)) for path in dict.fromkeys(found))
+    return _existing(path for folder in folders for path in _in_folder(folder))
+
+
+def _existing(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return each path once with its real path; links to nothing are not what a loader finds."""
+    real = ((path, os.path.realpath(path)) for path in dict.fromkeys(paths))
+    return tuple((path, target) for path, target in real if Path(target).is_file())
 
 
 def _paths(text: str) -> list[str]:

@@ -10,6 +10,11 @@ from pathlib import Path
 import drivers
 import environments
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does: no reason to fail.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")
