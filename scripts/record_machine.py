@@ -1,0 +1,52 @@
+"""Record this machine for the tests: `python scripts/record_machine.py NAME [--python PATH]`.
+
+Writes `tests/captures/NAME/capture.json` and the facts in it beside it. Homes, host names, logins
+and serial numbers are replaced while the machine is read; look through the file all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from ortgpu_fix import capture, run
+from ortgpu_fix import facts as facts_module
+from ortgpu_fix.data_files import table
+from ortgpu_fix.errors import Error
+from ortgpu_fix.gpu_names import by_name
+from ortgpu_fix.probe import probe
+from ortgpu_fix.target import find_interpreter
+
+FOLDER = Path(__file__).parents[1] / "tests" / "captures"
+
+
+def main(argv: list[str]) -> int:
+    """Record the machine; return 1 where its environment cannot be read."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", help="system, GPU, driver and what is special: linux-a10-550-mig")
+    parser.add_argument("--python", help="the environment: an interpreter or a folder")
+    arguments = parser.parse_args(argv)
+    try:
+        interpreter = find_interpreter(arguments.python, os.environ, Path.cwd())
+        seen = probe(interpreter, runner=run.run, environ=os.environ).capture
+        facts = capture.facts(seen, by_name(table("gpus.toml")))
+    except Error as error:
+        print(error, file=sys.stderr)
+        return 1
+    folder = FOLDER / arguments.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, document in (
+        ("capture", capture.to_json(seen)),
+        ("expected", {"facts": facts_module.to_json(facts)}),
+    ):
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    print(f"{folder}: look through it before you commit it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
