@@ -30,6 +30,8 @@ class ModelRun:
     """One model: where its nodes ran, how right the result was, how long it took."""
 
     name: str
+    gpu: str | None = None
+    """`NVIDIA H200 (9.0)`; None where the driver offers none."""
     nodes: tuple[tuple[str, str], ...] = ()
     """Operator and provider, of each node that ran."""
     deviation: float | None = None
@@ -48,16 +50,21 @@ class ModelRun:
         ran = [provider for op, provider in self.nodes if not op.startswith("Memcpy")]
         return bool(ran) and all(provider == GPU for provider in ran)
 
+    @property
+    def label(self) -> str:
+        """Return the model and where it ran: `conv on NVIDIA H200 (9.0)`."""
+        return f"{self.name} on {self.gpu}" if self.gpu else self.name
+
     def lines(self) -> list[str]:
         """Return what happened, in a line or two."""
         lines = []
         if self.error:
             failure = CUDA_FAILURE.search(self.error)
-            lines.append(f"{self.name}: {failure.group(0) if failure else self.error[:400]}")
+            lines.append(f"{self.label}: {failure.group(0) if failure else self.error[:400]}")
         if self.nodes:
             nodes = ", ".join(f"{op} on {provider}" for op, provider in self.nodes)
             times = f"{self.first_ms} ms, then {self.second_ms} ms"
-            lines.append(f"{self.name}: {nodes}; off by {self.deviation}; {times}")
+            lines.append(f"{self.label}: {nodes}; off by {self.deviation}; {times}")
         return lines
 
 
@@ -94,9 +101,10 @@ class Answer:
     ended: bool
     """True where it came to its own end."""
     plain: bool
+    visible: str | None
+    """CUDA_VISIBLE_DEVICES, where it is set."""
     step: str
     """What it was doing last."""
-    python: str | None
     version: str | None
     """Of onnxruntime."""
     origin: str | None
@@ -144,6 +152,8 @@ class Answer:
         elif self.driver_library:
             started = f"CUDA {self.driver_cuda}, cuInit {self.driver_init}"
             lines.append(f"driver: {self.driver_library}, {started}")
+        if self.visible is not None:
+            lines.append(f"CUDA_VISIBLE_DEVICES={self.visible!r}")
         if self.preload_error:
             lines.append(f"preload_dlls: {self.preload_error}")
         lines += [f"{library.name}: {library.error}" for library in self.needed if library.error]
@@ -164,12 +174,13 @@ def read(stdout: str, stderr: str) -> Answer:
     nothing = _Row({})
     build, driver = events.get("onnxruntime", nothing), events.get("driver", nothing)
     needed, doing = events.get("needed", nothing), events.get("doing", nothing)
+    step = filter(None, [doing.text("what"), doing.text("model"), doing.text("gpu")])
     cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
     return Answer(
         ended="end" in events or (build is not nothing and not build.flag("whole")),
         plain=events.get("start", nothing).flag("plain"),
-        step=" ".join(filter(None, [doing.text("what"), doing.text("model")])) or "start",
-        python=events.get("start", nothing).text("python"),
+        visible=events.get("start", nothing).text("visible"),
+        step=" ".join(step) or "start",
         version=build.text("version"),
         origin=build.text("file"),
         import_error=build.text("error"),
@@ -203,6 +214,7 @@ def _model(row: _Row) -> ModelRun:
     correct = deviation is not None and deviation <= TOLERANCE
     return ModelRun(
         name=row.text("name") or "",
+        gpu=row.text("gpu"),
         nodes=tuple(
             (node.text("op") or "", node.text("provider") or "") for node in row.rows("nodes")
         ),

@@ -42,6 +42,8 @@ _NOT_LOADED = re.compile(
     r"|LoadLibrary failed with error \d+"
 )
 _ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
+_WATCHDOG = re.compile(r"^Timeout \(\d", re.MULTILINE)
+"""What `smoke` leaves when it ends itself because the driver does not start."""
 _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
 _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
 
@@ -144,7 +146,7 @@ def _unfinished(
     answer: Answer, returncode: int, *, timed_out: bool, driver: Driver | None
 ) -> _Found:
     """Judge a child that did not come to its own end."""
-    if timed_out:
+    if timed_out or (answer.step == "cuInit" and _WATCHDOG.search(answer.log)):
         return _Found("crashed", note="timed-out", step=answer.step)
     end = f"{answer.step}: ended by {_end(returncode)}"
     if answer.step.startswith("inference"):
@@ -215,13 +217,13 @@ def _cuda_failure(code: int, lack: Verdict | None, evidence: str = "") -> _Found
 
 def _ran(answer: Answer) -> _Found:
     """Judge inference that came to its end."""
-    if wrong := [run.name for run in answer.models if run.correct is False]:
+    if wrong := [run.label for run in answer.models if run.correct is False]:
         return _Found("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in answer.models if not run.on_gpu]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Found("crashed")
     if elsewhere or not answer.models:
-        return _Found("cpu-fallback", models=", ".join(run.name for run in elsewhere))
+        return _Found("cpu-fallback", models=", ".join(run.label for run in elsewhere))
     return _Found("works")
 
 

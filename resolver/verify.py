@@ -5,7 +5,7 @@ Shell. Starts `smoke` with the target's interpreter and hands its answer to `ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from .run import Runner, own_environment
 from .verdict import Verification, judge
 
 MODELS = ("conv", "matmul", "fft")
-TIME_LIMIT = 120.0
-"""Seconds. Compiling PTX for a GPU that the build has no machine code for can take a minute."""
+TIME_LIMIT = 600.0
+"""Seconds. Compiling PTX for a GPU that the build has no machine code for can take minutes, and is
+done once; a driver that does not even start is given up by the child after one."""
 
 
 def verify(
@@ -26,11 +27,13 @@ def verify(
     runner: Runner,
     environ: Mapping[str, str],
     plain: bool = False,
+    ignore_gpus: Sequence[str] = (),
     timeout: float = TIME_LIMIT,
 ) -> Verification:
     """Run real inference with the interpreter `target`, and return what that proves.
 
-    `driver` is what the facts say of the machine. With `plain` the check gets no help with
+    `driver` is what the facts say of the machine. One GPU of each kind is used, those of the
+    compute capabilities in `ignore_gpus` excepted. With `plain` the check gets no help with
     libraries: it sees what an application that was not changed for this sees. The child runs
     neither with `-I` nor with `-s`, because packages in the user's own site-packages are what an
     application finds too; only PYTHON* variables are dropped, and the script removes its own
@@ -38,6 +41,7 @@ def verify(
     """
     with as_file(files("ortgpu_fix.data")) as data, as_file(files("ortgpu_fix")) as program:
         argv = [str(target), str(program / "smoke.py"), *(["--plain"] if plain else [])]
+        argv += [f"--ignore={capability}" for capability in ignore_gpus]
         argv += [str(data / f"{name}.onnx") for name in MODELS]
         try:
             finished = runner(argv, timeout=timeout, env=own_environment(environ))

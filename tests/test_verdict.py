@@ -384,6 +384,28 @@ def test_a_child_that_does_not_end() -> None:
     ]
 
 
+def test_a_driver_that_does_not_start() -> None:
+    starting = {"event": "doing", "what": "cuInit"}
+    log = "Timeout (0:01:00)!\nThread 0x00007f3fbda7fb80 (most recent call first):\n"
+    found = say(START, starting, stderr=log, returncode=1)
+    assert [(note.code, note.values) for note in found.notes] == [
+        ("timed-out", (("step", "cuInit"),))
+    ]
+    assert notes(say(START, starting, returncode=-11)) == []
+
+
+def test_each_kind_of_gpu_is_named() -> None:
+    t4, a100 = {"gpu": "NVIDIA T4 (7.5)"}, {"gpu": "NVIDIA A100 (8.0)"}
+    runs = [row | gpu for gpu in (a100, t4) for row in ON_GPU]
+    runs[-1] = runs[-1] | {"deviation": 1.5}
+    found = say(driver(), BUILD, needed(), *runs, END)
+    assert found.verdict == "wrong-result"
+    assert found.values == (("models", "fft on NVIDIA T4 (7.5)"),)
+    found = say(driver(), BUILD, needed(), ON_CPU[0] | t4, *ON_GPU, END)
+    assert found.verdict == "cpu-fallback"
+    assert found.values == (("models", "conv on NVIDIA T4 (7.5)"),)
+
+
 def test_an_end_is_an_end_whatever_happens_on_the_way_out() -> None:
     found = say(driver(), BUILD, needed(), *ON_GPU, END, returncode=-11)
     assert found.verdict == "works"
@@ -438,7 +460,9 @@ def test_help_and_duplicates_are_noted() -> None:
 
 def test_the_document() -> None:
     loaded = {"event": "loaded", "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda"}]}
-    found = say(START | {"plain": True}, driver(), BUILD, ON_GPU[2], loaded, END)
+    run = ON_GPU[2] | {"gpu": "NVIDIA L4 (8.9)"}
+    found = say(START | {"plain": True, "visible": "0"}, driver(), BUILD, run, loaded, END)
+    assert "CUDA_VISIBLE_DEVICES='0'" in found.evidence
     assert found.to_json() == {
         "schema": 1,
         "verdict": "works",
@@ -446,6 +470,7 @@ def test_the_document() -> None:
         "models": [
             {
                 "name": "fft",
+                "gpu": "NVIDIA L4 (8.9)",
                 "nodes": [{"op": "Rfft", "provider": "CUDAExecutionProvider"}],
                 "deviation": 0.0,
                 "correct": True,
