@@ -15,6 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+GRACE_SECONDS = 5.0
+"""How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
+left the process group may hold the pipe."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
@@ -73,9 +77,10 @@ def run(
         timed_out = True
         _kill_group(process)
         try:
-            stdout, stderr = process.communicate(timeout=5)
-        except subprocess.TimeoutExpired:  # stuck in the kernel: a wedged GPU does that
-            stdout, stderr = "", ""
+            stdout, stderr = process.communicate(timeout=GRACE_SECONDS)
+        except subprocess.TimeoutExpired as stuck:
+            stdout, stderr = _so_far(stuck.stdout), _so_far(stuck.stderr)
+            _let_go(process)
     except BaseException:
         _kill_group(process)
         raise
@@ -86,6 +91,20 @@ def run(
         stderr=stderr,
         timed_out=timed_out,
     )
+
+
+def _so_far(output: bytes | str | None) -> str:
+    """Return what a child had said when it was given up: bytes here, even of a text pipe."""
+    return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
+
+
+def _let_go(process: subprocess.Popen[str]) -> None:
+    """Close our ends of the pipes of a child that even SIGKILL does not end, or not visibly."""
+    process.poll()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def _kill_group(process: subprocess.Popen[str]) -> None:

@@ -1,0 +1,93 @@
+"""How children end, and what is kept of what they said."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+import pytest
+
+from ortgpu_fix import run
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_the_end_of_a_child() -> None:
+    finished = run.run(
+        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), timeout=20
+    )
+
+    assert (finished.returncode, finished.stdout, finished.stderr) == (3, "out\n", "err\n")
+    assert not finished.timed_out
+
+
+def test_text_goes_in_and_the_environment_is_chosen() -> None:
+    code = "import os, sys; print(sys.stdin.read(), os.environ.get('HOME'), os.environ['A'])"
+    finished = run.run(python(code), timeout=20, env={"A": "1"}, text_in="in")
+
+    assert finished.stdout == "in None 1\n"
+
+
+def test_a_child_that_does_not_listen() -> None:
+    assert run.run(python("pass"), timeout=20, text_in="x" * 1_000_000).returncode == 0
+
+
+def test_a_crash() -> None:
+    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=20)
+
+    assert finished.returncode == -signal.SIGSEGV
+
+
+def test_what_was_said_before_the_time_limit_is_kept() -> None:
+    finished = run.run(
+        python("import time; print('said', flush=True); time.sleep(60)"), timeout=0.5
+    )
+
+    assert finished.timed_out
+    assert finished.stdout == "said\n"
+
+
+def test_what_it_started_ends_with_it() -> None:
+    start = time.monotonic()
+    finished = run.run(["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=0.3)
+
+    assert finished.stdout == "said\n"
+    assert time.monotonic() - start < 5
+
+
+def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a child that is stuck in the kernel: what it said is not lost with it."""
+    monkeypatch.setattr(run, "GRACE_SECONDS", 0.2)
+    code = "import subprocess, time; print('said', flush=True);"
+    code += "subprocess.Popen(['sleep', '3'], start_new_session=True); time.sleep(60)"
+    finished = run.run(python(code), timeout=0.5)
+
+    assert finished.timed_out
+    assert finished.stdout == "said\n"
+
+
+def test_output_that_is_no_text() -> None:
+    code = "import sys; sys.stdout.buffer.write(bytes([0xFF, 0x0A]))"
+
+    assert run.run(python(code), timeout=20).stdout == "\ufffd\n"
+
+
+def test_no_such_program() -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        run.run(["/nowhere"], timeout=1)
+
+
+def test_environments_for_children() -> None:
+    caller = {"PATH": "/bin", "PYTHONPATH": "/x", "PIP_FIND_LINKS": "/y", "UV_INDEX": "z"}
+
+    assert run.own_environment(caller) == {
+        "PATH": "/bin",
+        "PIP_FIND_LINKS": "/y",
+        "UV_INDEX": "z",
+    }
+    child = run.install_environment({**caller, "VIRTUAL_ENV": "/venv"})
+    assert child["PATH"] == "/bin"
+    assert not {"PYTHONPATH", "PIP_FIND_LINKS", "UV_INDEX", "VIRTUAL_ENV"} & set(child)
