@@ -1,0 +1,80 @@
+"""Which of NVIDIA's wheels holds a library, and from which release on with what is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .nvidia import DISTRIBUTIONS
+from .spread import by_bisection, each
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .nvidia import Release
+    from .reader import Reader
+
+Wanted = dict[tuple[str, str], frozenset[str]]
+"""(platform, library) to every symbol that some provider takes from it."""
+
+
+class Catalogue:
+    """NVIDIA's releases, asked by library name."""
+
+    def __init__(
+        self, reader: Reader, known: Mapping[str, list[Release]], wanted: Wanted, threads: int
+    ) -> None:
+        self._reader = reader
+        self._known = known
+        self._wanted = wanted
+        places = [
+            (distribution, platform, library)
+            for platform, library in sorted(wanted)
+            for distribution in sorted(known)
+            if self._holding(distribution, platform, library)
+        ]
+        offers = each(self._offers, places, threads)
+        self.exports = dict(zip(places, offers, strict=True))
+        """(distribution, platform, library) to pairs of release and the wanted symbols it has."""
+
+    def _holding(self, distribution: str, platform: str, library: str) -> list[Release]:
+        return [
+            release
+            for release in self._known[distribution]
+            if release.wheel.platform == platform and library in release.libraries
+        ]
+
+    def _offers(self, place: tuple[str, str, str]) -> list[tuple[str, frozenset[str]]]:
+        distribution, platform, library = place
+        wanted = self._wanted[platform, library]
+        releases = self._holding(distribution, platform, library)
+
+        def offered(release: Release) -> frozenset[str]:
+            exports = self._reader.exports(release.wheel, release.libraries[library])
+            return wanted & exports
+
+        versions = [str(release.wheel.version) for release in releases]
+        return list(zip(versions, by_bisection(releases, offered), strict=True))
+
+    def provider(
+        self, library: str, platform: str, major: str, symbols: frozenset[str]
+    ) -> tuple[str, str] | None:
+        """Return the distribution that holds a library, and its oldest release with `symbols`.
+
+        None where no distribution of that CUDA major holds it, or none of its releases has all
+        the symbols.
+        """
+        for distribution, cuda in DISTRIBUTIONS.items():
+            if cuda != major:
+                continue
+            offers = self.exports.get((distribution, platform, library))
+            if offers is None:
+                holding = self._holding(distribution, platform, library)
+                offers = [(str(release.wheel.version), frozenset()) for release in holding]
+            for version, exported in offers:
+                if symbols <= exported:
+                    return distribution, version
+        return None
+
+    def real(self, distribution: str) -> list[Release]:
+        """Return the releases of a distribution that hold libraries; empty where it has none."""
+        return self._known.get(distribution, [])

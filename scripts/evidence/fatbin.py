@@ -1,0 +1,174 @@
+"""GPU code in shared libraries: fatbins, and bare cubins.
+
+A fatbin is a header (magic 0xBA55ED50, version, header size, size of what follows) and entries.
+An entry is a header (kind, header size, payload size, compute capability, flags) and a payload,
+PTX text or a cubin, usually compressed; the header never is. NVIDIA does not publish the format:
+the meaning of the fields was found by comparing with what `fatbinary` writes and `cuobjdump`
+prints for every target from sm_75 to sm_121a/f. `cuobjdump` prints cubins for family targets
+(sm_120f) like plain ones; the flags tell them apart.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAGIC = b"\x50\xed\x55\xba"
+_CUBIN = b"\x7fELF\x02\x01\x01"
+_EM_CUDA = 190
+_CONTAINER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HHIQIIHHIIIQ")
+_SMALLEST_ENTRY = 64
+_LARGEST_ENTRY = 4096
+_FLAG_ARCHITECTURE = 0x10_0000
+_FLAG_FAMILY = 0x20_0000
+_FLAG_LZ4 = 0x2000
+_FLAG_ZSTANDARD = 0x8000
+_OLDEST, _NEWEST = 20, 200
+_ABI_WITH_WIDE_FLAGS = 8
+
+
+class Kind(IntEnum):
+    """What an entry's payload is."""
+
+    PTX = 1
+    CUBIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a fatbin."""
+
+    container: int
+    """Where its fatbin begins, in bytes from the start of the data."""
+    kind: int
+    """1 PTX, 2 cubin; other kinds (link-time code) do not run by themselves."""
+    target: str
+    """Compute capability with its suffix: `9.0`, `9.0a` (only 9.0), `12.0f` (12.0 and later)."""
+    offset: int
+    """Where the payload begins, in bytes from the start of the data."""
+    size: int
+    """Length of the payload as stored, in bytes."""
+    compression: str
+    """`none`, `lz4` or `zstd`."""
+
+
+@dataclass(slots=True)
+class GpuCode:
+    """What GPU code a library carries: how many pieces for each target."""
+
+    sass: Counter[str] = field(default_factory=Counter)
+    """Cubins in fatbins, by target."""
+    ptx: Counter[str] = field(default_factory=Counter)
+    """PTX in fatbins, by target."""
+    groups: Counter[str] = field(default_factory=Counter)
+    """Fatbins by what they hold, for example `7.5 8.0 ptx8.0`: one fatbin is one source file."""
+    bare: Counter[str] = field(default_factory=Counter)
+    """Cubins stored outside any fatbin: kernels picked by hand, of which a library may have a few
+    for GPUs it otherwise does not support."""
+
+
+def compute_capability(architecture: int, flags: int = 0) -> str:
+    """Return `9.0a` for architecture 90 with the flag for architecture-specific code set."""
+    suffix = "a" if flags & _FLAG_ARCHITECTURE else "f" if flags & _FLAG_FAMILY else ""
+    return f"{architecture // 10}.{architecture % 10}{suffix}"
+
+
+def entries(data: bytes | bytearray) -> Iterator[Entry]:
+    """Yield the entries of every fatbin in `data`, wherever it lies. Never raises.
+
+    A place that carries the magic number but no sensible header is passed over: payloads are
+    compressed, and four given bytes turn up in them by chance.
+    """
+    position = data.find(MAGIC)
+    while position >= 0:
+        end = _container_end(data, position)
+        if end is None:
+            position = data.find(MAGIC, position + 1)
+            continue
+        yield from _entries(data, position, end)
+        position = data.find(MAGIC, end)
+
+
+def gpu_code(data: bytes | bytearray) -> GpuCode:
+    """Count the targets of all fatbins in `data`, and of cubins stored without one."""
+    code = GpuCode()
+    starts, ends = [], []
+    groups: dict[int, set[str]] = {}
+    for entry in entries(data):
+        starts.append(entry.offset)
+        ends.append(entry.offset + entry.size)
+        if entry.kind == Kind.CUBIN:
+            code.sass[entry.target] += 1
+            groups.setdefault(entry.container, set()).add(entry.target)
+        elif entry.kind == Kind.PTX:
+            code.ptx[entry.target] += 1
+            groups.setdefault(entry.container, set()).add(f"ptx{entry.target}")
+    code.groups.update(" ".join(sorted(group)) for group in groups.values())
+    for offset, target in _bare_cubins(data):
+        before = bisect_right(starts, offset) - 1
+        if before < 0 or offset >= ends[before]:
+            code.bare[target] += 1
+    return code
+
+
+def _container_end(data: bytes | bytearray, position: int) -> int | None:
+    if position + _CONTAINER.size > len(data):
+        return None
+    _, version, header_size, size = _CONTAINER.unpack_from(data, position)
+    end: int = position + header_size + size
+    if version != 1 or header_size != _CONTAINER.size or not size or end > len(data):
+        return None
+    return end
+
+
+def _entries(data: bytes | bytearray, container: int, end: int) -> Iterator[Entry]:
+    position = container + _CONTAINER.size
+    while position + _SMALLEST_ENTRY <= end:
+        kind, _, header_size, padded_size, size, _, _, _, architecture, _, _, flags = (
+            _ENTRY.unpack_from(data, position)
+        )
+        payload = position + header_size
+        following = payload + padded_size
+        plausible = (
+            _SMALLEST_ENTRY <= header_size <= _LARGEST_ENTRY
+            and following <= end
+            and _OLDEST <= architecture <= _NEWEST
+        )
+        if not plausible:
+            return
+        compression = "lz4" if flags & _FLAG_LZ4 else "zstd" if flags & _FLAG_ZSTANDARD else "none"
+        yield Entry(
+            container=container,
+            kind=kind,
+            target=compute_capability(architecture, flags),
+            offset=payload,
+            size=min(size, padded_size) if compression != "none" and size else padded_size,
+            compression=compression,
+        )
+        position = following
+
+
+def _bare_cubins(data: bytes | bytearray) -> Iterator[tuple[int, str]]:
+    """Yield offset and target of each ELF file for CUDA in `data`, whatever surrounds it.
+
+    The machine is EM_CUDA; `e_flags` holds the architecture: in bits 0-7 up to ABI version 7,
+    in bits 8-15 from 8 on.
+    """
+    position = data.find(_CUBIN)
+    while position >= 0:
+        if position + 52 <= len(data):
+            machine = int.from_bytes(data[position + 18 : position + 20], "little")
+            flags = int.from_bytes(data[position + 48 : position + 52], "little")
+            newer = data[position + 8] >= _ABI_WITH_WIDE_FLAGS
+            architecture = flags >> 8 & 0xFF if newer else flags & 0xFF
+            if machine == _EM_CUDA and _OLDEST <= architecture <= _NEWEST:
+                yield position, compute_capability(architecture)
+        position = data.find(_CUBIN, position + 1)

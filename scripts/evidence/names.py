@@ -1,0 +1,84 @@
+"""Names of CUDA libraries that a binary holds: what it loads by name at run time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KNOWN = frozenset(
+    f"lib{stem}.so.{version}"
+    for stem, versions in {
+        "cublas": ("11", "12", "13"),
+        "cublasLt": ("11", "12", "13"),
+        "cudart": ("11.0", "12", "13"),
+        "cudnn": ("8", "9"),
+        "cufft": ("10", "11", "12"),
+        "curand": ("10",),
+        "nvrtc": ("11.2", "12", "13"),
+        "nvJitLink": ("12", "13"),
+    }.items()
+    for version in versions
+)
+"""Names looked for in machine code, where they are not in one piece."""
+
+_SONAME = re.compile(rb"lib(?:cu|nv)[A-Za-z_.\-]{2,40}?\.so(?:\.[0-9]+)*(?=\0)")
+_DLL_TAIL = re.compile(rb"(?:cu|nv)[A-Za-z_\-]{2,40}[0-9_]{0,12}(?:\.alt)?\.dll\Z")
+_WINDOW = 192
+"""Bytes from the first half of a name built in code within which the other half is too."""
+_LONGEST = 64
+_MOV_IMMEDIATE = re.compile(rb"[\x48\x49][\xb8-\xbf]")
+"""x86-64 `mov r64, imm64` up to the value: a prefix, and an opcode that names the register."""
+
+
+def sonames_in(data: bytes | bytearray) -> frozenset[str]:
+    """Return the names of CUDA libraries (`libcudnn.so.9`) in an ELF file.
+
+    Compilers build short strings from immediate values: `libcudnn.so.9` is then nowhere in one
+    piece. Such names are recognised only where they are in `KNOWN`: the first eight bytes as an
+    immediate, the last eight a few instructions further on.
+    """
+    found = {bytes(match[0]).decode("ascii") for match in _SONAME.finditer(data)}
+    return frozenset(found | set(_built_in_code(data)))
+
+
+def dll_names_in(data: bytes | bytearray) -> frozenset[str]:
+    """Return the names of CUDA libraries (`cudnn64_9.dll`) in a DLL, as ASCII or UTF-16 text."""
+    return frozenset({*_tails(data, b".dll\0", 1), *_tails(data, b".\0d\0l\0l\0\0\0", 2)})
+
+
+def _tails(data: bytes | bytearray, ending: bytes, width: int) -> Iterator[str]:
+    position = data.find(ending)
+    while position >= 0:
+        stop = position + len(ending) - width
+        text = bytes(data[max(0, stop - _LONGEST * width) : stop])
+        if width > 1:
+            # The high byte of each character is zero; stop at the first one that is not.
+            characters = text[::-1]
+            usable = next(
+                (at for at in range(0, len(characters), 2) if characters[at]), len(characters)
+            )
+            text = characters[:usable][1::2][::-1]
+        match = _DLL_TAIL.search(text)
+        if match:
+            before = text[: match.start()][-1:]
+            if not before.isalnum():
+                yield match[0].decode("ascii")
+        position = data.find(ending, position + 1)
+
+
+def _built_in_code(data: bytes | bytearray) -> Iterator[str]:
+    by_front: dict[bytes, list[str]] = {}
+    for name in KNOWN:
+        by_front.setdefault(name.encode()[:8], []).append(name)
+    for stem in (b"libcu", b"libnv"):
+        position = data.find(stem)
+        while position >= 0:
+            if _MOV_IMMEDIATE.fullmatch(data, max(0, position - 2), position):
+                window = bytes(data[position : position + _WINDOW])
+                for name in by_front.get(window[:8], ()):
+                    if name.encode()[-8:] in window:
+                        yield name
+            position = data.find(stem, position + 1)

@@ -1,0 +1,59 @@
+"""`data/numpy.toml`: the newest numpy 1.x wheel for each Python and platform.
+
+Releases of onnxruntime-gpu below 1.19 break with numpy 2; a plan that names one brings numpy 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from .index import PLATFORMS
+from .spread import each
+from .toml_text import table
+
+if TYPE_CHECKING:
+    from .index import Wheel
+    from .reader import Reader
+
+PYTHONS = ("cp37m", "cp38", "cp39", "cp310", "cp311", "cp312")
+_SECOND = Version("2.0.dev0")
+
+
+def tables(reader: Reader, threads: int) -> list[str]:
+    """Return a `[[wheel]]` table for each Python and platform, sorted by both."""
+    newest: dict[tuple[str, str], Wheel] = {}
+    for wheel in reader.wheels("numpy"):
+        key = (wheel.python, wheel.platform)
+        if wheel.version.is_prerelease or wheel.version >= _SECOND:
+            continue
+        if key not in newest or _rank(wheel) > _rank(newest[key]):
+            newest[key] = wheel
+    chosen = [
+        newest[python, platform]
+        for python in PYTHONS
+        for platform in PLATFORMS
+        if (python, platform) in newest
+    ]
+    sizes = each(lambda wheel: reader.contents(wheel).size, chosen, threads)
+    return [
+        table(
+            "wheel",
+            {
+                "version": str(wheel.version),
+                "python": wheel.python,
+                "platform": wheel.platform,
+                "glibc": wheel.glibc,
+                "size": size,
+                "sha256": wheel.sha256,
+                "file": wheel.file,
+            },
+        )
+        for wheel, size in zip(chosen, sizes, strict=True)
+    ]
+
+
+def _rank(wheel: Wheel) -> tuple[Version, tuple[int, ...]]:
+    """Order wheels of one Python and platform: newer release, then older glibc."""
+    return wheel.version, tuple(-int(part) for part in (wheel.glibc or "0").split("."))

@@ -1,0 +1,237 @@
+"""`data/nvidia.toml`: NVIDIA's component wheels, their libraries and their GPU code."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from . import support
+from .index import PLATFORMS, Wheel
+from .metadata import requirements
+from .spread import by_bisection, each
+from .toml_text import Rows, Value, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .reader import Library, Reader
+
+DISTRIBUTIONS = {
+    f"nvidia-{component}{suffix}": major
+    for major, suffix in (("11", "-cu11"), ("12", "-cu12"), ("13", ""))
+    for component in (
+        "cublas",
+        "cuda-nvrtc",
+        "cuda-runtime",
+        "cufft",
+        "curand",
+        "nvjitlink",
+    )
+    if (component, major) != ("nvjitlink", "11")  # there was none before CUDA 12
+} | {f"nvidia-cudnn-cu{major}": major for major in ("11", "12", "13")}
+"""Distribution to CUDA major. CUDA 13's wheels lost the suffix; cuDNN's kept it."""
+
+JUDGED = {
+    "cudnn": ((r"cudnn_ops(_infer)?", r"cudnn_cnn(_infer)?"), False),
+    "cublas": ((r"cublas", r"cublasLt"), False),
+    "cufft": ((r"cufft",), True),
+    "curand": ((r"curand",), True),
+}
+"""Which libraries decide what GPUs a component supports, and whether PTX counts.
+
+The first is compiled from sources that serve every GPU alike (pooling, softmax and tensor
+operations in cuDNN; BLAS levels 1 and 2 in cuBLAS) and decides by `support.supported`. The others
+hold kernels picked by hand; they must have machine code for a GPU, or it is left out. PTX does
+not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
+"""
+_LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|64_[0-9_]+\.dll)\Z")
+_DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
+Code = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Release:
+    """One wheel of a component."""
+
+    wheel: Wheel
+    size: int
+    """Of the wheel, in bytes."""
+    requires: tuple[str, ...]
+    """Requires-Dist, as written."""
+    libraries: dict[str, str]
+    """SONAME or DLL name to path inside the wheel."""
+
+
+def releases(reader: Reader, distribution: str, threads: int) -> list[Release]:
+    """Return the final releases of a distribution that hold libraries, oldest first.
+
+    Of several wheels for one platform the one an installer prefers today: the highest build
+    number, then the newest glibc.
+    """
+    chosen: dict[tuple[Value, str], Wheel] = {}
+    for wheel in reader.wheels(distribution):
+        key = (str(wheel.version), wheel.platform)
+        if wheel.version.is_prerelease or wheel.platform not in PLATFORMS:
+            continue
+        if key not in chosen or _preference(wheel) > _preference(chosen[key]):
+            chosen[key] = wheel
+    wheels = sorted(
+        chosen.values(), key=lambda wheel: (wheel.version, PLATFORMS.index(wheel.platform))
+    )
+
+    def make(wheel: Wheel) -> Release:
+        contents = reader.contents(wheel)
+        return Release(
+            wheel=wheel,
+            size=contents.size,
+            requires=tuple(requirements(contents.metadata)),
+            libraries={
+                posixpath.basename(path): path
+                for path in sorted(contents.members)
+                if path.endswith(".dll") or ".so." in posixpath.basename(path)
+            },
+        )
+
+    return [release for release in each(make, wheels, threads) if release.libraries]
+
+
+def _preference(wheel: Wheel) -> tuple[int, tuple[int, ...]]:
+    parts = wheel.file.split("-")
+    build = int(re.match(r"\d+", parts[2])[0]) if len(parts) == 6 else 0  # type: ignore[index]  # noqa: PLR2004
+    return build, tuple(map(int, (wheel.glibc or "0").split(".")))
+
+
+def component(distribution: str) -> str:
+    """Return `cudnn` for `nvidia-cudnn-cu12`, `cuda-runtime` for `nvidia-cuda-runtime`."""
+    return re.sub(r"-cu\d+\Z", "", distribution.removeprefix("nvidia-"))
+
+
+def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
+    """Return the targets (machine code, PTX) that the judged libraries of a wheel support."""
+    patterns, with_ptx = JUDGED[component(distribution)]
+    judged: list[Library] = []
+    for pattern in patterns:
+        for name, path in release.libraries.items():
+            match = _LIBRARY.fullmatch(name)
+            if match and re.fullmatch(pattern, match[1]):
+                judged.append(reader.library(release.wheel, path))
+    if not judged:
+        return (), ()
+    sass, ptx = support.supported(judged[0].groups, with_ptx=with_ptx)
+    return tuple(
+        target
+        for target in sass
+        if all(
+            support.covers(tuple(library.sass), support.parse(target).capability)
+            for library in judged[1:]
+        )
+    ), ptx
+
+
+def code_ranges(
+    reader: Reader, distribution: str, known: Sequence[Release]
+) -> list[dict[str, Value]]:
+    """Return the ranges of versions with the same GPU code, per platform, edges by bisection."""
+    rows: list[dict[str, Value]] = []
+    if component(distribution) not in JUDGED:
+        return rows
+    for platform in PLATFORMS:
+        here = [release for release in known if release.wheel.platform == platform]
+        codes = by_bisection(here, lambda release: gpu_code(reader, distribution, release))
+        pairs = zip(here, codes, strict=True)
+        for (sass, ptx), run in groupby(pairs, key=lambda pair: pair[1]):
+            members = [str(release.wheel.version) for release, _ in run]
+            rows.append(
+                {
+                    "platform": platform,
+                    "first": members[0],
+                    "last": members[-1],
+                    "sass": list(sass),
+                    "ptx": list(ptx),
+                }
+            )
+    return rows
+
+
+def file_groups(
+    reader: Reader, distribution: str, known: Sequence[Release]
+) -> list[dict[str, Value]]:
+    """Return what the wheels hold, link and load; equal rows of one platform share a block.
+
+    What is linked and loaded is read from the newest wheel of each run of releases that hold the
+    same libraries.
+    """
+    del distribution
+    groups: dict[str, dict[str, Value]] = {}
+    for platform in PLATFORMS:
+        here = [release for release in known if release.wheel.platform == platform]
+        for libraries, run in groupby(here, key=lambda release: release.libraries):
+            members = list(run)
+            links, loads = _uses(reader, members[-1])
+            row: dict[str, Value] = {
+                "platform": platform,
+                "libraries": libraries,
+                "links": list(links),
+                "loads": list(loads),
+            }
+            versions = [str(member.wheel.version) for member in members]
+            key = repr(row)
+            if key in groups:
+                versions = [*groups[key]["versions"], *versions]  # type: ignore[misc]
+            groups[key] = {"platform": platform, "versions": versions, **row}
+    return list(groups.values())
+
+
+def _uses(reader: Reader, release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the libraries of a wheel link and load from outside it (CUDA only)."""
+    links: set[str] = set()
+    mentions: set[str] = set()
+    for path in release.libraries.values():
+        library = reader.library(release.wheel, path)
+        links.update(library.links + library.delayed)
+        mentions.update(library.mentions)
+    own = set(release.libraries)
+    outside = {name for name in links if is_cuda_library(name)} - own
+    return tuple(sorted(outside)), tuple(
+        sorted({name for name in mentions if is_cuda_library(name)} - outside - own)
+    )
+
+
+def is_cuda_library(name: str) -> bool:
+    """Say whether a library name is one of CUDA's, with its version, or the driver's."""
+    match = _LIBRARY.fullmatch(name)
+    return name in _DRIVER or (
+        match is not None
+        and re.fullmatch(r"cu(blas|blasLt|dart|dnn\w*|fft|rand)|nvrtc|nvJitLink", match[1])
+        is not None
+    )
+
+
+def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> list[str]:
+    """Return the file's tables: per distribution the releases, files and GPU code."""
+    names = [name for name in sorted(known) if known[name]]
+    files = each(lambda name: file_groups(reader, name, known[name]), names, threads)
+    codes = each(lambda name: code_ranges(reader, name, known[name]), names, threads)
+    parts = []
+    for name, groups, ranges in zip(names, files, codes, strict=True):
+        rows = Rows(
+            {
+                "version": str(release.wheel.version),
+                "platform": release.wheel.platform,
+                **({"glibc": release.wheel.glibc} if release.wheel.glibc else {}),
+                "size": release.size,
+                "sha256": release.wheel.sha256,
+                "file": release.wheel.file,
+                **({"requires": list(release.requires)} if release.requires else {}),
+            }
+            for release in known[name]
+        )
+        parts.append(
+            table("distribution", {"name": name, "cuda": DISTRIBUTIONS[name], "releases": rows})
+        )
+        parts += [table("distribution.files", group) for group in groups]
+        parts += [table("distribution.code", row) for row in ranges]
+    return parts

@@ -1,0 +1,248 @@
+"""`data/onnxruntime.toml`: what each build of onnxruntime-gpu is made for and needs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from . import support
+from .errors import EvidenceError
+from .metadata import extras, requirements
+from .nvidia import is_cuda_library
+from .spread import each
+from .symbols import taken
+from .toml_text import Rows, Value, table
+
+if TYPE_CHECKING:
+    from .catalogue import Catalogue
+    from .index import Wheel
+    from .reader import Contents, Library, Reader
+
+PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
+_PLUGIN = re.compile(r".*(?:plugin|_ep)[^/]*\.(?:so|dll)\Z")
+_MSVC = re.compile(r"(?:msvcp|vcruntime|concrt|vcomp)\w*\.dll\Z", re.IGNORECASE)
+_CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)
+_CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)(?:\.dll)?\Z")
+_DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
+
+ALIKE = 1.01
+"""How many times as large as the smallest the largest CUDA provider of one build may be.
+
+Each wheel's provider was compiled anew, for each Python, from the same sources with the same
+settings: the first is read, the others must have about its size.
+"""
+
+ISA_OF_TOOLKIT = {
+    "7.4": "11.4",
+    "7.5": "11.5",
+    "7.6": "11.6",
+    "7.7": "11.7",
+    "7.8": "11.8",
+    "8.0": "12.0",
+    "8.1": "12.1",
+    "8.2": "12.2",
+    "8.3": "12.3",
+    "8.4": "12.4",
+    "8.6": "12.7",
+    "8.7": "12.8",
+    "8.8": "12.9",
+    "9.0": "13.0",
+}
+"""PTX ISA version to the toolkit release that writes it.
+
+Source: https://docs.nvidia.com/cuda/parallel-thread-execution/#release-notes. 8.5 is left out:
+both 12.5 and 12.6 write it.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """One release for one platform."""
+
+    version: str
+    platform: str
+    wheels: list[tuple[Wheel, Contents]]
+    library: Library
+    """The CUDA provider."""
+    cuda: str
+    cuda_source: str
+    preload: bool
+    note: str
+    plugins: list[str] = field(default_factory=list)
+
+    @property
+    def major(self) -> str:
+        """The CUDA major it is built for."""
+        return self.cuda.partition(".")[0]
+
+
+def builds(reader: Reader, threads: int) -> list[Build]:
+    """Return every build on the index, sorted by release, then platform."""
+    wheels = [
+        wheel for wheel in reader.wheels("onnxruntime-gpu") if not wheel.version.is_prerelease
+    ]
+    wheels.sort(key=lambda wheel: (wheel.version, wheel.platform, _python_order(wheel.python)))
+    groups = [
+        list(group)
+        for _, group in groupby(wheels, key=lambda wheel: (wheel.version, wheel.platform))
+    ]
+    return each(lambda group: _build(reader, group), groups, threads)
+
+
+def _build(reader: Reader, wheels: list[Wheel]) -> Build:
+    contents = [(wheel, reader.contents(wheel)) for wheel in wheels]
+    providers = []
+    for wheel, inside in contents:
+        path = next((path for path in inside.members if PROVIDER.fullmatch(path)), None)
+        if path is None:
+            raise EvidenceError(f"{wheel.file} has no CUDA provider")
+        providers.append((wheel, path, inside.members[path][0]))
+    sizes = [size for _, _, size in providers]
+    if max(sizes) > min(sizes) * ALIKE:
+        raise EvidenceError(f"{wheels[0].version}: the wheels' CUDA providers differ in size")
+    wheel, path, _ = providers[0]
+    library = reader.library(wheel, path)
+    folder = path.rpartition("capi/")[0]
+    cuda, source = _toolkit(reader, wheel, folder, library)
+    init = reader.text(wheel, f"{folder}__init__.py")
+    preload = "def preload_dlls" in init
+    return Build(
+        version=str(wheel.version),
+        platform=wheel.platform,
+        wheels=contents,
+        library=library,
+        cuda=cuda,
+        cuda_source=source,
+        preload=preload,
+        note=_preload_note(init, cuda) if preload else "",
+        plugins=[member for member in contents[0][1].members if _PLUGIN.fullmatch(member)],
+    )
+
+
+def _toolkit(reader: Reader, wheel: Wheel, folder: str, library: Library) -> tuple[str, str]:
+    """Return the toolkit release that built the provider, and what says so."""
+    said = _CUDA_VERSION.search(reader.text(wheel, f"{folder}capi/build_and_package_info.py"))
+    written = max((_numbers(isa) for isa in library.isa), default=())
+    from_ptx = ISA_OF_TOOLKIT.get(".".join(map(str, written)), "")
+    if said:
+        if from_ptx and from_ptx != said[1]:
+            return said[1], f"build_and_package_info.py; its PTX is of {from_ptx}"
+        return said[1], "build_and_package_info.py"
+    if not from_ptx:
+        raise EvidenceError(f"{wheel.file}: nothing says which CUDA toolkit built it")
+    return from_ptx, f"PTX ISA {'.'.join(map(str, written))} in the provider"
+
+
+def _preload_note(init: str, cuda: str) -> str:
+    if cuda.startswith("13.") and 'f"cu{' not in init:
+        return "looks for CUDA 13's libraries in the folders of CUDA 12's wheels"
+    return ""
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _python_order(tag: str) -> tuple[int, str]:
+    digits = re.search(r"\d+", tag.removeprefix("cp3"))
+    return (int(digits[0]) if digits else 0), tag
+
+
+def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
+    """Return the CUDA libraries that a build's provider links or loads by name, sorted.
+
+    Loaded are the libraries of its own CUDA major that NVIDIA's wheels hold and whose name it
+    carries without linking them, and the driver's. Up to 1.15 the Linux provider links nothing:
+    the wheel's `_ld_preload.py` loads by name what the provider's version records want.
+    """
+    linked = {name for name in build.library.links + build.library.delayed if is_cuda_library(name)}
+    found: dict[str, dict[str, Value]] = {}
+    for name in sorted({*build.library.mentions, *linked}):
+        how = "links" if name in linked else "loads"
+        if name in _DRIVER:
+            found[name] = {"library": name, "how": how}
+            continue
+        owner = catalogue.provider(name, build.platform, build.major, taken(build, name))
+        if owner is not None:
+            distribution, since = owner
+            found[name] = {
+                "library": name,
+                "how": how,
+                "distribution": distribution,
+                "since": since,
+            }
+        elif name in linked:
+            raise EvidenceError(
+                f"{build.version} {build.platform} links {name}: no release has all it takes"
+            )
+    return list(found.values())
+
+
+def row(build: Build, catalogue: Catalogue) -> str:
+    """Return one `[[build]]` table."""
+    needed = needs(build, catalogue)
+    sass, ptx = support.supported(build.library.groups)
+    floors = [wheel.glibc for wheel, _ in build.wheels if wheel.glibc]
+    cudnn = {match[1] for need in needed if (match := _CUDNN.match(str(need["library"])))}
+    required = {wheel.file: requirements(inside.metadata) for wheel, inside in build.wheels}
+    usual = Counter(tuple(lines) for lines in required.values()).most_common()
+    common = max((item for item in usual if item[1] == usual[0][1]), key=lambda item: item[0])[0]
+    optional = extras(build.wheels[-1][1].metadata)
+    return table(
+        "build",
+        {
+            "version": build.version,
+            "platform": build.platform,
+            "cuda": build.cuda,
+            "cuda_source": build.cuda_source,
+            "cudnn": min(cudnn) if cudnn else None,
+            "needs": Rows(needed),
+            "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
+            "sass": list(sass),
+            "ptx": list(ptx),
+            "glibc": min(floors, key=_numbers) if floors else None,
+            "preload_dlls": build.preload,
+            "preload_dlls_note": build.note or None,
+            "requires": list(common),
+            "extras": optional or None,
+            "unresolvable": unresolvable(build, optional, catalogue) or None,
+            "wheels": Rows(
+                {
+                    "python": wheel.python,
+                    "size": inside.size,
+                    "sha256": wheel.sha256,
+                    "file": wheel.file,
+                    **(
+                        {"requires": required[wheel.file]}
+                        if tuple(required[wheel.file]) != common
+                        else {}
+                    ),
+                }
+                for wheel, inside in build.wheels
+            ),
+        },
+    )
+
+
+def unresolvable(build: Build, optional: dict[str, list[str]], catalogue: Catalogue) -> list[str]:
+    """Return the extras' requirements on NVIDIA's wheels that no real wheel satisfies."""
+    missing = []
+    for line in sorted({line for lines in optional.values() for line in lines}):
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        if not requirement.name.startswith("nvidia-"):
+            continue
+        if not any(
+            release.wheel.platform == build.platform
+            and requirement.specifier.contains(release.wheel.version)
+            for release in catalogue.real(requirement.name)
+        ):
+            missing.append(line)
+    return missing

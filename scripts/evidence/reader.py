@@ -1,0 +1,187 @@
+"""Readings of wheels on the index, each made once and kept in the cache."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from . import elf, fatbin, names, pe, ptx
+from .errors import EvidenceError
+from .index import JSON_TYPE, Wheel, parse_page
+from .remote import Web, open_zip, read_member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .cache import Cache
+    from .native import Native
+
+FORMAT = 3
+"""Part of every cache key: raised when a reading changes its content."""
+_FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+_PTX_READ = 100
+"""Pieces of PTX whose version is read; a library has thousands, of one or two versions."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contents:
+    """The outside of a wheel."""
+
+    size: int
+    """Of the wheel, in bytes."""
+    members: dict[str, tuple[int, int]]
+    """Path inside to (size in bytes, CRC-32); libraries and metadata files only."""
+    metadata: str
+    """The METADATA file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """The inside of a shared library: what it links, loads, needs, offers, and its GPU code."""
+
+    name: str
+    links: tuple[str, ...]
+    delayed: tuple[str, ...]
+    search: tuple[str, ...]
+    imports: dict[str, tuple[str, ...]]
+    exports: frozenset[str]
+    mentions: tuple[str, ...]
+    """CUDA libraries whose name the file holds anywhere, its links and itself included."""
+    sass: dict[str, int]
+    ptx: dict[str, int]
+    bare: dict[str, int]
+    groups: dict[str, int]
+    """Fatbins by what they hold (`7.5 8.0 ptx8.0`): one fatbin for each source file."""
+    isa: tuple[str, ...]
+    """PTX ISA versions (`8.7`) of the PTX that could be read."""
+
+
+class Reader:
+    """Reads project pages and wheels of one index."""
+
+    def __init__(
+        self, web: Web, cache: Cache, index_url: str, progress: Callable[[str], None]
+    ) -> None:
+        self._web = web
+        self._cache = cache
+        self._index_url = index_url.rstrip("/")
+        self._progress = progress
+        self._pages: dict[str, list[Wheel]] = {}
+
+    def wheels(self, distribution: str) -> list[Wheel]:
+        """Return the wheels of a project page: asked anew in each run, never from the cache."""
+        if distribution not in self._pages:
+            url = f"{self._index_url}/{distribution}/"
+            response = self._web.get(url, {"Accept": f"{JSON_TYPE}, text/html;q=0.5"})
+            kind = response.headers.get("Content-Type", "")
+            self._pages[distribution] = parse_page(response.text, response.url, kind)
+        return self._pages[distribution]
+
+    def contents(self, wheel: Wheel) -> Contents:
+        """Return size, libraries and METADATA of a wheel: one or two small requests."""
+
+        def make() -> dict[str, Any]:
+            archive, size = open_zip(self._web, wheel.url)
+            members = {
+                info.filename: [info.file_size, info.CRC]
+                for info in archive.infolist()
+                if _worth_listing(info)
+            }
+            name = next((name for name in members if name.endswith(".dist-info/METADATA")), "")
+            text = read_member(archive, name).decode("utf-8", "replace")
+            return {"size": size, "members": members, "metadata": text}
+
+        value = self._cached("contents", wheel, "", make)
+        members = {name: (size, crc) for name, (size, crc) in value["members"].items()}
+        return Contents(size=value["size"], members=members, metadata=value["metadata"])
+
+    def text(self, wheel: Wheel, member: str) -> str:
+        """Return a small text file in a wheel; empty where the wheel has none of that name."""
+
+        def make() -> str:
+            archive, _ = open_zip(self._web, wheel.url)
+            if member not in archive.namelist():
+                return ""
+            return read_member(archive, member).decode("utf-8", "replace")
+
+        return str(self._cached("text", wheel, member, make))
+
+    def library(self, wheel: Wheel, member: str) -> Library:
+        """Read a library whole: downloads and inflates it, searches it for GPU code and names."""
+
+        def make() -> dict[str, Any]:
+            self._progress(f"reading {wheel.file}: {member}")
+            archive, _ = open_zip(self._web, wheel.url)
+            return _library(read_member(archive, member))
+
+        value = self._cached("library", wheel, member, make)
+        for key in ("links", "delayed", "search", "mentions", "isa"):
+            value[key] = tuple(value[key])
+        value["imports"] = {owner: tuple(names) for owner, names in value["imports"].items()}
+        value["exports"] = frozenset(value["exports"])
+        return Library(**value)
+
+    def exports(self, wheel: Wheel, member: str) -> frozenset[str]:
+        """Return a library's exported symbols, from its first part where that suffices."""
+
+        def make() -> list[str]:
+            self._progress(f"symbols of {wheel.file}: {member}")
+            archive, _ = open_zip(self._web, wheel.url)
+            for size in _FRONT_SIZES:
+                exports = _exports_at_front(bytes(read_member(archive, member, size)))
+                if exports:
+                    return sorted(exports)
+            return sorted(_native(bytes(read_member(archive, member))).exports)
+
+        return frozenset(self._cached("exports", wheel, member, make))
+
+    def _cached(self, what: str, wheel: Wheel, member: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
+        identity = wheel.sha256 or wheel.url
+        return self._cache.get(f"{FORMAT} {what} {identity} {wheel.file} {member}", make)
+
+
+def _worth_listing(info: zipfile.ZipInfo) -> bool:
+    name = info.filename
+    return not info.is_dir() and (
+        ".dist-info/" in name or name.endswith(".dll") or ".so" in name.rpartition("/")[2]
+    )
+
+
+def _native(data: bytes | bytearray) -> Native:
+    return pe.read(data) if pe.is_pe(data) else elf.read(data)
+
+
+def _exports_at_front(data: bytes) -> frozenset[str] | None:
+    if not pe.is_pe(data):
+        return elf.exports_at_front(data)
+    try:
+        return pe.read(data).exports
+    except EvidenceError:
+        return None
+
+
+def _library(data: bytes | bytearray) -> dict[str, Any]:
+    native = _native(data)
+    code = fatbin.gpu_code(data)
+    texts = (entry for entry in fatbin.entries(data) if entry.kind == fatbin.Kind.PTX)
+    versions = {
+        ptx.version(bytes(data[text.offset : text.offset + min(text.size, 4096)]), text.compression)
+        for text in islice(texts, _PTX_READ)
+    }
+    mentions = names.dll_names_in(data) if pe.is_pe(data) else names.sonames_in(data)
+    return {
+        "name": native.name,
+        "links": native.links,
+        "delayed": native.delayed,
+        "search": native.search,
+        "imports": native.imports,
+        "exports": sorted(native.exports),
+        "mentions": sorted(mentions),
+        "sass": code.sass,
+        "ptx": code.ptx,
+        "bare": code.bare,
+        "groups": code.groups,
+        "isa": sorted(versions - {""}),
+    }

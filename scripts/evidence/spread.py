@@ -1,0 +1,50 @@
+"""Work spread over versions and over threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def each(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """Return the function's results in the items' order, computed by that many threads."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))
+
+
+def by_bisection(items: Sequence[Item], fact: Callable[[Item], Result]) -> list[Result]:
+    """Return a fact of each item, asking only where it changes.
+
+    Between two items with equal facts everything is taken to be equal: facts of releases change
+    for good. Costs about log2(n) questions for each change.
+    """
+    facts: dict[int, Result] = {}
+
+    def ask(index: int) -> Result:
+        if index not in facts:
+            facts[index] = fact(items[index])
+        return facts[index]
+
+    def fill(low: int, high: int) -> None:
+        if high - low < 2:  # noqa: PLR2004 - neighbours: nothing between them
+            return
+        if ask(low) == ask(high):
+            for index in range(low + 1, high):
+                facts[index] = facts[low]
+            return
+        middle = (low + high) // 2
+        ask(middle)
+        fill(low, middle)
+        fill(middle, high)
+
+    if items:
+        ask(0)
+        ask(len(items) - 1)
+        fill(0, len(items) - 1)
+    return [facts[index] for index in range(len(items))]

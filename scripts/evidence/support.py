@@ -1,0 +1,134 @@
+"""From the GPU code in a library to the GPUs it supports.
+
+A library is compiled from many source files, and not every one for the same GPUs: a few kernels
+exist for one GPU only, and a file may be left out for another by mistake. What counts is whether
+the files that every GPU needs have code for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENOUGH = 0.95
+"""Share of the general fatbins that must have code for a GPU. All would be too strict for cuBLAS,
+which has a few kernels for old GPUs only; libraries that really lack a GPU miss 15 % and more."""
+COMMON = 0.5
+"""Share of the most frequent target that another must reach, in libraries whose fatbins hold one
+target each (cuFFT): there nothing tells which fatbins belong together."""
+_TARGET = re.compile(r"(ptx)?(\d+)\.(\d)([af]?)")
+
+
+class Target(NamedTuple):
+    """One target of compilation: `8.6`, `9.0a`, `12.0f`, `ptx9.0`."""
+
+    text: str
+    ptx: bool
+    major: int
+    minor: int
+    suffix: str
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability it is made for."""
+        return self.major, self.minor
+
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Say whether code for this target runs there.
+
+        Machine code runs on the same major and the same or a later minor; PTX on anything later.
+        With the suffix `a` either runs on exactly its own capability, with `f` within its major.
+        """
+        if self.suffix == "a":
+            return capability == self.capability
+        if self.ptx and not self.suffix:
+            return capability >= self.capability
+        return capability[0] == self.major and capability >= self.capability
+
+
+def parse(text: str) -> Target:
+    """Return the target that `text` (`9.0a`, `ptx9.0`) names."""
+    match = _TARGET.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a target: {text}")
+    return Target(text, bool(match[1]), int(match[2]), int(match[3]), match[4])
+
+
+def supported(
+    groups: Mapping[str, int], *, with_ptx: bool = True
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return (machine code targets, PTX targets) that a library supports throughout.
+
+    `groups` counts its fatbins by content (`7.5 8.0 ptx8.0`). Fatbins with code for several
+    majors are general; those for a single GPU are special kernels and do not count. A target is
+    listed where `ENOUGH` of the general fatbins meant for that GPU or older ones have code that
+    runs there (PTX included, unless `with_ptx` is False); PTX is listed where they have PTX.
+    """
+    parsed = [([parse(text) for text in group.split()], count) for group, count in groups.items()]
+    general = [
+        (targets, count) for targets, count in parsed if len({item.major for item in targets}) > 1
+    ]
+    if not general:
+        return _most_frequent(parsed)
+    candidates = {target for targets, _ in general for target in targets}
+    kept = [
+        candidate
+        for candidate in candidates
+        if _share(candidate, general, with_ptx=with_ptx) >= ENOUGH
+    ]
+    return _split(kept)
+
+
+def _share(candidate: Target, general: list[tuple[list[Target], int]], *, with_ptx: bool) -> float:
+    capability = candidate.capability
+    meant = covered = 0
+    for targets, count in general:
+        if min(target.capability for target in targets) > capability:
+            continue
+        meant += count
+        if candidate.ptx:
+            usable = any(target.ptx and _as_wide(target, candidate) for target in targets)
+        else:
+            usable = any(
+                target.runs_on(capability) and (with_ptx or not target.ptx) for target in targets
+            )
+        covered += count if usable else 0
+    return covered / meant if meant else 0.0
+
+
+def _as_wide(target: Target, candidate: Target) -> bool:
+    """Say whether PTX `target` runs wherever PTX `candidate` does."""
+    if candidate.suffix or target.suffix:
+        return target == candidate
+    return target.capability <= candidate.capability
+
+
+def _most_frequent(
+    parsed: list[tuple[list[Target], int]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    counts: dict[Target, int] = {}
+    for targets, count in parsed:
+        for target in targets:
+            counts[target] = counts.get(target, 0) + count
+    kept = []
+    for is_ptx in (False, True):
+        part = {target: count for target, count in counts.items() if target.ptx is is_ptx}
+        most = max(part.values(), default=0)
+        kept += [target for target, count in part.items() if count >= COMMON * most]
+    return _split(kept)
+
+
+def _split(targets: list[Target]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    ordered = sorted(targets, key=lambda target: (target.capability, target.suffix))
+    return (
+        tuple(target.text for target in ordered if not target.ptx),
+        tuple(target.text.removeprefix("ptx") for target in ordered if target.ptx),
+    )
+
+
+def covers(tokens: tuple[str, ...] | list[str], capability: tuple[int, int]) -> bool:
+    """Say whether machine code among `tokens` runs on a GPU of this compute capability."""
+    return any(target.runs_on(capability) for target in map(parse, tokens) if not target.ptx)

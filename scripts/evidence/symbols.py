@@ -1,0 +1,87 @@
+"""`data/symbols.toml`: the symbols that CUDA providers take from CUDA libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .nvidia import is_cuda_library
+from .toml_text import Value, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .catalogue import Catalogue, Wanted
+    from .onnxruntime import Build
+
+
+def taken(build: Build, library: str) -> frozenset[str]:
+    """Return the symbols that a build's provider takes from a CUDA library by linking."""
+    return frozenset(build.library.imports.get(library, ()))
+
+
+def wanted(builds: Sequence[Build]) -> Wanted:
+    """Return for each platform and CUDA library all symbols that some provider takes from it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for build in builds:
+        for library, names in build.library.imports.items():
+            if is_cuda_library(library):
+                found.setdefault((build.platform, library), set()).update(names)
+    return {place: frozenset(names) for place, names in found.items()}
+
+
+def tables(builds: Sequence[Build], catalogue: Catalogue) -> list[str]:
+    """Return the `[[use]]` tables, then the `[[offer]]` tables."""
+    return [*_uses(builds), *_offers(catalogue)]
+
+
+def _uses(builds: Sequence[Build]) -> list[str]:
+    """Return who uses what: symbols that the same builds use share a table."""
+    users: dict[tuple[str, str, str], list[str]] = {}
+    for build in builds:
+        for library in build.library.imports:
+            if is_cuda_library(library):
+                for symbol in taken(build, library):
+                    users.setdefault((build.platform, library, symbol), []).append(build.version)
+    shared: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (platform, library, symbol), versions in users.items():
+        shared.setdefault((platform, library, tuple(versions)), []).append(symbol)
+    rows = sorted(shared.items(), key=lambda item: (item[0][0], item[0][1], sorted(item[1])))
+    return [
+        table(
+            "use",
+            {
+                "platform": platform,
+                "library": library,
+                "builds": list(versions),
+                "symbols": sorted(symbols),
+            },
+        )
+        for (platform, library, versions), symbols in rows
+    ]
+
+
+def _offers(catalogue: Catalogue) -> list[str]:
+    """Return per library of a distribution the used symbols that not every release has."""
+    parts = []
+    for (distribution, platform, library), offers in sorted(catalogue.exports.items()):
+        every = frozenset().union(*(symbols for _, symbols in offers))
+        partial: dict[str, Value] = {}
+        for symbol in sorted(every):
+            having = [version for version, symbols in offers if symbol in symbols]
+            if len(having) < len(offers):
+                partial[symbol] = {"first": having[0], "last": having[-1]}
+        parts.append(
+            table(
+                "offer",
+                {
+                    "distribution": distribution,
+                    "platform": platform,
+                    "library": library,
+                    "first": offers[0][0],
+                    "last": offers[-1][0],
+                    "always": len(every) - len(partial),
+                    "partial": partial or None,
+                },
+            )
+        )
+    return parts

@@ -1,0 +1,66 @@
+"""TOML as the matrix wants it: one row a line, the same bytes for the same facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+)
+Value = str | bool | int | Sequence["Value"] | Mapping[str, "Value"]
+
+
+class Rows(list[Value]):
+    """A list whose elements stand on lines of their own."""
+
+
+def document(header: str, top: Mapping[str, Value], tables: Sequence[str]) -> str:
+    """Return a document: the header as comment, top-level keys, then ready tables."""
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in header.splitlines())
+    keys = "".join(f"{_key(name)} = {inline(value)}\n" for name, value in top.items())
+    return comment + keys + "".join(f"\n{text}" for text in tables)
+
+
+def table(name: str, keys: Mapping[str, Value | None]) -> str:
+    """Return one element of an array of tables, keys in the given order; None is left out."""
+    lines = [f"[[{name}]]"]
+    for key, value in keys.items():
+        if value is None:
+            continue
+        if isinstance(value, Rows):
+            lines.append(f"{_key(key)} = [")
+            lines += [f"    {inline(row)}," for row in value]
+            lines.append("]")
+        else:
+            lines.append(f"{_key(key)} = {inline(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def inline(value: Value) -> str:
+    """Return a value on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, Mapping):
+        if not value:
+            return "{}"
+        return (
+            "{ " + ", ".join(f"{_key(key)} = {inline(item)}" for key, item in value.items()) + " }"
+        )
+    return "[" + ", ".join(inline(item) for item in value) + "]"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _string(name)
+
+
+def _string(text: str) -> str:
+    escaped = text.translate(_ESCAPES)
+    return (
+        '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    )

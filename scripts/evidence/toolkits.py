@@ -1,0 +1,63 @@
+"""`data/toolkits.toml`: which component wheels belong to a CUDA toolkit release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+
+from .index import PLATFORMS
+from .metadata import all_requirements
+from .nvidia import component
+from .toml_text import Value, table
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from .index import Wheel
+    from .nvidia import Release
+    from .reader import Reader
+
+_COMPONENTS = frozenset({"cublas", "cuda-runtime", "cufft", "curand", "cuda-nvrtc", "nvjitlink"})
+
+
+def tables(reader: Reader, known: dict[str, list[Release]]) -> list[str]:
+    """Return a `[[toolkit]]` table for each release of the `cuda-toolkit` metapackage."""
+    wheels: dict[Version, Wheel] = {}
+    for wheel in reader.wheels("cuda-toolkit"):
+        if not wheel.version.is_prerelease:
+            wheels.setdefault(wheel.version, wheel)
+    return [_table(reader, wheels[version], known) for version in sorted(wheels)]
+
+
+def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str:
+    components: dict[str, Value] = {}
+    missing: dict[str, Value] = {}
+    for line in sorted(set(all_requirements(reader.contents(wheel).metadata))):
+        requirement = Requirement(line)
+        if component(requirement.name) not in _COMPONENTS or requirement.name not in known:
+            continue
+        fitting = [
+            release
+            for release in known[requirement.name]
+            if requirement.specifier.contains(release.wheel.version)
+        ]
+        if not fitting:
+            missing[requirement.name] = list(PLATFORMS)
+            continue
+        newest = max(release.wheel.version for release in fitting)
+        components[requirement.name] = str(newest)
+        there = {r.wheel.platform for r in fitting if r.wheel.version == newest}
+        usual = {r.wheel.platform for r in known[requirement.name]}
+        lacking = [name for name in PLATFORMS if name in usual - there]
+        if lacking:
+            missing[requirement.name] = lacking
+    return table(
+        "toolkit",
+        {
+            "version": str(wheel.version),
+            "source": f"{wheel.file} METADATA",
+            "components": dict(sorted(components.items())),
+            "missing": dict(sorted(missing.items())) or None,
+        },
+    )

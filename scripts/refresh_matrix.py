@@ -1,0 +1,61 @@
+"""Refresh the compatibility data in `data/` from the wheels on a package index.
+
+Reads only what is new: every reading is kept in a cache that can be deleted at any time. The
+files come out byte for byte the same where nothing changed. `--check` writes nothing, lists what
+the index has and the data lacks or says differently, and exits 1 where there is something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from evidence import matrix
+from evidence.cache import Cache
+from evidence.errors import EvidenceError
+from evidence.reader import Reader
+from evidence.remote import Web
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; return 0, or 1 where `--check` found a difference or reading failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="FILE", help=f"of {', '.join(matrix.FILES)}")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on differences")
+    parser.add_argument("--index-url", default="https://pypi.org/simple", metavar="URL")
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[1] / "data")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache/ortgpu-fix-matrix")
+    parser.add_argument("--threads", type=int, default=6, metavar="N")
+    arguments = parser.parse_args(argv)
+    unknown = set(arguments.names) - set(matrix.FILES)
+    if unknown:
+        parser.error(f"no such file in the matrix: {', '.join(sorted(unknown))}")
+    start = time.monotonic()
+    web = Web()
+
+    def progress(text: str) -> None:
+        passed, megabytes = time.monotonic() - start, web.bytes_received / 1e6
+        print(f"[{passed:6.0f} s {megabytes:8.0f} MB] {text}", file=sys.stderr, flush=True)
+
+    reader = Reader(web, Cache(arguments.cache), arguments.index_url, progress)
+    try:
+        different = matrix.refresh(
+            reader,
+            arguments.data,
+            names=arguments.names or matrix.FILES,
+            write=not arguments.check,
+            threads=arguments.threads,
+        )
+    except EvidenceError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    progress("done")
+    for line in different:
+        print(line)
+    return 1 if arguments.check and different else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
