@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import engine_guard
+from .download import disk_error
 from .errors import Error
 from .journal import (
     Begin,
@@ -85,7 +86,7 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
 
     `installed` are canonical name and version of what is installed now. Raises Error
     `nothing-to-undo`, `undo-changed` where the distributions of the change are not as it left
-    them, and those of `recover`.
+    them, `no-space` or `disk-failed` before anything is moved, and those of `recover`.
     """
     with exclusive(site):
         done = next((one for one in changes(site) if one.state == "committed"), None)
@@ -97,7 +98,10 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
         if other:
             raise Error("undo-changed", names=", ".join(other))
         folder = site.state / str(done.number)
-        append(folder, Mark(step="undo"))
+        try:
+            append(folder, Mark(step="undo"))
+        except OSError as error:
+            raise disk_error(error, folder) from error
         restore(site, folder)
         return done.begin
 

@@ -5,10 +5,13 @@ Shell. After this nothing of the network is needed any more, and it is known whi
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,18 @@ _UNPACKED = 1.7
 _MARGIN = 64 << 20
 _TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 _MAX_TEXT = 64 << 20
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+"""What the library raises for a damaged zip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +107,11 @@ def look_into(path: Path) -> Contents:
                 if file.getinfo(f"{info}/{name}").file_size > _MAX_TEXT:
                     raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
                 texts[name] = file.read(f"{info}/{name}").decode("utf-8", errors="replace")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # sought before the beginning of the file
+            raise
+        raise Error("wheel-broken", file=path.name, part="zip") from error
+    except _UNREADABLE as error:
         raise Error("wheel-broken", file=path.name, part="zip") from error
     return contents(path.name, path.stat().st_size, members, texts)
 
@@ -105,7 +124,7 @@ def _member(info: zipfile.ZipInfo) -> Member:
         name=info.orig_filename,
         size=info.file_size,
         mode=mode,
-        encrypted=bool(info.flag_bits & 1),
+        locked=bool(info.flag_bits & 1) or info.compress_type not in _PACKINGS,
     )
 
 

@@ -110,16 +110,20 @@ def _read_only(folder: str, error: OSError) -> Error:
 
 @contextlib.contextmanager
 def exclusive(site: Site) -> Iterator[None]:
-    """Hold the lock of this environment; its state folder must exist.
+    """Hold the lock of this environment.
 
     The lock is the system's, so that it ends with its holder, however that ends. Raises Error
-    `environment-locked` with the process id and the command of the holder.
+    `environment-locked` with the process id and the command of the holder, and
+    `environment-read-only`.
     """
     path = site.state / "lock"
     descriptor = -1
     while descriptor < 0:
-        path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise _read_only(site.purelib, error) from error
         locked = _try_lock(descriptor)
         if not locked or not _same(descriptor, path):
             os.close(descriptor)
@@ -128,8 +132,9 @@ def exclusive(site: Site) -> Iterator[None]:
             raise _locked(path)
     try:
         about = {"pid": os.getpid(), "command": " ".join(Path(arg).name for arg in sys.argv[:2])}
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, json.dumps(about).encode())
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps(about).encode())
         yield
     finally:
         _release(descriptor, path)

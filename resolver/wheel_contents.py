@@ -38,7 +38,8 @@ class Member:
     """Bytes, unpacked, as declared."""
     mode: int
     """The Unix mode that the zip gives it; 0 where it gives none."""
-    encrypted: bool = False
+    locked: bool = False
+    """Encrypted, or packed in a way that not every engine reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,7 @@ def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
             raise Error("wheel-escapes", file=file, member=member.name)
         kind = stat.S_IFMT(member.mode)
         is_folder = member.name.endswith("/")
-        if kind not in {0, stat.S_IFDIR if is_folder else stat.S_IFREG} or member.encrypted:
+        if kind not in {0, stat.S_IFDIR if is_folder else stat.S_IFREG} or member.locked:
             raise Error("wheel-odd", file=file, member=member.name)
         if member.name in files:
             raise Error("wheel-odd", file=file, member=member.name)

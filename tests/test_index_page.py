@@ -1,0 +1,128 @@
+"""Project pages of package indexes, as they are met in the wild."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index_page import IndexFile, parse, public
+
+BASE = "https://user:secret@example.org/simple/onnxruntime-gpu/"
+DIGEST = "ab" * 32
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+def page(*files: object, **more: object) -> str:
+    return json.dumps({"meta": {"api-version": "1.1"}, "files": list(files), **more})
+
+
+def test_html_with_relative_links_hashes_and_yanks() -> None:
+    text = f"""<!DOCTYPE html><html><body>
+    <a href="../../files/a-1-py3-none-any.whl#sha256={DIGEST.upper()}" data-yanked=""
+       data-requires-python="&gt;=3.8">a-1</a>
+    <a href="https://cdn.example.org/b%2Bcu-2-py3-none-any.whl#md5=00">b</a>
+    <a href="https://example.org/about.html">about</a><a>nothing</a><a href="http://[">broken</a>
+    <a href="c-3.tar.gz#sha256=short">c</a></body></html>"""
+
+    assert parse("text/html; charset=utf-8", text, BASE) == (
+        IndexFile(
+            name="a-1-py3-none-any.whl",
+            url="https://user:secret@example.org/files/a-1-py3-none-any.whl",
+            sha256=DIGEST,
+            yanked=True,
+            requires_python=">=3.8",
+        ),
+        IndexFile(
+            name="b+cu-2-py3-none-any.whl",
+            url="https://cdn.example.org/b%2Bcu-2-py3-none-any.whl",
+        ),
+        IndexFile(
+            name="c-3.tar.gz",
+            url="https://user:secret@example.org/simple/onnxruntime-gpu/c-3.tar.gz",
+        ),
+    )
+
+
+def test_a_base_element_moves_the_links() -> None:
+    text = '<base href="https://other.org/x/"><base><a href="a-1-py3-none-any.whl">a</a>'
+
+    assert parse("", text, BASE)[0].url == "https://other.org/x/a-1-py3-none-any.whl"
+
+
+def test_an_empty_page_that_says_it_is_of_an_index() -> None:
+    text = '<meta name="pypi:repository-version" content="1.1"><meta charset="utf-8">'
+
+    assert parse("text/html", text, BASE) == ()
+
+
+def test_json() -> None:
+    text = page(
+        {
+            "filename": "a-1-py3-none-any.whl",
+            "url": "/files/a-1-py3-none-any.whl#x",
+            "hashes": {"sha256": DIGEST},
+            "size": 12,
+            "yanked": "it was wrong",
+            "requires-python": ">=3.8",
+        },
+        {"filename": "b", "url": "b", "hashes": {}, "size": True, "yanked": False},
+        {"filename": "c", "url": "c", "hashes": 3},
+    )
+
+    assert parse(JSON, text, "https://example.org/simple/a/") == (
+        IndexFile(
+            name="a-1-py3-none-any.whl",
+            url="https://example.org/files/a-1-py3-none-any.whl",
+            sha256=DIGEST,
+            size=12,
+            yanked=True,
+            requires_python=">=3.8",
+        ),
+        IndexFile(name="b", url="https://example.org/simple/a/b"),
+        IndexFile(name="c", url="https://example.org/simple/a/c"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("text/html", "<html><h1>Please log in</h1><a href='/login'>here</a></html>"),
+        ("application/pdf", "%PDF"),
+        (JSON, "<html>"),
+        (JSON, "[]"),
+        (JSON, "{}"),
+        (JSON, page("a")),
+        (JSON, page({"filename": "a"})),
+    ],
+)
+def test_what_is_no_project_page(kind: str, text: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse(kind, text, BASE)
+
+    assert caught.value.code == "index-page-unreadable"
+    assert "secret" not in str(caught.value)
+
+
+@given(st.sampled_from(["text/html", JSON]), st.text())
+def test_no_text_raises_anything_else(kind: str, text: str) -> None:
+    with contextlib.suppress(Error):
+        parse(kind, text, BASE)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@example.org:8443/a?token=b#c", "https://example.org:8443/a"),
+        ("https://user@[::1]/a", "https://[::1]/a"),
+        ("file:///srv/index", "file:///srv/index"),
+        ("http://[", "an address that cannot be read"),
+        ("http://a:b:c@x:port/", "an address that cannot be read"),
+    ],
+)
+def test_no_credentials_are_shown(url: str, shown: str) -> None:
+    assert public(url) == shown
