@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import cast
 
-from .driver import Asked, Evidence, read_asked, read_driver
+from .asked import Asked, read_asked
+from .driver import Evidence, read_driver
 from .environment import onnxruntime_of, packages_of, python_of, read_target
 from .errors import Error
 from .facts import Facts, Library, Machine, Platform, System, Toolkit

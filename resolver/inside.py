@@ -22,10 +22,11 @@ import struct  # noqa: E402
 import sysconfig  # noqa: E402
 
 TYPE_CHECKING = False
-PT_INTERP = 3
 if TYPE_CHECKING:
     from typing import Any
 
+LOADERS = "/lib"
+"""Where musl has its loader."""
 SMALL = 256 * 1024
 """Files below this many bytes are compared by hash too, larger ones by size alone."""
 HEADERS = re.compile(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -210,42 +211,24 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
 def libc() -> str | None:
     """Return `glibc 2.35` or `musl 1.2.4`; None on Windows, or not known."""
     try:
-        text = os.confstr("CS_GNU_LIBC_VERSION")
+        text = os.confstr("CS_GNU_LIBC_VERSION")  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError, ValueError):
         text = None
     if text and text.startswith("glibc"):
-        return text
-    loader = program_interpreter(sys.executable) if sys.platform.startswith("linux") else ""
-    if "musl" not in loader:
+        return str(text)
+    loaders = [name for name in listing(LOADERS) if name.startswith("ld-musl-")]
+    if not loaders:
         return None
     import subprocess  # noqa: PLC0415, TID251 - on musl alone
 
     try:  # musl's loader without arguments: "musl libc (x86_64)\nVersion 1.2.4\n…" on stderr
-        said = subprocess.run([loader], stderr=subprocess.PIPE, check=False, timeout=5).stderr
+        said = subprocess.run(
+            [os.path.join(LOADERS, loaders[0])], stderr=subprocess.PIPE, check=False, timeout=5
+        ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
     version = re.search(rb"Version (\d+(?:\.\d+)+)", said)
     return "musl " + version.group(1).decode() if version else None
-
-
-def program_interpreter(path: str) -> str:
-    """Return the loader that a program names in its ELF header (PT_INTERP), or nothing."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(64)
-            if head[:5] != b"\x7fELF\x02":
-                return ""
-            order = "<" if head[5] == 1 else ">"
-            start, size, count = struct.unpack(order + "32xQ14xHH6x", head[:64])
-            for at in range(count):
-                file.seek(start + at * size)
-                kind, offset, length = struct.unpack(order + "I4xQ16xQ16x", file.read(56))
-                if kind == PT_INTERP:
-                    file.seek(offset)
-                    return file.read(length).rstrip(b"\0").decode(errors="replace")
-    except (OSError, struct.error):
-        pass
-    return ""
 
 
 def kind_of_environment(purelib: str) -> str:
@@ -308,4 +291,5 @@ def importable(name: str) -> bool:
     return any(os.path.isfile(os.path.join(entry, name, "__init__.py")) for entry in sys.path)
 
 
-main()
+if __name__ == "__main__":
+    main()

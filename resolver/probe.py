@@ -11,14 +11,15 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from .asked import read_asked
 from .capture import Capture, Child
-from .driver import read_asked
 from .environment import Target, read_target
 from .readers import SMI_FIELDS, SMI_OLD_FIELDS
 from .run import Runner, own_environment
@@ -87,23 +88,26 @@ def probe(
             else find_libraries(environ, conda, platform.machine(), root, runner)
         )
         children = driver.result()
-    home = _home(environ)
+    clean = _cleaner(environ)
     capture = Capture(
         system=sys.platform,
         machine=platform.machine(),
-        inside=scrub(_last_line(inside), home),
-        texts={path: scrub(text, home) for path, text in _texts(environ, root).items()},
+        inside=clean(_last_line(inside)),
+        texts={path: clean(text) for path, text in _texts(environ, root).items()},
         children=children,
-        toolkits={scrub(path, home): dict(told) for path, told in toolkits.items()},
-        libraries=tuple((scrub(path, home), scrub(real, home)) for path, real in libraries),
-        environment={name: scrub(environ[name], home) for name in _VARIABLES if name in environ},
+        toolkits={clean(path): dict(told) for path, told in toolkits.items()},
+        libraries=tuple((clean(path), clean(real)) for path, real in libraries),
+        environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
     )
     return Seen(target=target, capture=capture)
 
 
-def _home(environ: Mapping[str, str]) -> str:
+def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what takes this user's home and name out of a text."""
     name = "USERPROFILE" if sys.platform == "win32" else "HOME"
-    return environ.get(name) or os.path.expanduser("~")  # noqa: PTH111 - knows what to do without
+    home = environ.get(name) or os.path.expanduser("~")  # noqa: PTH111 - knows what to do without
+    user = environ.get("USER") or environ.get("LOGNAME") or environ.get("USERNAME")
+    return partial(scrub, home=home, user=user)
 
 
 def _is_conda(target: Target) -> bool:
@@ -119,7 +123,7 @@ def _last_line(stdout: str) -> str:
 def _ask_driver(
     *, runner: Runner, environ: Mapping[str, str], seconds: float, root: Path
 ) -> dict[str, Child]:
-    """Ask NVML and libcuda, and nvidia-smi where NVML did not tell everything.
+    """Ask NVML and libcuda, and nvidia-smi where NVML did not name the GPUs.
 
     nvidia-smi is NVML with another face: where NVML hangs, crashes or names a reason that will not
     go away, it is not asked. Where NVML crashed, libcuda is asked in a child of its own.
@@ -133,15 +137,14 @@ def _ask_driver(
         children["gpu_query libcuda"] = _gpu_query(
             "libcuda", runner=runner, environ=environ, seconds=seconds
         )
-    told = nvml.gpus is not None and all(gpu.compute_capability for gpu in nvml.gpus)
     final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"}
-    program = None if told or final else _find_smi(environ, root)
+    program = None if final or nvml.gpus is not None else _find_smi(environ, root)
     if program is not None:
         children["nvidia-smi"] = _smi(program, runner=runner, environ=environ)
-    home = _home(environ)
+    clean = _cleaner(environ)
     return {
         name: Child(
-            stdout=scrub(child.stdout, home),
+            stdout=clean(child.stdout),
             returncode=child.returncode,
             timed_out=child.timed_out,
         )

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from .driver import compute_capability, release
+from .asked import compute_capability, release
 from .facts import Gpu
 
 SMI_FIELDS = "name,compute_cap,memory.total,driver_version"

@@ -17,8 +17,14 @@ _BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
 _SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
 
 
-def scrub(text: str, home: str | None = None) -> str:
+_NOBODY = {"admin", "app", "conda", "cuda", "lib", "nvidia", "opt", "python", "root", "user"}
+"""Names of accounts that are also names of folders, and nobody's."""
+
+
+def scrub(text: str, home: str | None = None, user: str | None = None) -> str:
     r"""Return `text` with `home`, and any other user's home, as `~`, and without secrets.
+
+    A folder that is named like `user` (`/scratch/alice/venv`) loses its name.
 
     `home` is replaced where it is a whole path or its beginning (`/root/x`, not `/rootfs`), as it
     is and as JSON writes it (`C:\\Users`). A home of `/`, as services have it, is no secret.
@@ -28,6 +34,8 @@ def scrub(text: str, home: str | None = None) -> str:
             whole = re.escape(form.rstrip("/\\"))
             text = re.sub(rf"(?<![\w.~-]){whole}(?![\w.-])", "~", text)
     text = _HOMES.sub("~", text)
+    if user and len(user) > 2 and user.lower() not in _NOBODY:  # noqa: PLR2004 - "me" is a word
+        text = re.sub(rf"(?<=[/\\]){re.escape(user)}(?=[/\\:;,\"'\s]|$)", "…", text)
     text = _LOGIN.sub("", text)
     text = _BUILDER.sub("", text)
     return _SERIAL.sub(r"\1-…", text)

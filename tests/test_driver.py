@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.driver import (
-    Asked,
-    Evidence,
-    Reading,
-    cuda_version,
-    read_asked,
-    read_driver,
-    release,
-)
+from ortgpu_fix.asked import Asked, cuda_version, read_asked, release
+from ortgpu_fix.driver import Evidence, Reading, read_driver
 from ortgpu_fix.facts import Driver, Gpu
 
 ABSENT = Asked(state="absent")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from environments import find_python, make_venv, put, put_onnxruntime, site_packages
 
-from ortgpu_fix import environment, run
+from ortgpu_fix import environment, inside, run
 from ortgpu_fix.environment import Target
 from ortgpu_fix.target import ask
 
@@ -293,6 +293,32 @@ def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
     assert seen.kind in {"system", "user"}
     assert seen.find("mine") is not None
     assert environment.read_target(hidden, "").find("mine") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "libc"),
+    [
+        ("musl libc (x86_64)\nVersion 1.2.4\nDynamic Program Loader\n", "musl 1.2.4"),
+        ("something else\n", None),
+    ],
+)
+def test_musl(said: str, libc: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = tmp_path / "ld-musl-x86_64.so.1"
+    loader.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
+    loader.chmod(0o755)
+    monkeypatch.setattr(inside, "LOADERS", str(tmp_path))
+    monkeypatch.delattr(os, "confstr")
+
+    assert inside.libc() == libc
+
+
+def test_a_c_library_that_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "LOADERS", str(tmp_path))
+    monkeypatch.delattr(os, "confstr")
+    assert inside.libc() is None
+
+    (tmp_path / "ld-musl-x86_64.so.1").write_text("no program")
+    assert inside.libc() is None
 
 
 def test_it_is_fast(venv: Path) -> None:

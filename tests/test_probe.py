@@ -300,12 +300,14 @@ def test_nothing_private_is_kept(simulate: Simulate, empty_root: Path, venv: Pat
     )
     home = str(venv.parents[2])
     environ |= {"HOME": home, "VIRTUAL_ENV": str(venv.parents[1]), "USER": "alice"}
+    environ["CUDA_HOME"] = "/scratch/alice/cuda"
     seen = probe(venv, runner=run.run, environ=environ, root=empty_root)
 
     recorded = json.dumps(capture.to_json(seen.capture))
 
     assert home not in recorded
     assert "secret" not in recorded
+    assert "alice" not in recorded
     assert "host17" not in recorded
     assert seen.target.executable == str(venv)
     assert json.loads(recorded)["environment"]["VIRTUAL_ENV"].startswith("~/")

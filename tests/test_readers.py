@@ -206,6 +206,20 @@ def test_private_texts(text: str, home: str | None, clean: str) -> None:
     assert scrub(text, home) == clean
 
 
+@pytest.mark.parametrize(
+    ("text", "user", "clean"),
+    [
+        ("/scratch/alice/venv:/data/alice", "alice", "/scratch/…/venv:/data/…"),
+        ("/scratch/alicent/venv", "alice", "/scratch/alicent/venv"),
+        ("/opt/app/venv", "app", "/opt/app/venv"),
+        ("/x/me/venv", "me", "/x/me/venv"),
+        ("D:\\alice\\venv", "alice", "D:\\…\\venv"),
+    ],
+)
+def test_folders_named_like_the_user(text: str, user: str, clean: str) -> None:
+    assert scrub(text, None, user) == clean
+
+
 @pytest.mark.parametrize("home", ["/home/zoë", "C:\\Users\\Zoë Ångström", "/srv/zoë"])
 def test_private_texts_in_json(home: str) -> None:
     written = json.dumps({"path": home + "/x", "other": "x"})

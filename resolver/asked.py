@@ -1,0 +1,121 @@
+"""What one of NVIDIA's libraries answered, in the lines that `gpu_query.py` printed.
+
+Core. A library that hung or crashed has answered too: what it said before counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from .facts import Gpu
+
+State = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
+STATES = get_args(State)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of asking one library."""
+
+    state: State
+    call: str = ""
+    """The call that hangs or crashed."""
+    code: int = 0
+    """What its initialisation returned; 0 is success."""
+    problem: str = ""
+    driver: str | None = None
+    cuda: str | None = None
+    gpus: tuple[Gpu, ...] | None = None
+    lost: str = ""
+    """What NVML says of a GPU that it cannot read."""
+    mig: tuple[int, ...] = ()
+    """The indices of the GPUs whose MIG mode is on."""
+    file: str | None = None
+
+
+def read_asked(stdout: str, library: str, *, returncode: int | None, timed_out: bool) -> Asked:
+    """Read what `gpu_query.py` printed of one library, and how it ended where it did not finish.
+
+    A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
+    """
+    row: Mapping[str, object] | None = None
+    for line in stdout.splitlines():
+        answer = _object(line)
+        if answer is not None and answer.get("library") == library:
+            row = answer
+    if row is None:
+        return Asked(state="hangs" if timed_out else "unasked", call="dlopen")
+    state = _text(row.get("state"))
+    if state == "asking":  # a library that only hangs leaves the child to end by itself
+        state = "hangs" if timed_out or returncode == 0 else "crashed"
+    if state not in STATES:
+        return Asked(state="unasked")
+    rows = row.get("gpus")
+    gpus = [_mapping(gpu) for gpu in rows] if isinstance(rows, list) else None
+    return Asked(
+        state=cast("State", state),
+        call=_text(row.get("call")) or "",
+        code=_number(row.get("code")) or 0,
+        problem=_text(row.get("problem")) or "",
+        driver=release(_text(row.get("driver")) or ""),
+        cuda=cuda_version(_number(row.get("cuda"))),
+        gpus=None if gpus is None else tuple(_gpu(gpu) for gpu in gpus),
+        lost=next((_text(gpu.get("problem")) or "" for gpu in gpus or () if "problem" in gpu), ""),
+        mig=tuple(at for at, gpu in enumerate(gpus or ()) if gpu.get("mig") is True),
+        file=_text(row.get("file")),
+    )
+
+
+def _object(line: str) -> Mapping[str, object] | None:
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return _mapping(answer) if isinstance(answer, dict) else None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _gpu(row: Mapping[str, object]) -> Gpu:
+    """Read `{"name": "…", "compute_capability": [8, 0], "memory": 85899345920}` (bytes)."""
+    memory, pair = _number(row.get("memory")), row.get("compute_capability")
+    capability = None
+    if isinstance(pair, list) and len(pair) == 2:  # noqa: PLR2004 - major and minor
+        capability = compute_capability(f"{pair[0]}.{pair[1]}")
+    return Gpu(
+        name=_text(row.get("name")),
+        compute_capability=capability,
+        memory_mib=memory // 2**20 if memory and memory > 0 else None,
+    )
+
+
+def release(text: str) -> str | None:
+    """Return the driver release in `text` (`535.104.12`), None where there is none."""
+    found = re.search(r"(?<![\d.])[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?![\d.])", text)
+    return found[0] if found else None
+
+
+def compute_capability(text: str) -> str | None:
+    """Return `text` where it is a compute capability (`8.6`), else None (`[N/A]`)."""
+    return text if re.fullmatch(r"[0-9]{1,2}\.[0-9]", text) else None
+
+
+def cuda_version(number: int | None) -> str | None:
+    """Return `12.2` for 12020, as cuDriverGetVersion writes it; None for what is no version."""
+    if number is None or not 1000 <= number < 100_000:  # noqa: PLR2004 - CUDA 1.0 to 99
+        return None
+    return f"{number // 1000}.{number % 1000 // 10}"
