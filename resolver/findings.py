@@ -121,25 +121,24 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
 
 def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
     installing = {wheel.name for wheel in steps.install}
+    missing: list[str] = []
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
+        there = here.facts.package(name)
         if name not in installing:
             continue
-        libraries = [need.library for need in best.build.needs if need.distribution == name]
-        there = here.facts.package(name)
         if there is None:
-            code, held = "library-missing", ""
-        elif not there.intact:
-            code, held = "library-gutted", f"{name} {there.version}"
-        else:
-            code, held = "library-unfit", f"{name} {there.version}"
+            libraries = [need.library for need in best.build.needs if need.distribution == name]
+            missing.extend(libraries or [name])
+            continue
         yield _finding(
-            code,
+            "library-unfit" if there.intact else "library-gutted",
             "error",
-            libraries=", ".join(libraries) or name,
+            installed=f"{name} {there.version}",
             distribution=f"{name} {version}",
-            installed=held,
         )
+    if missing:
+        yield _finding("library-missing", "error", libraries=", ".join(missing))
     for library in sorted(steps.system):
         found = steps.system[library]
         yield _finding(
@@ -149,8 +148,8 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
             path=found.path or "",
             version=found.version or "",
         )
-    for line in steps.requires:
-        yield _finding("requirement-missing", "error", requirement=line)
+    if steps.requires:
+        yield _finding("requirement-missing", "error", requirements=", ".join(steps.requires))
     if "numpy" in installing:
         numpy = here.facts.package("numpy")
         yield _finding("numpy-too-new", "error", installed=numpy.version if numpy else "")

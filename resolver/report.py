@@ -220,26 +220,21 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
 
 def _rejected(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     """Group neighbours that are rejected for the same reasons; newest first."""
-    selected = _selected(plan)
-    groups: list[tuple[list[str], str]] = []
+    selected = newest_first(_selected(plan) or "0")
+    groups: list[tuple[list[str], str, bool]] = []
     for row in plan.rejected:
         why = _reasons(row, texts, verbose=verbose)
-        if groups and groups[-1][1] == why:
+        newer = newest_first(row.version) > selected
+        if groups and groups[-1][1:] == (why, newer):
             groups[-1][0].append(row.version)
         else:
-            groups.append(([row.version], why))
-    newer = [
-        group
-        for group in groups
-        if not selected or newest_first(group[0][-1]) > newest_first(selected)
-    ]
-    shown = groups if verbose else newer[:SHORT]
-    rows = [Row(head=_range(versions, texts), text=why) for versions, why in shown]
-    hidden = sum(len(versions) for versions, _ in groups) - sum(
-        len(versions) for versions, _ in shown
-    )
+            groups.append(([row.version], why, newer))
+    newer_groups = [group for group in groups if group[2]]
+    shown = groups if verbose else newer_groups[:SHORT]
+    rows = [Row(head=_range(versions, texts), text=why) for versions, why, _ in shown]
+    hidden = len(plan.rejected) - sum(len(group[0]) for group in shown)
     if hidden:
-        rows.append(Row(text=texts.label("rejected-more", count=hidden), style="dim"))
+        rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
 
 

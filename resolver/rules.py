@@ -127,8 +127,7 @@ def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
 
 def _carried(build: Build) -> str:
-    code = [*build.sass, *(f"{target} (PTX)" for target in build.ptx)]
-    return ", ".join(code)
+    return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
 def libraries_found(subject: Candidate, _: Situation) -> Iterator[Reason]:

@@ -14,7 +14,7 @@ from .matrix import Need
 from .plan import PYPI, Wheel
 from .rules import NAME, Candidate, missing_requirements, rivals
 from .situation import Situation
-from .versions import numbers
+from .versions import at_least, numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +119,28 @@ def system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
     for need in subject.build.needs:
         for library in here.facts.libraries:
             if need.distribution and library.name == need.library:
-                if _serves(library, need):
+                if _serves(library, need, here):
                     found[need.library] = library
                 break  # the loader takes the first of that name, good or not
     return found
 
 
-def _serves(library: Library, need: Need) -> bool:
-    """Tell whether a system library is new enough; one of unknown version counts as so."""
-    if library.version is None or need.since is None:
+def _serves(library: Library, need: Need, here: Situation) -> bool:
+    """Tell whether a system library is new enough; one of unknown version counts as so.
+
+    Where even the oldest wheel with that library has every symbol, nothing speaks against a still
+    older one of the same name.
+    """
+    distribution = here.matrix.distributions.get(need.distribution or "")
+    if library.version is None or need.since is None or distribution is None:
+        return True
+    holding = [
+        version
+        for contents in distribution.contents
+        if contents.platform == here.platform and need.library in contents.libraries
+        for version in contents.versions
+    ]
+    if all(at_least(version, need.since) for version in holding):
         return True
     have, floor = numbers(library.version), numbers(need.since)
     length = min(len(have), len(floor))

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from packaging.version import Version
+
 from .components import capabilities
 from .facts import Driver, Facts
 from .plan import Reason, Unlock, reason
 from .rules import NAME, Candidate
-from .situation import Situation, Wishes, cuda_major_runs, situation
-from .versions import major, newest_first, numbers
+from .situation import Situation, Wishes, situation
+from .versions import newest_first, numbers
 
 Newest = Callable[[Situation], str | None]
 
@@ -29,15 +31,21 @@ def unlock(here: Situation, works: list[Candidate], newest: Newest) -> tuple[Unl
         version = newest(situation(facts, wishes, here.matrix))
         if version is not None and (now is None or newest_first(version) > newest_first(now)):
             found.append(Unlock(change=change, gains=f"{NAME} {version}"))
+    if here.facts.platform.jetson is not None:
+        found.append(Unlock(change=reason("jetson-index"), gains=f"{NAME} (Jetson)"))
     return _distinct(found)
 
 
 def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
-    """Keep, of the changes of one kind with the same gain, the first: the smallest."""
-    kept: dict[tuple[str, str], Unlock] = {}
+    """Keep, of the changes of one kind, those that gain more than every smaller one."""
+    kept: list[Unlock] = []
+    best: dict[str, Version] = {}
     for row in found:
-        kept.setdefault((row.change.code, row.gains), row)
-    return tuple(kept.values())
+        gain = newest_first(row.gains.rpartition(" ")[2])
+        if row.change.code not in best or gain > best[row.change.code]:
+            best[row.change.code] = gain
+            kept.append(row)
+    return tuple(kept)
 
 
 def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
@@ -74,16 +82,16 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         yield reason("gpu-visible"), replace(facts, gpus=None), here.wishes
     if here.driver_cuda is None:
         return
-    for row in sorted(here.matrix.floors, key=lambda row: numbers(row.cuda)):
-        if not cuda_major_runs(here.driver_cuda, row.cuda):
-            driver = Driver(version=here.driver_release(row), cuda=f"{row.cuda}.0")
-            change = reason("newer-driver", floor=here.driver_release(row) or f"CUDA {row.cuda}.0")
-            yield change, replace(facts, driver=driver), here.wishes
-    for row in sorted(here.matrix.toolkit_drivers, key=lambda row: numbers(row.cuda)):
+    newer = [
+        row
+        for row in (*here.matrix.floors, *here.matrix.toolkit_drivers)
+        if numbers(row.cuda) > numbers(here.driver_cuda)
+    ]
+    for row in sorted(newer, key=lambda row: numbers(row.cuda)):
         release = here.driver_release(row)
-        newer = numbers(row.cuda) > numbers(here.driver_cuda)
-        if newer and release is not None and major(row.cuda) == major(here.driver_cuda):
-            driver = Driver(version=release, cuda=row.cuda)
+        if release is not None:
+            cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
+            driver = Driver(version=release, cuda=cuda)
             yield reason("newer-driver", floor=release), replace(facts, driver=driver), here.wishes
 
 

@@ -46,9 +46,8 @@ Found
   ✗  The CPU build is installed: onnxruntime 1.22.1. It shares its folder with the GPU build, \
 and whichever was unpacked last wins
   ✗  onnxruntime-gpu is not installed
-  ✗  libcublas.so.12 is not there
-  ✗  libcudnn.so.9 is not there
-  ✗  flatbuffers, which onnxruntime-gpu requires, is not installed
+  ✗  Libraries are missing: libcublas.so.12, libcudnn.so.9
+  ✗  What onnxruntime-gpu requires is not installed: flatbuffers
 
 Plan
   - onnxruntime         1.22.1
@@ -104,8 +103,8 @@ Why this set
 Not possible here
   1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; \
 this driver can do CUDA 12.8
-  1.23.0  it carries no code for compute capability 12.0 (only 6.0, 7.0, 7.5, 8.0, 8.6, 9.0, \
-9.0a (PTX))
+  1.23.0  it carries no code for compute capability 12.0 (only 6.0, 7.0, 7.5, 8.0, 8.6, 9.0; \
+as PTX 9.0a)
 
 What would allow more
   driver >= 580.65.06  onnxruntime-gpu 1.31.0

@@ -147,13 +147,26 @@ def test_a_plan_that_installs_brings_all_its_wheels() -> None:
 
 def test_a_system_library_that_is_too_old_does_not_count() -> None:
     libraries = [
-        {"name": "libcublas.so.12", "version": "11.9"},
+        {"name": "libcublas.so.12", "version": "12.1"},
         {"name": "libcudnn.so.9", "version": "9.1"},
     ]
 
     made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
 
     assert made.verdict == "fixable"
+
+
+def test_a_system_library_older_than_any_wheel_is_believed_by_its_name() -> None:
+    libraries = [
+        {"name": "libcublas.so.11", "version": "11.9.2"},
+        {"name": "libcudnn.so.8", "version": "8.3.2"},
+    ]
+
+    made = plan(
+        "onnxruntime-gpu 1.18.0", "numpy 1.26", "flatbuffers 2", libraries=libraries, driver="11.7"
+    )
+
+    assert made.verdict == "healthy"
 
 
 def test_cudnn_is_the_newest_with_code_for_every_gpu() -> None:

@@ -38,7 +38,7 @@ def build(
                 "library": f"libcublas.so.{major}",
                 "how": "links",
                 "distribution": f"nvidia-cublas{suffix}",
-                "since": f"{major}.0.0",
+                "since": f"{major}.2.0" if major == "12" else f"{major}.0.0",
             },
             {
                 "library": f"libcudnn.so.{cudnn}",
@@ -147,7 +147,7 @@ def tables() -> dict[str, dict[str, Any]]:
                     "nvidia-cublas-cu12",
                     "12",
                     "libcublas.so.12",
-                    ("12.2.5", "12.8.4", "12.9.1"),
+                    ("12.0.1", "12.2.5", "12.8.4", "12.9.1"),
                     code=(("12.2.5", "12.2.5", MIDDLE), ("12.8.4", "12.9.1", (*MIDDLE, "12.0"))),
                 ),
                 distribution(
