@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-NAMES = ("drivers", "gpus", "distributions")
+NAMES = ("drivers", "gpus", "distributions", "failures")
 PACKAGE = re.compile(r"[A-Za-z0-9_.+-]+(?:\.whl|\.tar\.gz)")
 
 
