@@ -1,0 +1,162 @@
+"""Load CUDA's libraries by their full path, for onnxruntime to find them loaded.
+
+Shell, and not ours: it travels in the wheel that `companions` makes, as `load.py` of the package
+`_ortgpu_fix_libraries`, and runs in the target's interpreter (Python 3.8 and newer) while that
+imports onnxruntime. A loader that meets a name which is loaded already looks no further; that is
+all that happens here, so nothing is changed that anyone else could notice.
+
+`libraries.txt` beside it names the files, one a line, in the order in which they are loaded:
+
+    always nvidia-cublas-cu12 nvidia/cublas/lib/libcublasLt.so.12
+    shadowed nvidia-cudnn-cu12 nvidia/cudnn/lib/libcudnn_graph.so.9
+
+The libraries of one distribution come from one folder. It is the one that some of them are loaded
+from already (torch, or whoever was first), else torch's own, where torch carries them, else theirs.
+`shadowed` are those that their users find beside themselves; they are loaded only where a folder of
+LD_LIBRARY_PATH, which comes first, has another of that name.
+
+Nothing here raises, and without ORTGPU_FIX_DEBUG=1 nothing is printed: where a file is missing,
+onnxruntime's own message appears.
+"""
+
+# Importing pathlib would take as long as all the rest:
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROVIDERS = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
+RTLD_DI_LINKMAP = 2
+KEPT: list[object] = []
+"""The folders that Windows searches, for as long as this process lives."""
+
+
+def say(text: str) -> None:
+    """Print a line for whoever asks what happens here."""
+    if os.environ.get("ORTGPU_FIX_DEBUG", "0") not in {"", "0"} and sys.stderr is not None:
+        print("ortgpu-fix: " + text, file=sys.stderr, flush=True)
+
+
+def load_all(module: str) -> None:
+    """Load everything that the list names, for the onnxruntime whose `__init__.py` is `module`."""
+    capi = os.path.join(os.path.dirname(module), "capi")
+    if not any(os.path.isfile(os.path.join(capi, name)) for name in PROVIDERS):
+        say("no CUDA provider in " + capi + ": nothing is loaded")
+        return
+    roots = list(dict.fromkeys([os.path.dirname(HERE), *filter(None, sys.path)]))
+    groups: dict[str, list[tuple[str, str]]] = {}
+    with open(os.path.join(HERE, "libraries.txt"), encoding="utf-8") as file:
+        for line in file:
+            when, group, path = line.rstrip("\n").split(" ", 2)
+            groups.setdefault(group, []).append((when, path))
+    for entries in groups.values():
+        load_group(entries, roots)
+
+
+def load_group(entries: list[tuple[str, str]], roots: list[str]) -> None:
+    """Load the libraries of one distribution, all from one folder."""
+    files = {path.rpartition("/")[2]: find(path, roots) for _, path in entries}
+    folder = elsewhere(files, roots)
+    if folder is not None:
+        files = {name: os.path.join(folder, name) for name in files}
+    if sys.platform == "win32":
+        folders = {os.path.dirname(file) for file in files.values()}
+        KEPT.extend(os.add_dll_directory(place) for place in folders if os.path.isdir(place))
+    for when, path in entries:
+        name = path.rpartition("/")[2]
+        there = loaded(name)
+        if there is not None:
+            say(name + " is loaded already: " + there)
+        elif when == "always" or shadowed(name, files[name]):
+            load(files[name])
+
+
+def find(path: str, roots: list[str]) -> str:
+    """Return the full path of a file below one of `roots`; where none has it, below the first."""
+    tries = [os.path.normpath(os.path.join(root, *path.split("/"))) for root in roots]
+    return next((file for file in tries if os.path.isfile(file)), tries[0])
+
+
+def elsewhere(files: dict[str, str], roots: list[str]) -> str | None:
+    """Return the folder that libraries of these names must come from, None for their own."""
+    for name, file in files.items():
+        there = loaded(name)
+        if there is not None:
+            return None if same(there, file) else os.path.dirname(there)
+    for root in roots:
+        torch = os.path.join(root, "torch", "lib")
+        if any(os.path.isfile(os.path.join(torch, name)) for name in files):
+            return torch
+    return None
+
+
+def same(one: str, other: str) -> bool:
+    """Tell whether two paths are one file."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def shadowed(name: str, file: str) -> bool:
+    """Tell whether the loader would take another file of this name for those who ask for it."""
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
+        other = os.path.join(folder, name)
+        if folder and os.path.isfile(other):
+            return not same(other, file)
+    return False
+
+
+def load(file: str) -> None:
+    """Load one file, for good."""
+    if not os.path.isfile(file):
+        say("missing: " + file)
+        return
+    try:
+        if sys.platform == "win32":
+            ctypes.WinDLL(file)
+        else:
+            ctypes.CDLL(file)
+    except OSError as error:
+        say("not loaded: " + file + ": " + str(error))
+    else:
+        say("loaded " + file)
+
+
+def loaded(name: str) -> str | None:
+    """Return the file that a loaded library of this name came from, None where none is loaded."""
+    if sys.platform == "win32":
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.GetModuleHandleW.argtypes = [ctypes.c_wchar_p]
+        kernel.GetModuleHandleW.restype = ctypes.c_void_p
+        kernel.GetModuleFileNameW.argtypes = [ctypes.c_void_p, ctypes.c_wchar_p, ctypes.c_ulong]
+        handle = kernel.GetModuleHandleW(name)
+        text = ctypes.create_unicode_buffer(32768)
+        found = bool(handle) and kernel.GetModuleFileNameW(handle, text, len(text))
+        return text.value if found else None
+    try:
+        library = ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return None
+    return origin(library._handle)  # noqa: SLF001
+
+
+class LinkMap(ctypes.Structure):
+    """The head of `struct link_map` of <link.h>."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+
+def origin(handle: int) -> str:
+    """Return the path that a loaded library has for the loader; nothing where it does not tell."""
+    there = ctypes.POINTER(LinkMap)()
+    try:
+        dlinfo = ctypes.CDLL(None).dlinfo
+        if dlinfo(ctypes.c_void_p(handle), RTLD_DI_LINKMAP, ctypes.byref(there)) == 0:
+            return os.fsdecode(there.contents.name)
+    except (AttributeError, ValueError):  # a C library without it
+        pass
+    return ""
