@@ -164,9 +164,18 @@ class Index:
                 verify=verify,
                 cert=sources.client_cert,
                 proxies=proxies,
+                auth=self._credentials(url),
             )
         except (requests.exceptions.SSLError, OSError) as error:
             raise _network_error(error, url) from error
+
+    def _credentials(self, url: str) -> tuple[str, str] | None:
+        """Return those of the index, for an absolute link to its own host; else None (netrc)."""
+        index, asked = urlsplit(self.sources.index_url), urlsplit(url)
+        where = index.netloc.rpartition("@")[2]
+        if index.username is None or (index.scheme, where) != (asked.scheme, asked.netloc):
+            return None
+        return unquote(index.username), unquote(index.password or "")
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
         """Give the bytes of `response` as they come, and give up where hardly any do."""
@@ -235,18 +244,16 @@ def _network_error(error: BaseException, url: str) -> Exception:
 
 def _reason(error: BaseException) -> str:
     """Return the plain words at the bottom of a network error, never an address."""
-    seen: BaseException | None = error
+    chain, at = [error], 0
+    while at < len(chain):
+        seen = chain[at]
+        inner = (*seen.args, getattr(seen, "reason", None), seen.__cause__, seen.__context__)
+        chain += [one for one in inner if isinstance(one, BaseException) and one not in chain]
+        at += 1
+    for one in reversed(chain):
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
     timed_out = requests.Timeout | urllib3.exceptions.TimeoutError | TimeoutError
-    while seen is not None:
-        if isinstance(seen, timed_out):
-            return "no answer in time"
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror
-        inner = [part for part in seen.args if isinstance(part, BaseException)]
-        reason = getattr(seen, "reason", None)
-        if isinstance(reason, BaseException):
-            inner.append(reason)
-        seen = inner[0] if inner else None
-    if "NameResolution" in repr(error) or "getaddrinfo" in repr(error):
-        return "the name of the host is not known"
+    if any(isinstance(one, timed_out) for one in chain):
+        return "no answer in time"
     return "the connection broke off"

@@ -110,8 +110,8 @@ def require_secure(url: str, sources: Sources) -> None:
 def is_trusted(url: str, sources: Sources) -> bool:
     """Tell whether the user's configuration trusts the host of `url` without a certificate."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    return host in sources.trusted_hosts or f"{host}:{parts.port}" in sources.trusted_hosts
+    where = parts.netloc.rpartition("@")[2]
+    return bool({parts.hostname, where} & sources.trusted_hosts)
 
 
 def _uv_settings(environ: Mapping[str, str]) -> str | None:

@@ -39,6 +39,10 @@ class Behaviour:
     page: tuple[str, str] | None = None
     """Content type and text for every project page."""
     no_ranges: bool = False
+    absolute: bool = False
+    """Links with scheme and host, as some mirrors write them."""
+    password: str | None = None
+    """What to demand, as `name:password`."""
     requests: list[str] = field(default_factory=list)
     """`GET /path bytes=0-`, in the order they came."""
 
@@ -94,7 +98,10 @@ class _Handler(BaseHTTPRequestHandler):
         behaviour.requests.append(f"{self.command} {self.path} {asked}".strip())
         name = unquote(self.path.rstrip("/").rpartition("/")[2])
         fault = self._fault(name)
-        if fault == "denied":
+        login = base64.b64encode((behaviour.password or "").encode()).decode()
+        if behaviour.password and self.headers.get("Authorization") != f"Basic {login}":
+            self._send(401, b"who are you", "text/plain")
+        elif fault == "denied":
             self._send(403, b"no", "text/plain")
         elif fault == "missing":
             self._send(404, b"not here", "text/html")
@@ -148,8 +155,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, json.dumps(document).encode(), kind)
             return
         fragment = "#sha256={}" if behaviour.hashes else ""
+        up = "../" * len(self.path.strip("/").split("/"))
+        if behaviour.absolute:
+            up = self.index.url.removesuffix("simple")
         links = "".join(
-            f'<a href="../../files/{file}{fragment.format(digest)}">{file}</a><br>\n'
+            f'<a href="{up}files/{file}{fragment.format(digest)}">{file}</a><br>\n'
             for file, digest in rows
         )
         self._send(200, f"<!DOCTYPE html><html><body>{links}</body></html>".encode(), "text/html")

@@ -1,0 +1,135 @@
+"""Where packages come from: flags, uv's configuration, pip's configuration, PyPI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.sources import PYPI, is_trusted, read
+
+URL = "https://mirror.example.org/simple"
+
+
+def config(home: Path, *, pip: str = "", uv: str = "") -> dict[str, str]:
+    """Write configuration files of a user and return the environment in which they count."""
+    for name, text in (("pip/pip.conf", pip), ("uv/uv.toml", uv)):
+        path = home / ".config" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return {"HOME": str(home)}
+
+
+def test_nothing_configured(tmp_path: Path) -> None:
+    sources = read({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+
+    assert (sources.index_url, sources.origin, sources.cert) == (PYPI, "default", None)
+    assert read({}).index_url
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"UV_DEFAULT_INDEX": "https://a/", "PIP_INDEX_URL": "https://b/"}, ("https://a/", "uv")),
+        ({"UV_INDEX_URL": "https://a/"}, ("https://a/", "uv")),
+        ({"PIP_INDEX_URL": "https://b/"}, ("https://b/", "pip")),
+        ({}, (URL, "uv")),
+        ({"UV_NO_CONFIG": "1"}, ("https://pip.example.org/simple", "pip")),
+        ({"UV_NO_CONFIG": "1", "PIP_CONFIG_FILE": os.devnull}, (PYPI, "default")),
+    ],
+)
+def test_the_order(tmp_path: Path, environ: dict[str, str], expected: tuple[str, str]) -> None:
+    files = config(
+        tmp_path,
+        pip="[global]\nindex-url = https://pip.example.org/simple\n",
+        uv=f'[[index]]\nurl = "{URL}"\ndefault = true\n',
+    )
+    sources = read(files | environ)
+
+    assert (sources.index_url, sources.origin) == expected
+    assert read(files | environ, index_url="http://flag/").origin == "flag"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'index-url = "{URL}"',
+        f'[pip]\nindex-url = "{URL}"',
+        f'index = [{{url = "https://x/"}}, {{url = "{URL}", default = true}}]',
+    ],
+)
+def test_the_ways_in_which_a_uv_toml_names_an_index(tmp_path: Path, text: str) -> None:
+    assert read(config(tmp_path, uv=text)).index_url == URL
+    other = tmp_path / "other.toml"
+    other.write_text(text.replace("mirror", "other"))
+    assert "other" in read({"UV_CONFIG_FILE": str(other)}).index_url
+
+
+@pytest.mark.parametrize("text", ["rubbish", "index = 3", "index = [1]", "pip = 4", ""])
+def test_a_uv_toml_that_names_none(tmp_path: Path, text: str) -> None:
+    assert read(config(tmp_path, uv=text) | {"PIP_INDEX_URL": "https://b/"}).origin == "pip"
+
+
+def test_pip_s_files_in_pip_s_order(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    files = config(home, pip="[global]\nindex-url=https://user/\ncert=/user.pem\nproxy=http://p/\n")
+    prefix = tmp_path / "venv"
+    prefix.mkdir()
+
+    assert read(files).index_url == "https://user/"
+    assert read(files).proxy == "http://p/"
+    (home / ".pip").mkdir()
+    (home / ".pip" / "pip.conf").write_text("[global]\nindex-url=https://legacy/\n")
+    assert read(files).index_url == "https://user/"
+    (prefix / "pip.conf").write_text("[install]\nindex_url=https://venv/\n[list]\nformat=json\n")
+    assert read(files, prefix=prefix).index_url == "https://venv/"
+    assert read(files, prefix=prefix).cert == "/user.pem"
+    named = tmp_path / "named.conf"
+    named.write_text("[global]\nindex-url=https://named/\n")
+    chosen = read(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix)
+    assert chosen.index_url == "https://named/"
+    assert chosen.cert != "/user.pem"
+    named.write_text("no section")
+    assert read(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix).index_url == "https://venv/"
+    elsewhere = tmp_path / "xdg"
+    (elsewhere / "pip").mkdir(parents=True)
+    (elsewhere / "pip" / "pip.conf").write_text("[global]\nindex-url=https://xdg/\n")
+    assert read(files | {"XDG_CONFIG_HOME": str(elsewhere)}).index_url == "https://xdg/"
+
+
+@pytest.mark.parametrize(
+    "name", ["PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
+)
+def test_certificates_of_one_s_own(tmp_path: Path, name: str) -> None:
+    environ = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, name: "/own.pem"}
+
+    assert read(environ).cert == "/own.pem"
+
+
+def test_only_https_or_this_machine_or_what_is_trusted(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
+
+    def url(address: str, **more: str) -> str:
+        return read(environ | {"PIP_INDEX_URL": address} | more).index_url
+
+    for address in ("https://a/", "http://127.0.0.1:1/", "http://localhost/", "file:///a"):
+        assert url(address) == address
+    assert url("http://a:80/", PIP_TRUSTED_HOST="b a:80")
+    assert url("http://a/", UV_INSECURE_HOST="a")
+    for address in ("http://u:secret@a/", "ftp://a/", "nothing"):
+        with pytest.raises(Error) as caught:
+            url(address)
+        assert caught.value.code == "index-insecure"
+        assert "secret" not in str(caught.value)
+    assert read(environ | {"PIP_INDEX_URL": "http://a/"}, offline=True).offline
+
+
+def test_a_trusted_host_is_trusted_with_or_without_port(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "PIP_TRUSTED_HOST": "a b:8443"}
+    sources = read(environ)
+
+    assert is_trusted("https://a/x", sources)
+    assert is_trusted("https://b:8443/x", sources)
+    assert not is_trusted("https://b/x", sources)
