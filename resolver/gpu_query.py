@@ -2,11 +2,11 @@
 
 A script, run as a child with a time limit and never imported: a wedged GPU hangs whoever asks it,
 and some libraries crash. `python -I gpu_query.py FOLDER SECONDS [nvml] [libcuda]`: FOLDER is where
-the module `pynvml` lies (`-`: nowhere); after SECONDS NVML is left alone and libcuda is asked.
+the module `pynvml` lies, and after SECONDS in all it ends, whatever was not answered.
 
 Every line is an object with the key `library`; a later line of the same library replaces the
 earlier one. `state` is `asking` (a call is under way: the last word of a library that hangs or
-crashes), `absent` (no such library), `unloadable` or `answered`.
+crashes), `absent` (no such library), `unloadable`, `unasked` or `answered`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
 from types import ModuleType
 
 WSL = "/usr/lib/wsl/lib"
@@ -50,17 +49,21 @@ def load(library: str, name: str) -> ctypes.CDLL | None:
 
 
 def ask_nvml(folder: str) -> None:
-    """Say what NVML knows: driver release, its CUDA, every GPU of the machine."""
+    """Say what NVML knows, whatever becomes of the module that speaks to it."""
     say("nvml", "asking", call="dlopen")
-    if folder != "-":
-        sys.path.append(folder)
-    try:
-        import pynvml  # noqa: PLC0415 - only this child may load it
-    except ImportError as error:
-        say("nvml", "absent", problem=f"pynvml: {error}")
-        return
     if sys.platform != "win32" and load("nvml", "libnvidia-ml.so.1") is None:
         return  # loaded once, pynvml finds it by this name, wherever it lies
+    sys.path.append(folder)
+    try:
+        import pynvml  # noqa: PLC0415 - only this child may load it
+
+        tell_nvml(pynvml)
+    except Exception as error:  # noqa: BLE001 - of an older pynvml, or another of this name
+        say("nvml", "unasked", problem=f"pynvml: {error}")
+
+
+def tell_nvml(pynvml: ModuleType) -> None:
+    """Say the driver's release, its CUDA and every GPU of the machine."""
     say("nvml", "asking", call="nvmlInit")
     try:
         pynvml.nvmlInit()
@@ -69,9 +72,9 @@ def ask_nvml(folder: str) -> None:
         say("nvml", "absent" if missing else "answered", code=error.value, problem=str(error))
         return
     answer: Answer = {
-        "driver": nvml(pynvml, pynvml.nvmlSystemGetDriverVersion),
-        "cuda": nvml(pynvml, pynvml.nvmlSystemGetCudaDriverVersion_v2)
-        or nvml(pynvml, pynvml.nvmlSystemGetCudaDriverVersion),  # without libcuda.so.1
+        "driver": nvml(pynvml, "nvmlSystemGetDriverVersion"),
+        "cuda": nvml(pynvml, "nvmlSystemGetCudaDriverVersion_v2")
+        or nvml(pynvml, "nvmlSystemGetCudaDriverVersion"),  # without libcuda.so.1
     }
     say("nvml", "asking", call="nvmlDeviceGetCount", **answer)
     try:
@@ -89,20 +92,20 @@ def nvml_gpu(pynvml: ModuleType, index: int) -> Answer:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     except pynvml.NVMLError as error:  # "GPU is lost" and the like
         return {"problem": str(error)}
-    memory = nvml(pynvml, pynvml.nvmlDeviceGetMemoryInfo, handle)
-    mig = nvml(pynvml, pynvml.nvmlDeviceGetMigMode, handle)
+    memory = nvml(pynvml, "nvmlDeviceGetMemoryInfo", handle)
+    mig = nvml(pynvml, "nvmlDeviceGetMigMode", handle)
     return {
-        "name": nvml(pynvml, pynvml.nvmlDeviceGetName, handle),
-        "compute_capability": nvml(pynvml, pynvml.nvmlDeviceGetCudaComputeCapability, handle),
+        "name": nvml(pynvml, "nvmlDeviceGetName", handle),
+        "compute_capability": nvml(pynvml, "nvmlDeviceGetCudaComputeCapability", handle),
         "memory": getattr(memory, "total", None),
         "mig": bool(isinstance(mig, (list, tuple)) and mig and mig[0] == 1),
     }
 
 
-def nvml(pynvml: ModuleType, call: Callable[..., object], *values: object) -> object:
+def nvml(pynvml: ModuleType, call: str, *values: object) -> object:
     """Return what `call` answers, text always as str; None where NVML refuses."""
     try:
-        answer = call(*values)
+        answer = getattr(pynvml, call)(*values)
     except (pynvml.NVMLError, AttributeError):
         return None
     return answer.decode(errors="replace") if isinstance(answer, bytes) else answer
@@ -171,12 +174,18 @@ def loaded_file(name: str) -> str | None:
 
 
 def main(arguments: list[str]) -> None:
-    """Ask the libraries named, NVML first, and end at once whatever still hangs."""
+    """Ask the libraries named, NVML first, and end in time whatever hangs, the parent gone or not.
+
+    NVML gets three fifths of the time.
+    """
     folder, seconds, *libraries = arguments
+    limit = threading.Timer(float(seconds), os._exit, (0,))
+    limit.daemon = True
+    limit.start()
     if "nvml" in libraries:
         thread = threading.Thread(target=ask_nvml, args=(folder,), daemon=True)
         thread.start()
-        thread.join(float(seconds))
+        thread.join(0.6 * float(seconds))
     if "libcuda" in libraries:
         ask_libcuda()
     os._exit(0)

@@ -189,11 +189,10 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
             name
             and canonical(package["name"]) == canonical(name)
             and package["version"] is not None
-            and os.path.dirname(package["path"]) == home
             and not package.get("provided")
         ):
             claimed = package["version"] == version
-            damaged = damage(home, package["path"])
+            damaged = damage(os.path.dirname(package["path"]), package["path"])
             break
     return {
         "folder": folder,

@@ -11,12 +11,14 @@ import os
 import platform
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TypeVar
 
 from .asked import read_asked
 from .capture import Capture, Child
@@ -27,6 +29,7 @@ from .scrub import scrub
 from .search import find_dlls, find_libraries, find_text, find_toolkits, names_in
 from .target import ask
 
+T = TypeVar("T")
 GPU_SECONDS = 25.0
 """For NVML and libcuda together, three fifths of it for NVML. The first contact with eight
 data-centre GPUs that nothing keeps awake takes more than ten seconds on a healthy machine."""
@@ -73,33 +76,48 @@ def probe(
     `root` stands for `/` where files of the system are read. Raises Error as `target.ask` and
     `environment.read_target` do; what the machine itself does not tell is not an error but a fact.
     """
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        driver = pool.submit(
-            _ask_driver, runner=runner, environ=environ, seconds=gpu_seconds, root=root
-        )
-        inside = ask(interpreter, runner=runner, environ=environ)
-        target = read_target(inside, str(interpreter))
-        conda = target.base_prefix if _is_conda(target) else None
-        windows = sys.platform == "win32"
-        toolkits = find_toolkits(environ, conda, root, windows=windows)
-        libraries = (
-            find_dlls(environ, conda)
-            if windows
-            else find_libraries(environ, conda, platform.machine(), root, runner)
-        )
-        children = driver.result()
+    driver = _start(
+        partial(_ask_driver, runner=runner, environ=environ, seconds=gpu_seconds, root=root)
+    )
+    inside = ask(interpreter, runner=runner, environ=environ)
+    target = read_target(inside, str(interpreter))
+    conda = target.base_prefix if _is_conda(target) else None
+    windows = sys.platform == "win32"
+    toolkits = find_toolkits(environ, conda, root, windows=windows)
+    libraries = (
+        find_dlls(environ, conda)
+        if windows
+        else find_libraries(environ, conda, platform.machine(), root, runner)
+    )
     clean = _cleaner(environ)
     capture = Capture(
         system=sys.platform,
         machine=platform.machine(),
         inside=clean(_last_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
-        children=children,
+        children=driver.result(),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
         libraries=tuple((clean(path), clean(real)) for path, real in libraries),
         environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
     )
     return Seen(target=target, capture=capture)
+
+
+def _start(call: Callable[[], T]) -> Future[T]:
+    """Begin `call` beside us; nobody waits for it who does not ask for its result.
+
+    A pool would be waited for when the user interrupts, and the driver may be what hangs.
+    """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future
 
 
 def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
@@ -161,8 +179,8 @@ def _gpu_query(
     pynvml = importlib.util.find_spec("pynvml")
     folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
     with as_file(files("ortgpu_fix") / "gpu_query.py") as script:
-        argv = [sys.executable, "-I", str(script), folder, f"{0.6 * seconds}", *libraries]
-        return _child(argv, runner=runner, env=env, seconds=seconds)
+        argv = [sys.executable, "-I", str(script), folder, f"{seconds}", *libraries]
+        return _child(argv, runner=runner, env=env, seconds=seconds + 2)
 
 
 def _child(argv: list[str], *, runner: Runner, env: Mapping[str, str], seconds: float) -> Child:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from importlib.util import find_spec
@@ -17,13 +18,23 @@ from drivers import A100, RTX3090
 Simulate = Callable[..., dict[str, str]]
 
 
-def query(environ: Mapping[str, str], *libraries: str) -> dict[str, Any]:
+PRELUDE = """
+import runpy, sys
+script, folder = sys.argv[1:3]
+sys.path.insert(0, folder)
+sys.argv = sys.argv[1:]
+runpy.run_path(script, run_name="__main__")
+"""
+"""Runs the script with a module path in which its folder goes first."""
+
+
+def query(environ: Mapping[str, str], *libraries: str, seconds: str = "9") -> dict[str, Any]:
     """Return the last word of each library."""
     pynvml = find_spec("pynvml")
     assert pynvml is not None
     assert pynvml.origin is not None
     script = str(files("ortgpu_fix") / "gpu_query.py")
-    argv = [sys.executable, "-I", script, str(Path(pynvml.origin).parent), "9", *libraries]
+    argv = [sys.executable, "-I", script, str(Path(pynvml.origin).parent), seconds, *libraries]
     answer = subprocess.run(
         argv, env=dict(environ), capture_output=True, text=True, check=False, timeout=30
     )
@@ -109,3 +120,27 @@ def test_a_crash_leaves_what_was_said_before(
     assert answers["libcuda"]["state"] == "asking"
     assert answers["libcuda"]["call"] == call
     assert known.items() <= answers["libcuda"].items()
+
+
+def test_a_module_of_another_kind(simulate: Simulate, tmp_path: Path) -> None:
+    """Not a driver that is absent: one that could not be asked."""
+    (tmp_path / "pynvml.py").write_text("raise ImportError('no such thing')\n")
+    environ = simulate(release="550.54.14", cuda=12040)
+    script = str(files("ortgpu_fix") / "gpu_query.py")
+    argv = [sys.executable, "-I", "-c", PRELUDE, script, str(tmp_path), "9", "nvml"]
+    answer = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+
+    assert json.loads(answer.stdout.splitlines()[-1]) == {
+        "library": "nvml",
+        "state": "unasked",
+        "problem": "pynvml: no such thing",
+    }
+
+
+def test_it_ends_by_itself(simulate: Simulate) -> None:
+    start = time.monotonic()
+    environ = simulate(release="550.54.14", cuda=12040, hang=["cuInit"])
+    answers = query(environ, "nvml", "libcuda", seconds="0.5")
+
+    assert answers["libcuda"]["call"] == "cuInit"
+    assert time.monotonic() - start < 5

@@ -232,6 +232,20 @@ def test_a_build_that_nothing_claims(venv: Path) -> None:
     assert not build.intact
 
 
+def test_a_build_of_ones_own(venv: Path, tmp_path: Path) -> None:
+    """An editable install: the folder lies elsewhere, and belongs to a distribution here."""
+    site = site_packages(venv)
+    put_onnxruntime(tmp_path / "source")
+    shutil.rmtree(tmp_path / "source" / "onnxruntime_gpu-1.26.0.dist-info")
+    put(site, "onnxruntime-gpu", "1.26.0")
+    (site / "source.pth").write_text(f"{tmp_path / 'source'}\n")
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.folder == str(tmp_path / "source" / "onnxruntime")
+    assert build.intact
+
+
 def test_libraries_that_another_distribution_took_along(venv: Path) -> None:
     """cudnn-cu13 was installed over cudnn-cu12 and removed: pip still lists the first."""
     site = site_packages(venv)

@@ -337,6 +337,23 @@ def test_a_target_that_does_not_run(simulate: Simulate, empty_root: Path) -> Non
         )
 
 
+def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
+    simulate: Simulate, empty_root: Path
+) -> None:
+    environ = simulate(release="550.54.14", cuda=12040, hang=["nvmlInitWithFlags", "cuInit"])
+
+    def runner(argv: Sequence[str], **values: Any) -> run.Finished:
+        if argv[-1] == "-":
+            raise KeyboardInterrupt
+        return run.run(argv, **values)
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        probe(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=3, root=empty_root)
+
+    assert time.monotonic() - start < 2
+
+
 def test_nothing_of_nvidia_is_loaded_by_us(simulate: Simulate, empty_root: Path) -> None:
     look(simulate(release="550.54.14", cuda=12040, cards=[A100]), empty_root)
 
