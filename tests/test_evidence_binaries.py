@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 import evidence_samples as samples
 import pytest
-from evidence import elf, fatbin, names, pe, ptx
-from evidence.errors import EvidenceError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from evidence import elf, fatbin, names, pe, ptx
+from evidence.errors import EvidenceError
 
 TARGETS = {
     (75, 0x11): "7.5",
@@ -42,25 +44,25 @@ def test_fatbins_are_found_wherever_they_lie() -> None:
 
     code = fatbin.gpu_code(data)
 
-    assert {"8.0": 2} == code.sass
-    assert {"9.0": 1} == code.ptx
-    assert {"8.0 ptx9.0": 1, "8.0": 1} == code.groups
+    assert code.sass == {"8.0": 2}
+    assert code.ptx == {"9.0": 1}
+    assert code.groups == {"8.0 ptx9.0": 1, "8.0": 1}
 
 
 def test_a_stray_magic_number_is_passed_over() -> None:
     """The magic number inside other data hides nothing."""
     data = fatbin.MAGIC + b"\xff" * 40 + samples.fatbin(samples.fatbin_entry(75))
 
-    assert {"7.5": 1} == fatbin.gpu_code(data).sass
+    assert fatbin.gpu_code(data).sass == {"7.5": 1}
 
 
 def test_a_magic_number_in_a_payload_is_no_fatbin() -> None:
     """What lies inside a payload belongs to it."""
     inner = samples.fatbin(samples.fatbin_entry(35))
 
-    assert {"7.5": 1} == fatbin.gpu_code(
-        samples.fatbin(samples.fatbin_entry(75, payload=inner))
-    ).sass
+    assert fatbin.gpu_code(samples.fatbin(samples.fatbin_entry(75, payload=inner))).sass == {
+        "7.5": 1
+    }
 
 
 def test_a_cubin_outside_fatbins_is_counted_apart() -> None:
@@ -72,8 +74,8 @@ def test_a_cubin_outside_fatbins_is_counted_apart() -> None:
 
     code = fatbin.gpu_code(b"...." + bytes(header) + samples.fatbin(samples.fatbin_entry(80)))
 
-    assert {"9.0": 1} == code.bare
-    assert {"8.0": 1} == code.sass
+    assert code.bare == {"9.0": 1}
+    assert code.sass == {"8.0": 1}
 
 
 @given(st.binary(max_size=400))
@@ -125,7 +127,7 @@ def test_exports_from_the_front_of_an_elf_file() -> None:
     )
 
     assert elf.read(data).exports == set(exports)
-    assert elf.exports_at_front(data[:4096]) == set(exports)
+    assert elf.exports_at_front(data[:4096]) == frozenset(exports)
     assert elf.exports_at_front(data[:700]) is None
 
 
@@ -165,10 +167,8 @@ def test_any_elf_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -
     whole = samples.elf(name="x", links=["y"], imports={"y": ["z"]}, exports=["w"])
     for sample in (b"\x7fELF\x02\x01" + data, whole[:cut] + data + whole[cut + len(data) :]):
         elf.exports_at_front(sample)
-        try:
+        with suppress(EvidenceError):
             elf.read(sample)
-        except EvidenceError:
-            pass
 
 
 def test_dll_imports_delayed_imports_and_exports() -> None:
@@ -211,10 +211,8 @@ def test_any_dll_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -
     """Damage anywhere is an `EvidenceError`, nothing else."""
     whole = samples.dll(name="x", imports={"y": ["z"]}, delayed={"v": ["u"]}, exports=["w"])
     for sample in (b"MZ" + data, whole[:cut] + data + whole[cut + len(data) :]):
-        try:
+        with suppress(EvidenceError):
             pe.read(sample)
-        except EvidenceError:
-            pass
 
 
 def test_names_as_text_and_in_machine_code() -> None:

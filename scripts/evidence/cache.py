@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 class Cache:
@@ -19,7 +19,7 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, key: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON value
+    def get(self, key: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Return the value under `key`, made now and kept where it is not there or unreadable."""
         digest = hashlib.sha256(key.encode()).hexdigest()
         path = self._folder / digest[:2] / f"{digest}.json"
@@ -33,5 +33,5 @@ class Cache:
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(temporary, path)  # noqa: PTH105 - the same call on a Path, shorter
+        Path(temporary).replace(path)
         return json.loads(text)["value"]

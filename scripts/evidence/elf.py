@@ -46,7 +46,7 @@ def read(data: bytes | bytearray) -> Native:
         raise EvidenceError("not a 64-bit little-endian ELF file")
     try:
         return _read(data)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise EvidenceError(f"a damaged ELF file: {error}") from error
 
 
@@ -168,7 +168,12 @@ def _front_table(data: bytes | bytearray, start: int) -> list[tuple[str, bool]]:
     position = start + _SYMBOL.size
     while position + _SYMBOL.size <= len(data):
         name_at, info, other, section, _, _ = _SYMBOL.unpack_from(data, position)
-        if not name_at or info >> 4 not in _BINDINGS or info & 15 > _LAST_TYPE or other > _HIDDEN_TO:
+        if (
+            not name_at
+            or info >> 4 not in _BINDINGS
+            or info & 15 > _LAST_TYPE
+            or other > _HIDDEN_TO
+        ):
             break
         symbols.append((name_at, section != _UNDEFINED and info >> 4 != _LOCAL))
         position += _SYMBOL.size

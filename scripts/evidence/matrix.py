@@ -8,7 +8,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from . import numpy_wheels, nvidia, onnxruntime, symbols, toolkits
+from . import numpy_wheels, nvidia, onnxruntime, symbols, toolkits, torch_wheels
 from .catalogue import Catalogue
 from .spread import each
 from .toml_text import document
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
     from .reader import Reader
 
-FILES = ("nvidia", "toolkits", "numpy", "onnxruntime", "symbols")
+FILES = ("nvidia", "toolkits", "numpy", "onnxruntime", "symbols", "torch")
 SCHEMA = 1
 _DATE = re.compile(r'^date = ".*"$', re.MULTILINE)
 _HEADERS = {
-    "onnxruntime": "What each build of onnxruntime-gpu is made for and needs: read from its wheels.",
+    "onnxruntime": "What each build of onnxruntime-gpu is made for and needs.",
     "nvidia": "NVIDIA's component wheels: files, requirements, GPU code, read from the wheels.",
     "toolkits": "Which component wheels belong to a CUDA toolkit release (`cuda-toolkit`).",
-    "symbols": "Symbols that CUDA providers take from CUDA libraries, and the releases with them.",
+    "symbols": "Symbols that CUDA providers take from CUDA libraries, and releases with them.",
+    "torch": "Wheels of torch: CUDA, pins, GPUs; torchvision, torchaudio. [[variant]]: documents.",
     "numpy": "The newest numpy 1.x wheel for each Python and platform.",
 }
 
@@ -66,6 +67,8 @@ class Builder:
             return [onnxruntime.row(build, self.catalogue) for build in self.builds]
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
+        if name == "torch":
+            return torch_wheels.tables(self._reader, self._threads)
         return numpy_wheels.tables(self._reader, self._threads)
 
 

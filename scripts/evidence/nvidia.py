@@ -48,6 +48,7 @@ hold kernels picked by hand; they must have machine code for a GPU, or it is lef
 not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
 """
 _LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|64_[0-9_]+\.dll)\Z")
+_FOR_32_BITS = re.compile(r"32_\d+\.dll\Z")
 _DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 Code = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -91,7 +92,8 @@ def releases(reader: Reader, distribution: str, threads: int) -> list[Release]:
             libraries={
                 posixpath.basename(path): path
                 for path in sorted(contents.members)
-                if path.endswith(".dll") or ".so." in posixpath.basename(path)
+                if (path.endswith(".dll") or ".so." in posixpath.basename(path))
+                and not _FOR_32_BITS.search(path)
             },
         )
 

@@ -84,7 +84,7 @@ def read(data: bytes | bytearray) -> Native:
         imports = _imports(image)
         delayed = _delayed(image)
         name, exports = _exports(image)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise EvidenceError(f"a damaged DLL: {error}") from error
     merged = dict(imports)
     for library, names in delayed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +14,7 @@ from .index import JSON_TYPE, Wheel, parse_page
 from .remote import Web, open_zip, read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .cache import Cache
     from .native import Native
@@ -107,6 +108,29 @@ class Reader:
             return read_member(archive, member).decode("utf-8", "replace")
 
         return str(self._cached("text", wheel, member, make))
+
+    def size(self, wheel: Wheel) -> int:
+        """Return the size of a wheel in bytes, with one small request."""
+
+        def make() -> int:
+            return self._web.get_range(wheel.url, "0-0")[1]
+
+        return int(self._cached("size", wheel, "", make))
+
+    def texts_in(
+        self, wheel: Wheel, members: Sequence[str], pattern: re.Pattern[bytes]
+    ) -> list[str]:
+        """Return the distinct texts that match a pattern in the first of the members there is."""
+
+        def make() -> list[str]:
+            self._progress(f"searching {wheel.file}")
+            archive, _ = open_zip(self._web, wheel.url)
+            member = next((name for name in members if name in archive.namelist()), None)
+            data = read_member(archive, member) if member else b""
+            return sorted({match[0].decode("ascii") for match in pattern.finditer(data)})
+
+        key = f"{' '.join(members)} {pattern.pattern!r}"
+        return list(self._cached("texts", wheel, key, make))
 
     def library(self, wheel: Wheel, member: str) -> Library:
         """Read a library whole: downloads and inflates it, searches it for GPU code and names."""

@@ -32,7 +32,7 @@ def by_bisection(items: Sequence[Item], fact: Callable[[Item], Result]) -> list[
         return facts[index]
 
     def fill(low: int, high: int) -> None:
-        if high - low < 2:  # noqa: PLR2004 - neighbours: nothing between them
+        if high - low < 2:  # noqa: PLR2004
             return
         if ask(low) == ask(high):
             for index in range(low + 1, high):

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ENOUGH = 0.95
 """Share of the general fatbins that must have code for a GPU. All would be too strict for cuBLAS,
@@ -122,10 +122,14 @@ def _most_frequent(
 
 
 def _split(targets: list[Target]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    ordered = sorted(targets, key=lambda target: (target.capability, target.suffix))
-    return (
-        tuple(target.text for target in ordered if not target.ptx),
-        tuple(target.text.removeprefix("ptx") for target in ordered if target.ptx),
+    sass = ordered(target.text for target in targets if not target.ptx)
+    return sass, ordered(target.text.removeprefix("ptx") for target in targets if target.ptx)
+
+
+def ordered(targets: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct targets, the oldest GPU first."""
+    return tuple(
+        sorted(set(targets), key=lambda text: (parse(text).capability, parse(text).suffix))
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-def fatbin_entry(  # noqa: D103
+def fatbin_entry(
     target: int, *, flags: int = 0x11, kind: int = 2, payload: bytes = b"\0" * 16
 ) -> bytes:
     header = struct.pack(
@@ -92,7 +92,9 @@ def elf(
     for kind, key, link in kinds:
         start, size = places[key]
         entry = 24 if key == "symbols" else 16 if key == "dynamic" else 0
-        headers.append(struct.pack("<IIQQQQIIQQ", 0, kind, 2, start, start, size, link, 1, 8, entry))
+        headers.append(
+            struct.pack("<IIQQQQIIQQ", 0, kind, 2, start, start, size, link, 1, 8, entry)
+        )
     table = len(body)
     body += b"".join(headers)
     body[:64] = struct.pack(
