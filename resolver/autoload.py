@@ -20,12 +20,18 @@ onnxruntime's own message appears.
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
+# ruff: noqa: ANN401, PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
@@ -38,6 +44,54 @@ def say(text: str) -> None:
     """Print a line for whoever asks what happens here."""
     if os.environ.get("ORTGPU_FIX_DEBUG", "0") not in {"", "0"} and sys.stderr is not None:
         print("ortgpu-fix: " + text, file=sys.stderr, flush=True)
+
+
+def find_spec(ours: Any) -> ModuleSpec | None:
+    """Return onnxruntime's spec from the finders after `ours`, with the loader exchanged.
+
+    Nothing is loaded yet: many only ask whether onnxruntime is there.
+    """
+    finders: list[Any] = list(sys.meta_path)
+    for finder in finders[finders.index(ours) + 1 :] if ours in finders else ():
+        find = getattr(finder, "find_spec", None)
+        spec: ModuleSpec | None = find("onnxruntime", None, None) if find else None
+        if spec is not None:
+            if spec.origin and hasattr(spec.loader, "exec_module"):
+                loader: Any = Loader(ours, spec.loader)
+                spec.loader = loader
+            return spec
+    return None
+
+
+class Loader:
+    """Loads the libraries, then onnxruntime with its own loader, which gets its place back.
+
+    The finder stays where it is, and waits no more: to take it away would make another thread,
+    which is just going through `sys.meta_path`, miss the one after it.
+    """
+
+    def __init__(self, finder: Any, loader: Any) -> None:
+        self.finder = finder
+        self.loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the real loader has; who only looks at the module meets that one."""
+        if name in {"finder", "loader"}:  # a copy that is not complete yet
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Load the libraries and run the module; what goes wrong with them is not its end."""
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        if self.finder.waiting:
+            self.finder.waiting = False
+            try:
+                load_all(module.__file__ or "")
+            except Exception as error:  # noqa: BLE001 - onnxruntime then says what it misses
+                say(repr(error))
+        self.loader.exec_module(module)
 
 
 def load_all(module: str) -> None:
