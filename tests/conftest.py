@@ -46,5 +46,4 @@ def empty_root(tmp_path: Path) -> Path:
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
     """The interpreter of a fresh venv without pip, of the Python that runs the tests."""
-    base = Path(getattr(sys, "_base_executable", sys.executable))
-    return environments.make_venv(base, tmp_path / "venv")
+    return environments.make_venv(environments.own_base(), tmp_path / "venv")

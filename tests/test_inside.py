@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from environments import find_python, make_venv, put, put_onnxruntime, site_packages
+from environments import find_python, make_venv, own_base, put, put_onnxruntime, site_packages
 
 from ortgpu_fix import environment, inside, run
 from ortgpu_fix.environment import Target
@@ -68,7 +68,7 @@ def test_an_environment_that_uv_made(tmp_path: Path) -> None:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if uv is None:
         pytest.skip("no uv on this machine")
-    base = getattr(sys, "_base_executable", sys.executable)
+    base = own_base()
     subprocess.run([uv, "venv", "-q", "--python", base, tmp_path / "venv"], check=True)
     target = describe(tmp_path / "venv" / "bin" / "python")
 
@@ -197,6 +197,20 @@ def test_a_folder_of_two_builds_is_not_whole(venv: Path) -> None:
     assert build.damaged == ("onnxruntime/capi/onnxruntime_pybind11_state.so",)
 
 
+@pytest.mark.parametrize("last", ["onnxruntime", "onnxruntime-gpu"])
+def test_an_old_build_is_known_by_whose_files_are_there(venv: Path, last: str) -> None:
+    """1.18.1 has no build_and_package_info.py: the mended folder read as damaged for ever."""
+    site = site_packages(venv)
+    put(site, "onnxruntime-extensions", "0.13", files={"onnxruntime_extensions/__init__.py": b""})
+    for name in sorted({"onnxruntime", "onnxruntime-gpu"}, key=lambda name: name == last):
+        put_onnxruntime(site, name, "1.18.1", described=False)
+    build = describe(venv).build
+
+    assert build is not None
+    assert (build.distribution, build.version, build.cuda) == (last, "1.18.1", None)
+    assert build.intact
+
+
 def test_a_gutted_folder(venv: Path) -> None:
     """What uninstalling the CPU build leaves of the GPU build."""
     site = site_packages(venv)
@@ -296,7 +310,7 @@ def test_the_callers_pythonpath_is_not_the_environments(venv: Path, tmp_path: Pa
 
 
 def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
-    base = Path(getattr(sys, "_base_executable", sys.executable))
+    base = own_base()
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     put(tmp_path / ".local" / "lib" / version / "site-packages", "mine", "1")
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}

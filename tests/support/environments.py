@@ -6,6 +6,7 @@ import base64
 import hashlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,12 @@ def find_python(version: str) -> Path | None:
             return folder / "bin" / "python"
     found = shutil.which(f"python{version}")
     return Path(found) if found else None
+
+
+def own_base() -> Path:
+    """Return the interpreter below the environment that runs the tests."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    return Path(sys.base_prefix) / "bin" / version
 
 
 def make_venv(python: Path, folder: Path, *options: str) -> Path:
@@ -62,9 +69,17 @@ def put(
 
 
 def put_onnxruntime(
-    site: Path, name: str = "onnxruntime-gpu", version: str = "1.26.0", cuda: str | None = "12.8"
+    site: Path,
+    name: str = "onnxruntime-gpu",
+    version: str = "1.26.0",
+    cuda: str | None = "12.8",
+    *,
+    described: bool = True,
 ) -> Path:
-    """Put a stand-in for a build of onnxruntime there: the files by which builds are told apart."""
+    """Put a stand-in for a build of onnxruntime there: the files by which builds are told apart.
+
+    Releases up to 1.18 are not all `described`: nothing in their folder says what it is.
+    """
     about = f"package_name = '{name}'\n__version__ = '{version}'\n"
     about += f'cuda_version = "{cuda}"\n' if cuda else ""
     files = {
@@ -72,6 +87,8 @@ def put_onnxruntime(
         "onnxruntime/capi/build_and_package_info.py": about.encode(),
         "onnxruntime/capi/onnxruntime_pybind11_state.so": f"{name} {version}".encode() * 30_000,
     }
+    if not described:
+        del files["onnxruntime/capi/build_and_package_info.py"]
     if name == "onnxruntime-gpu":
         files["onnxruntime/capi/libonnxruntime_providers_cuda.so"] = b"cuda" * 100_000
     return put(site, name, version, requires=["numpy>=1.21.6", "flatbuffers"], files=files)
