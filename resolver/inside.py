@@ -169,6 +169,13 @@ def differs(path: str, size: int, digest: str) -> bool:
     return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != digest[len("sha256=") :]
 
 
+def owns_folder(package: dict[str, Any]) -> bool:
+    """Tell whether a distribution lists files in the shared folder `onnxruntime`."""
+    if not canonical(package["name"]).startswith(("onnxruntime", "ort-")):
+        return False
+    return "\nonnxruntime/__init__.py," in "\n" + (read(package["path"] + "/RECORD") or "")
+
+
 def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return which build is in the shared folder `onnxruntime`, None where there is no folder."""
     homes = [entry for entry in sys.path if os.path.isdir(os.path.join(entry, "onnxruntime"))]
@@ -182,18 +189,20 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     )
     name, version = build.get("package_name"), build.get("__version__")
     importable = os.path.isfile(os.path.join(folder, "__init__.py"))
+    claims = [
+        (package, damage(os.path.dirname(package["path"]), package["path"]))
+        for package in installed
+        if (canonical(package["name"]) == canonical(name) if name else owns_folder(package))
+        and package["version"] is not None
+        and not package.get("provided")
+    ]
     claimed = False
     damaged: list[str] = []
-    for package in installed:
-        if (
-            name
-            and canonical(package["name"]) == canonical(name)
-            and package["version"] is not None
-            and not package.get("provided")
-        ):
-            claimed = package["version"] == version
-            damaged = damage(os.path.dirname(package["path"]), package["path"])
-            break
+    if claims:
+        package, damaged = min(claims, key=lambda claim: len(claim[1])) if not name else claims[0]
+        if not name and importable:  # some old wheels do not say: whose files are they, then?
+            name, version = package["name"], package["version"]
+        claimed = package["version"] == version
     return {
         "folder": folder,
         "distribution": name,

@@ -21,7 +21,7 @@ def requirements(plan: Plan, closure: Iterable[Wheel], facts: Facts, command: Se
     wheels = {wheel.name: wheel for wheel in closure} | {
         wheel.name: wheel for wheel in plan.selection
     }
-    lines = [f"# {line}" for line in _header(plan, facts, command)]
+    lines = [f"# {line}".rstrip() for line in _header(plan, facts, command)]
     for name in sorted(wheels):
         wheel = wheels[name]
         lines.append(f"{name}=={wheel.version} \\\n    --hash=sha256:{wheel.sha256}")

@@ -116,15 +116,14 @@ def cases() -> Iterator[Case]:
 
 
 def interpreter(python: str) -> str | None:
-    """Return an interpreter of this version on this machine, or None."""
-    found = subprocess.run(
-        ["uv", "python", "find", "--no-project", "--python-preference", "only-system", python],
-        capture_output=True,
-        text=True,
-        env=install_environment(os.environ),
-        check=False,
-    )
-    return found.stdout.strip() or None
+    """Return an interpreter of this version on this machine, or None; pyenv's are found too."""
+    places = sorted(Path.home().glob(f".pyenv/versions/{python}.*/bin/python{python}"))
+    found = shutil.which(f"python{python}")
+    for candidate in [*map(str, places), *([found] if found else [])]:
+        asked = subprocess.run([candidate, "--version"], capture_output=True, check=False)
+        if asked.returncode == 0:
+            return candidate
+    return None
 
 
 class Workshop:
@@ -286,14 +285,15 @@ class Workshop:
             argv += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64"]
             argv += ["--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64"]
             argv += ["--platform", "manylinux_2_17_x86_64", "--dest", str(self.wheels), wanted]
-            subprocess.run(argv, check=False)
+            env = install_environment(os.environ)
+            subprocess.run(argv, check=True, env=env, stdout=subprocess.DEVNULL)
 
 
 def digest(folder: Path) -> str:
-    """Return a hash over every file, mode and link below `folder`, but for what is compiled."""
+    """Return a hash over every file, mode and link below `folder`, but for what is compiled and our own."""
     summed = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix == ".pyc" or path.name == "__pycache__":
+        if path.suffix == ".pyc" or {"__pycache__", ".ortgpu-fix"} & set(path.parts):
             continue
         info = path.lstat()
         kind = os.readlink(path) if path.is_symlink() else f"{info.st_size} {info.st_mtime_ns}"

@@ -1,0 +1,38 @@
+"""Run the main job from a fresh clone: install ortgpu-fix into `.venv` and print its plan.
+
+Needs Python 3.10 or newer and a package index. Where there is no GPU, the plan is for the example
+machine that is shipped, so that everyone sees the real thing. Flags are handed on to ortgpu-fix;
+with any of them the exit code is its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+IMPOSSIBLE = 3
+PLANNED = {0, 1}
+"""Healthy, or a plan that `--apply` would do."""
+
+
+def main() -> int:
+    """Install where it is not installed yet, run, and fall back to the example machine."""
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    subprocess.run([str(PYTHON), "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+    program = [str(PYTHON), "-m", "ortgpu_fix"]
+    if sys.argv[1:]:
+        return subprocess.run([*program, *sys.argv[1:]], check=False).returncode
+    done = subprocess.run([*program, "--dry-run"], check=False).returncode
+    if done == IMPOSSIBLE:
+        print("\n\nNo GPU can be used here. The plan for an example machine:\n", flush=True)
+        done = subprocess.run([*program, "--facts", "example"], check=False).returncode
+    return 0 if done in PLANNED else done
+
+
+if __name__ == "__main__":
+    sys.exit(main())
