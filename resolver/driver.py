@@ -141,7 +141,13 @@ def _named(
 
 
 def _error(evidence: Evidence, gpus: tuple[Gpu, ...] | None) -> tuple[str, str] | None:
-    """Return why the driver cannot be read or used, `code: what was seen`, and who says so."""
+    """Return why the driver cannot be read or used, `code: what was seen`, and who says so.
+
+    The codes: version-mismatch (restart), no-answer, crashed, unloadable (of another architecture
+    or C library), unasked, nvml-N, not-loaded (the kernel module), libcuda-missing (a container
+    without the compute capability), gpu-lost, cuinit-N (802: fabric manager; 804: cuda-compat on a
+    GPU that does not take it).
+    """
     return (
         _mismatch(evidence)
         or _silent("nvml", "NVML", evidence.nvml)

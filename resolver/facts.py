@@ -44,7 +44,7 @@ class Driver:
     version: str | None = None
     cuda: str | None = None
     error: str | None = None
-    """It is there and cannot be read, and why."""
+    """It is there and cannot be read or used, and why: `version-mismatch: what was seen`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
