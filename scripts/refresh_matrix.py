@@ -24,6 +24,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="FILE", help=f"of {', '.join(matrix.FILES)}")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on differences")
+    parser.add_argument(
+        "--every-wheel",
+        action="store_true",
+        help="read the CUDA provider of every Python's wheel (70 GB), not only the first's",
+    )
     parser.add_argument("--index-url", default="https://pypi.org/simple", metavar="URL")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[1] / "data")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache/ortgpu-fix-matrix")
@@ -47,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
             names=arguments.names or matrix.FILES,
             write=not arguments.check,
             threads=arguments.threads,
+            every_wheel=arguments.every_wheel,
         )
     except EvidenceError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -35,7 +35,8 @@ _HEADERS = {
 class Builder:
     """Builds the files of the matrix; what several of them need is read once."""
 
-    def __init__(self, reader: Reader, threads: int) -> None:
+    def __init__(self, reader: Reader, threads: int, *, every_wheel: bool) -> None:
+        self._every_wheel = every_wheel
         self._reader = reader
         self._threads = threads
 
@@ -49,7 +50,7 @@ class Builder:
     @cached_property
     def builds(self) -> list[onnxruntime.Build]:
         """The builds of onnxruntime-gpu."""
-        return onnxruntime.builds(self._reader, self._threads)
+        return onnxruntime.builds(self._reader, self._threads, every_wheel=self._every_wheel)
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -73,13 +74,19 @@ class Builder:
 
 
 def refresh(
-    reader: Reader, folder: Path, *, names: Sequence[str], write: bool, threads: int
+    reader: Reader,
+    folder: Path,
+    *,
+    names: Sequence[str],
+    write: bool,
+    threads: int,
+    every_wheel: bool = False,
 ) -> list[str]:
     """Build the named files; write them where asked; return the lines that differ.
 
     The date in a file is the day of the reading that last changed it.
     """
-    builder = Builder(reader, threads)
+    builder = Builder(reader, threads, every_wheel=every_wheel)
     differences = []
     for name in names:
         tables = builder.tables(name)

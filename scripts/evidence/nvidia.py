@@ -133,58 +133,53 @@ def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
     ), ptx
 
 
-def code_ranges(
-    reader: Reader, distribution: str, known: Sequence[Release]
-) -> list[dict[str, Value]]:
-    """Return the ranges of versions with the same GPU code, per platform, edges by bisection."""
-    rows: list[dict[str, Value]] = []
+def code_ranges(reader: Reader, distribution: str, here: Sequence[Release]) -> list[str]:
+    """Return the tables of one platform's releases with the same GPU code, edges by bisection."""
     if component(distribution) not in JUDGED:
-        return rows
-    for platform in PLATFORMS:
-        here = [release for release in known if release.wheel.platform == platform]
-        codes = by_bisection(here, lambda release: gpu_code(reader, distribution, release))
-        pairs = zip(here, codes, strict=True)
-        for (sass, ptx), run in groupby(pairs, key=lambda pair: pair[1]):
-            members = [str(release.wheel.version) for release, _ in run]
-            rows.append(
+        return []
+    codes = by_bisection(here, lambda release: gpu_code(reader, distribution, release))
+    tables = []
+    pairs = zip(here, codes, strict=True)
+    for (sass, ptx), run in groupby(pairs, key=lambda pair: pair[1]):
+        members = [release for release, _ in run]
+        tables.append(
+            table(
+                "distribution.code",
                 {
-                    "platform": platform,
-                    "first": members[0],
-                    "last": members[-1],
+                    "platform": members[0].wheel.platform,
+                    "first": str(members[0].wheel.version),
+                    "last": str(members[-1].wheel.version),
                     "sass": list(sass),
                     "ptx": list(ptx),
-                }
+                },
             )
-    return rows
+        )
+    return tables
 
 
-def file_groups(
-    reader: Reader, distribution: str, known: Sequence[Release]
-) -> list[dict[str, Value]]:
-    """Return what the wheels hold, link and load; equal rows of one platform share a block.
+def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
+    """Return the tables of what one platform's wheels hold, link and load; equal rows share one.
 
     What is linked and loaded is read from the newest wheel of each run of releases that hold the
     same libraries.
     """
-    del distribution
-    groups: dict[str, dict[str, Value]] = {}
-    for platform in PLATFORMS:
-        here = [release for release in known if release.wheel.platform == platform]
-        for libraries, run in groupby(here, key=lambda release: release.libraries):
-            members = list(run)
-            links, loads = _uses(reader, members[-1])
-            row: dict[str, Value] = {
-                "platform": platform,
-                "libraries": libraries,
-                "links": list(links),
-                "loads": list(loads),
-            }
-            versions = [str(member.wheel.version) for member in members]
-            key = repr(row)
-            if key in groups:
-                versions = [*groups[key]["versions"], *versions]  # type: ignore[misc]
-            groups[key] = {"platform": platform, "versions": versions, **row}
-    return list(groups.values())
+    versions: dict[str, list[str]] = {}
+    rows: dict[str, dict[str, Value]] = {}
+    for libraries, run in groupby(here, key=lambda release: release.libraries):
+        members = list(run)
+        links, loads = _uses(reader, members[-1])
+        row: dict[str, Value] = {
+            "libraries": libraries,
+            "links": list(links),
+            "loads": list(loads),
+        }
+        rows[repr(row)] = row
+        versions.setdefault(repr(row), []).extend(str(member.wheel.version) for member in members)
+    platform = here[0].wheel.platform if here else ""
+    return [
+        table("distribution.files", {"platform": platform, "versions": versions[key], **row})
+        for key, row in rows.items()
+    ]
 
 
 def _uses(reader: Reader, release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -214,26 +209,39 @@ def is_cuda_library(name: str) -> bool:
 
 def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> list[str]:
     """Return the file's tables: per distribution the releases, files and GPU code."""
-    names = [name for name in sorted(known) if known[name]]
-    files = each(lambda name: file_groups(reader, name, known[name]), names, threads)
-    codes = each(lambda name: code_ranges(reader, name, known[name]), names, threads)
+    places = [
+        (name, [release for release in known[name] if release.wheel.platform == platform])
+        for name in sorted(known)
+        for platform in PLATFORMS
+    ]
+    codes = each(lambda place: code_ranges(reader, *place), places, threads)
+    files = each(lambda place: file_groups(reader, place[1]), places, threads)
     parts = []
-    for name, groups, ranges in zip(names, files, codes, strict=True):
-        rows = Rows(
-            {
-                "version": str(release.wheel.version),
-                "platform": release.wheel.platform,
-                **({"glibc": release.wheel.glibc} if release.wheel.glibc else {}),
-                "size": release.size,
-                "sha256": release.wheel.sha256,
-                "file": release.wheel.file,
-                **({"requires": list(release.requires)} if release.requires else {}),
-            }
-            for release in known[name]
-        )
+    for name in sorted(known):
+        if not known[name]:
+            continue
+        mine = [at for at, (distribution, _) in enumerate(places) if distribution == name]
+        rows = Rows(_release_row(release) for release in known[name])
         parts.append(
             table("distribution", {"name": name, "cuda": DISTRIBUTIONS[name], "releases": rows})
         )
-        parts += [table("distribution.files", group) for group in groups]
-        parts += [table("distribution.code", row) for row in ranges]
+        parts += [text for at in mine for text in files[at]]
+        parts += [text for at in mine for text in codes[at]]
     return parts
+
+
+def _release_row(release: Release) -> dict[str, Value]:
+    row: dict[str, Value] = {
+        "version": str(release.wheel.version),
+        "platform": release.wheel.platform,
+    }
+    if release.wheel.glibc:
+        row["glibc"] = release.wheel.glibc
+    row |= {
+        "size": release.size,
+        "sha256": release.wheel.sha256,
+        "file": release.wheel.file,
+    }
+    if release.requires:
+        row["requires"] = list(release.requires)
+    return row

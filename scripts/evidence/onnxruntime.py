@@ -81,8 +81,12 @@ class Build:
         return self.cuda.partition(".")[0]
 
 
-def builds(reader: Reader, threads: int) -> list[Build]:
-    """Return every build on the index, sorted by release, then platform."""
+def builds(reader: Reader, threads: int, *, every_wheel: bool = False) -> list[Build]:
+    """Return every build on the index, sorted by release, then platform.
+
+    With `every_wheel` the CUDA provider of each Python's wheel is read, not only the first's, and
+    must say the same.
+    """
     wheels = [
         wheel for wheel in reader.wheels("onnxruntime-gpu") if not wheel.version.is_prerelease
     ]
@@ -91,10 +95,10 @@ def builds(reader: Reader, threads: int) -> list[Build]:
         list(group)
         for _, group in groupby(wheels, key=lambda wheel: (wheel.version, wheel.platform))
     ]
-    return each(lambda group: _build(reader, group), groups, threads)
+    return each(lambda group: _build(reader, group, every_wheel=every_wheel), groups, threads)
 
 
-def _build(reader: Reader, wheels: list[Wheel]) -> Build:
+def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
     contents = [(wheel, reader.contents(wheel)) for wheel in wheels]
     providers = []
     for wheel, inside in contents:
@@ -107,6 +111,9 @@ def _build(reader: Reader, wheels: list[Wheel]) -> Build:
         raise EvidenceError(f"{wheels[0].version}: the wheels' CUDA providers differ in size")
     wheel, path, _ = providers[0]
     library = reader.library(wheel, path)
+    for other, place, _ in providers[1:] if every_wheel else ():
+        if _judged(reader.library(other, place)) != _judged(library):
+            raise EvidenceError(f"{other.file} and {wheel.file}: the CUDA providers differ")
     folder = path.rpartition("capi/")[0]
     cuda, source = _toolkit(reader, wheel, folder, library)
     init = reader.text(wheel, f"{folder}__init__.py")
@@ -122,6 +129,13 @@ def _build(reader: Reader, wheels: list[Wheel]) -> Build:
         note=_preload_note(init, cuda) if preload else "",
         plugins=[member for member in contents[0][1].members if _PLUGIN.fullmatch(member)],
     )
+
+
+def _judged(library: Library) -> tuple[object, ...]:
+    """Return what the data says of a provider; what it does not say may differ."""
+    symbols = {owner: names for owner, names in library.imports.items() if is_cuda_library(owner)}
+    mentions = set(filter(is_cuda_library, library.mentions))
+    return library.links, mentions, symbols, support.supported(library.groups), library.isa
 
 
 def _toolkit(reader: Reader, wheel: Wheel, folder: str, library: Library) -> tuple[str, str]:
