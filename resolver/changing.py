@@ -19,7 +19,8 @@ from .errors import Error
 from .index import Index
 from .occasion import Occasion, occasion
 from .plan import Plan
-from .report import plan_json, plan_sections, verification_sections
+from .report import plan_json, plan_sections
+from .report_checks import verification_sections
 from .resolve import resolve
 from .restore import recover
 from .restore import undo as undo_last

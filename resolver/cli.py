@@ -99,12 +99,13 @@ def run_command(
     arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
 ) -> int:
     """Run the command that `arguments` name and return its exit code."""
-    from . import commands
+    name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
+    if name in {"apply", "undo"}:  # what they need takes a while to import
+        from . import changing
 
-    if arguments.apply:
-        chosen: Command = commands.apply
-    elif arguments.check:
-        chosen = commands.check
+        chosen: Command = getattr(changing, name)
     else:
-        chosen = getattr(commands, arguments.command or PLAN)
+        from . import commands
+
+        chosen = getattr(commands, name)
     return chosen(arguments, environ, language)

@@ -13,19 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
-from .changing import apply, undo
 from .data_files import load_texts, table
 from .errors import Error
 from .facts import to_json
 from .files import write
 from .occasion import Occasion, occasion, seen
 from .plan import Plan
-from .report import explanation_sections, plan_json, plan_sections, verification_sections
+from .report import plan_json, plan_sections
 from .resolve import resolve
 from .run import run
 from .texts import Language
-
-__all__ = ["apply", "check", "explain", "facts", "lock", "plan", "undo", "verify"]
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
@@ -72,6 +69,7 @@ def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
 
 def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
+    from .report_checks import verification_sections
     from .verdict import exit_code
     from .verify import verify as run_verification
 
@@ -91,9 +89,10 @@ def explain(arguments: argparse.Namespace, environ: Mapping[str, str], language:
     del environ
     from .explain import explain as find_causes
     from .failures import parse_failures
+    from .report_checks import explanation_sections
 
     log = _read_log(arguments.argument or "-")
-    failures = parse_failures(table("failures.toml"))
+    failures = parse_failures(table("failures"))
     found = find_causes(log, failures, "en" if arguments.json else language)
     if arguments.json:
         from dataclasses import asdict

@@ -5,9 +5,11 @@ Shell: the only reader of `ortgpu_fix.data`.
 
 from __future__ import annotations
 
+import functools
+import gzip
 import hashlib
 import json
-import sys
+import zlib
 from importlib.resources import files
 from typing import Any
 
@@ -15,11 +17,7 @@ from . import matrix
 from .errors import Error
 from .texts import Language, Texts
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+COMPACT = "tables.json.gz"
 MATRIX_TABLES = (
     "distributions",
     "drivers",
@@ -39,32 +37,37 @@ def read(name: str) -> bytes:
         raise Error("matrix-invalid", file=name, problem=error.strerror or error) from error
 
 
-def table(name: str) -> dict[str, Any]:
-    """Return a TOML data file, parsed. Raises Error `matrix-invalid`."""
-    return _parse(name, read(name))
-
-
-def _parse(name: str, content: bytes) -> dict[str, Any]:
+@functools.cache
+def _compact() -> dict[str, dict[str, Any]]:
+    """Return the compact form of all tables (`scripts/compact.py`), read once."""
     try:
-        return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Error("matrix-invalid", file=name, problem=error) from error
+        document: dict[str, dict[str, Any]] = json.loads(gzip.decompress(read(COMPACT)))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+    return document
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
+    try:
+        found: dict[str, Any] = _compact()["tables"][name]
+    except KeyError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {error}") from error
+    return found
 
 
 def load_matrix() -> matrix.Matrix:
     """Return the matrix; its digest covers the bytes of every table. Raises `matrix-invalid`."""
+    tables = {name: table(name) for name in MATRIX_TABLES}
     digest = hashlib.sha256()
-    tables: dict[str, dict[str, Any]] = {}
     for name in MATRIX_TABLES:
-        content = read(f"{name}.toml")
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-        tables[name] = _parse(f"{name}.toml", content)
+        digest.update(f"{name} {_compact()['digests'][name]}\n".encode())
     return matrix.parse(tables, f"sha256:{digest.hexdigest()}")
 
 
 def load_texts(language: Language) -> Texts:
     """Return all texts, in `language`. Raises `matrix-invalid`."""
-    return Texts(table=table("texts.toml"), language=language)
+    return Texts(table=table("texts"), language=language)
 
 
 def example_machine() -> object:

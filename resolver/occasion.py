@@ -91,7 +91,7 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     """Return the facts of this machine and of the environment that `--python` names."""
     interpreter = find_interpreter(arguments.python, environ, Path.cwd())
     found = probe(interpreter, runner=run, environ=environ)
-    facts = capture.facts(found.capture, by_name(table("gpus.toml")))
+    facts = capture.facts(found.capture, by_name(table("gpus")))
     python = replace(facts.python, project=_project(found.target))
     return replace(facts, python=python), found.target
 

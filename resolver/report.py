@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .explain import Explanation
 from .facts import Facts
 from .plan import Plan, Rejected
 from .rules import NAME
 from .texts import Message, Texts
-from .verdict import UP_TO_THE_DRIVER, Verification
 from .versions import newest_first
 
 SCHEMA = 1
@@ -247,45 +245,6 @@ def _range(versions: Sequence[str], texts: Texts) -> str:
     if len(versions) == 1:
         return versions[0]
     return texts.label("versions", first=versions[-1], last=versions[0])
-
-
-def verification_sections(verification: Verification, texts: Texts) -> tuple[Section, ...]:
-    """Say what the verification saw, what it proves and what it does not."""
-    code, values = verification.verdict, verification.values
-    good = code == "works"
-    style = "bold green" if good else "bold" if code in UP_TO_THE_DRIVER else "bold red"
-    rows = [Row(text=texts.verdict(code, values), style=style)]
-    for key in ("proves", "hint"):
-        text = texts.verdict(code, values, key)
-        if text:
-            rows.append(Row(text=text))
-    rows.extend(Row(text=texts.verdict(note.code, note.values)) for note in verification.notes)
-    evidence = [Row(text=line, style="dim") for line in verification.evidence]
-    libraries = [Row(head=row.name, text=row.path, style="dim") for row in verification.libraries]
-    sections = (
-        Section(heading=texts.label("verification"), rows=tuple(rows)),
-        Section(heading=texts.label("seen"), rows=tuple(evidence)),
-        Section(heading=texts.label("loaded"), rows=tuple(libraries)),
-    )
-    return tuple(section for section in sections if section.rows)
-
-
-def explanation_sections(explanations: Sequence[Explanation], texts: Texts) -> tuple[Section, ...]:
-    """Say what a log tells, and what to do about it."""
-    if not explanations:
-        return (Section(rows=(Row(text=texts.label("explained-nothing")),)),)
-    styles = {"error": "red", "warning": "yellow", "info": "dim"}
-    sections: list[Section] = []
-    for row in explanations:
-        lines = [
-            Row(text=f"{row.line_number}: {row.line.strip()}", style="dim"),
-            Row(text=row.cause, style=styles[row.severity]),
-            Row(text=row.remedy),
-            *(Row(text=f"$ {command}") for command in row.commands),
-            *(Row(text=source, style="dim") for source in row.sources[:2]),
-        ]
-        sections.append(Section(heading=row.code, rows=tuple(lines)))
-    return tuple(sections)
 
 
 def size(count: int) -> str:

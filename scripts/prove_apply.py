@@ -33,6 +33,10 @@ from pathlib import Path
 from ortgpu_fix.run import install_environment
 
 ROOT = Path(__file__).resolve().parents[1]
+UV = (
+    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    or "uv"
+)
 STUB = ROOT / "tests" / "stubs_verify" / "libcuda.c"
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 STATES = ("cpu", "both", "gutted", "newest")
@@ -170,12 +174,12 @@ class Workshop:
         venv = self.folder / case.name
         env = install_environment(os.environ)
         seed = ["--seed"] if case.engine == "pip" else []
-        base = ["uv", "venv", "--quiet", "--clear", "--python", python, *seed, str(venv)]
+        base = [UV, "venv", "--quiet", "--clear", "--python", python, *seed, str(venv)]
         subprocess.run(base, check=True, env=env)
         target = venv / "bin" / "python"
 
         def uv(*words: str) -> None:
-            argv = ["uv", "pip", words[0], "--quiet", "--python", str(target), *words[1:]]
+            argv = [UV, "pip", words[0], "--quiet", "--python", str(target), *words[1:]]
             subprocess.run(argv, check=True, env=env)
 
         cpu = f"onnxruntime=={CPU_BUILD.get(case.python, '1.22.1')}"
@@ -240,7 +244,7 @@ class Workshop:
         if outcome.verdict not in accepted:
             outcome.problems.append(f"verdict {outcome.verdict}")
         listed = subprocess.run(
-            ["uv", "pip", "list", "--format", "json", "--python", str(target)],
+            [UV, "pip", "list", "--format", "json", "--python", str(target)],
             capture_output=True,
             text=True,
             env=install_environment(os.environ),
@@ -308,12 +312,12 @@ def make_tools(folder: Path) -> dict[str, Path]:
     for name, extra in (("uv", ["uv", "pip"]), ("pip", ["pip"])):
         venv = folder / f"tool-{name}"
         subprocess.run(
-            ["uv", "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)],
+            [UV, "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)],
             check=True,
             env=env,
         )
         python = venv / "bin" / "python"
-        argv = ["uv", "pip", "install", "--quiet", "--python", str(python), str(ROOT), *extra]
+        argv = [UV, "pip", "install", "--quiet", "--python", str(python), str(ROOT), *extra]
         subprocess.run(argv, check=True, env=env)
         tools[name] = python
     return tools

@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     try:
         interpreter = find_interpreter(arguments.python, os.environ, Path.cwd())
         seen = probe(interpreter, runner=run.run, environ=os.environ).capture
-        facts = capture.facts(seen, by_name(table("gpus.toml")))
+        facts = capture.facts(seen, by_name(table("gpus")))
     except Error as error:
         print(error, file=sys.stderr)
         return 1

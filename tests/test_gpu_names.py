@@ -6,7 +6,7 @@ import pytest
 from ortgpu_fix.data_files import table
 from ortgpu_fix.gpu_names import by_name
 
-LOOK_UP = by_name(table("gpus.toml"))
+LOOK_UP = by_name(table("gpus"))
 
 
 @pytest.mark.parametrize(

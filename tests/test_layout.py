@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import ast
+import gzip
+import json
 import re
 import sys
 from importlib.resources import files
 from pathlib import Path
 
+import compact
 import ortgpu_fix.matrix
 import pytest
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "resolver").glob("*.py"))
-SCRIPTS = {"inside", "smoke", "gpu_query"}
+SCRIPTS = {
+    "autoload",
+    "autostart",
+    "engine_guard",
+    "gpu_query",
+    "inside",
+    "smoke",
+    "smoke_libraries",
+}
 """Run by other interpreters, or apart: neither core nor shell."""
 SHELL = {"__init__", "__main__"} | {
     path.stem
@@ -75,6 +86,12 @@ def test_every_table_has_a_schema_beside_it() -> None:
     }
 
     assert tables == schemas
+
+
+def test_the_compact_tables_are_what_the_tables_say() -> None:
+    stored = json.loads(gzip.decompress(compact.COMPACT.read_bytes()))
+
+    assert stored == json.loads(gzip.decompress(compact.compact()))
 
 
 def test_one_name_per_module() -> None:

@@ -44,7 +44,7 @@ def test_a_row_without_its_key_names_the_file(name: str) -> None:
 
 def test_a_file_that_is_not_there_is_an_error_of_the_installation() -> None:
     with pytest.raises(Error) as caught:
-        table("nothing.toml")
+        table("nothing")
 
     assert caught.value.code == "matrix-invalid"
 

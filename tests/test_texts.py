@@ -15,7 +15,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Finding
 from ortgpu_fix.texts import Texts
 
-TABLE = table("texts.toml")
+TABLE = table("texts")
 SOURCES = sorted((Path(__file__).parents[1] / "resolver").glob("*.py"))
 
 

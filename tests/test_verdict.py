@@ -218,8 +218,22 @@ def test_a_busy_gpu_and_an_unknown_failure() -> None:
     busy = "CUDA failure 46: CUDA-capable device(s) is/are busy or unavailable"
     found = say(driver(), BUILD, needed(), *each(busy), END)
     assert (found.verdict, notes(found)) == ("no-gpu", [])
-    found = say(driver(), BUILD, needed(), *each("CUDA failure 2: out of memory"), END)
+    found = say(driver(), BUILD, needed(), *each("CUDA failure 700: illegal memory access"), END)
     assert (found.verdict, notes(found)) == ("crashed", [])
+
+
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (FAILURE.format("CUDA failure 2: out of memory"), "cuda-failure-2"),
+        ("BFCArena::AllocateRawInternal Failed to allocate memory for requested", "cuda-failure-2"),
+        ("CUDNN failure 14: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH ; GPU=0", "cudnn-mixed"),
+        ("CUDNN failure 5003: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED", "cudnn-mixed"),
+    ],
+)
+def test_crashes_that_can_be_explained(error: str, note: str) -> None:
+    found = say(driver(), BUILD, needed(), failed("conv", error), *ON_GPU[1:], END)
+    assert (found.verdict, notes(found)) == ("crashed", [note])
 
 
 @pytest.mark.parametrize("error", [NO_KERNEL, FAILURE.format("CUDA failure 209: no kernel image")])
@@ -490,13 +504,14 @@ def test_the_document() -> None:
 
 
 def test_every_verdict_and_note_has_its_text() -> None:
-    texts = table("texts.toml")["verdicts"]
+    texts = table("texts")["verdicts"]
     codes = set(get_args(Verdict))
     assert codes > UP_TO_THE_DRIVER
     for code in codes:
         assert {"text", "proves", "hint"} <= texts[code].keys(), code
     more = {
         "crash-without-driver",
+        "cudnn-mixed",
         "timed-out",
         "import-failed",
         "gutted",

@@ -1,0 +1,54 @@
+"""The main job with real wheels from the index: one real apply for each CUDA major.
+
+`scripts/prove_apply.py` does the rest of states, engines and Pythons with the same code.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from prove_apply import Case, Workshop, interpreter, make_tools
+
+pytestmark = [
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the environments are made for Linux"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc for the driver's stand-in"),
+]
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    folder = tmp_path_factory.mktemp("main-job")
+    return Workshop(folder, make_tools(folder))
+
+
+@pytest.mark.parametrize(
+    ("case", "pythons"),
+    [
+        (Case(cuda="11", python="3.10", engine="pip", state="cpu"), ("3.10", "3.11", "3.12")),
+        (Case(cuda="12", python="3.11", engine="uv", state="both"), ("3.11", "3.12", "3.13")),
+        (
+            Case(cuda="13", python="3.12", engine="own-pip", state="gutted"),
+            ("3.12", "3.11", "3.13"),
+        ),
+    ],
+    ids=["cuda11-pip-cpu", "cuda12-uv-both", "cuda13-own-pip-gutted"],
+)
+def test_a_broken_environment_is_mended(
+    shop: Workshop, case: Case, pythons: tuple[str, ...]
+) -> None:
+    found = [(python, path) for python in pythons if (path := interpreter(python))]
+    if not found:
+        pytest.skip(f"none of the Pythons {', '.join(pythons)} is on this machine")
+    python, path = found[0]
+    case = Case(cuda=case.cuda, python=python, engine=case.engine, state=case.state)
+
+    outcome = shop.run(case, path, from_index=True)
+    shutil.rmtree(Path(shop.folder, case.name), ignore_errors=True)
+
+    assert outcome.problems == []
