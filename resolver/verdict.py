@@ -29,10 +29,10 @@ Verdict = Literal[
 UP_TO_THE_DRIVER: frozenset[Verdict] = frozenset({"no-gpu", "no-driver", "driver-too-old"})
 """The best that a machine without a GPU can answer: every library was found."""
 
-INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 35, 100, 209
+OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
 """CUDA failures by which GPUs that are there cannot be used at present."""
-EXPLAINED = frozenset({NO_KERNEL_IMAGE, 802, 803, 804, 999})
+EXPLAINED = frozenset({OUT_OF_MEMORY, NO_KERNEL_IMAGE, 802, 803, 804, 999})
 """CUDA failures that have a text of their own."""
 
 _NO_KERNEL = re.compile(r"no kernel image is available|cudaErrorNoKernelImageForDevice")
@@ -44,6 +44,8 @@ _NOT_LOADED = re.compile(
 _ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
 _WATCHDOG = re.compile(r"^Timeout \(\d", re.MULTILINE)
 """What `smoke` leaves when it ends itself because the driver does not start."""
+_FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|Failed to allocate memory")
+_MIXED = re.compile(r"CUDNN_STATUS_(SUBLIBRARY_)?(VERSION_MISMATCH|LOADING_FAILED)")
 _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
 _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
 
@@ -201,6 +203,10 @@ def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
             return _cuda_failure(int(failure.group(1)), _driver_lack(answer, driver))
         if _NO_KERNEL.search(message):
             return _cuda_failure(NO_KERNEL_IMAGE, None)
+        if _FULL.search(message):
+            return _cuda_failure(OUT_OF_MEMORY, None)
+        if mixed := _MIXED.search(message):
+            return _Found("crashed", mixed.group(0), note="cudnn-mixed")
         if late := _LATE.search(message):
             return _Found("library-missing", late.group(0), library=late.group(1))
     return None
