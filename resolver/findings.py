@@ -13,6 +13,9 @@ from .situation import Situation
 from .steps import Steps
 from .versions import newest_first
 
+DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
+"""The errors of a driver that have a remedy of their own."""
+
 
 def findings(
     here: Situation,
@@ -47,7 +50,9 @@ def _machine(here: Situation) -> Iterator[Finding]:
     if facts.driver is None:
         yield _finding("no-driver", "error", **_source(here, "driver"))
     elif facts.driver.error is not None:
-        yield _finding("driver-unreadable", "error", error=facts.driver.error)
+        kind = facts.driver.error.partition(":")[0]
+        code = f"driver-{kind}" if kind in DRIVER_ERRORS else "driver-unreadable"
+        yield _finding(code, "error", error=facts.driver.error)
     if facts.driver is not None and facts.gpus == ():
         yield _finding("no-gpu", "error")
     if facts.gpus is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import capture
 from .data_files import example_machine, load_matrix, table
-from .environment import Target
+from .environment import Target, in_environment
 from .errors import Error
 from .facts import Driver, Facts, Gpu, from_json
 from .gpu_names import by_name
@@ -22,7 +22,7 @@ from .matrix import Matrix
 from .probe import probe
 from .run import run
 from .situation import Wishes
-from .target import find_interpreter
+from .target import find_interpreter, target_of
 from .wishes import capability, read_wishes
 
 EXAMPLE = "example"
@@ -38,8 +38,6 @@ class Occasion:
     matrix: Matrix
     target: Target | None
     """None where a facts file stands for the environment too."""
-    present: Facts | None
-    """This machine, whatever the plan is for; None where it was not looked at."""
     elsewhere: bool
     """True where the plan is for another machine than this one."""
 
@@ -59,31 +57,22 @@ def occasion(
         requirements=arguments.requirement,
     )
     matrix = load_matrix()
-    written = None if arguments.facts is None else read_facts(arguments.facts)
-    if written is not None and arguments.python is None and not on_target:
-        return Occasion(
-            facts=written,
-            wishes=wishes,
-            matrix=matrix,
-            target=None,
-            present=None,
-            elsewhere=True,
-        )
-    present, target = seen(arguments, environ)
-    facts = present
-    if written is not None:
-        facts = replace(
-            written, python=facts.python, packages=facts.packages, onnxruntime=facts.onnxruntime
-        )
-    elif arguments.driver is not None:
-        facts = _short_form(facts, arguments.driver, arguments.gpu)
+    if arguments.facts is None:
+        facts, target = seen(arguments, environ)
+        if arguments.driver is not None:
+            facts = _short_form(facts, arguments.driver, arguments.gpu)
+    else:
+        facts = read_facts(arguments.facts)
+        target = None
+        if arguments.python is not None or on_target:
+            target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+            facts = _with_project(in_environment(facts, target, environ.get("HOME")), target)
     return Occasion(
         facts=facts,
         wishes=wishes,
         matrix=matrix,
         target=target,
-        present=present,
-        elsewhere=written is not None or arguments.driver is not None,
+        elsewhere=arguments.facts is not None or arguments.driver is not None,
     )
 
 
@@ -92,16 +81,15 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     interpreter = find_interpreter(arguments.python, environ, Path.cwd())
     found = probe(interpreter, runner=run, environ=environ)
     facts = capture.facts(found.capture, by_name(table("gpus")))
-    python = replace(facts.python, project=_project(found.target))
-    return replace(facts, python=python), found.target
+    return _with_project(facts, found.target), found.target
 
 
-def _project(target: Target) -> str | None:
-    """Return the tool whose lock file lies beside the environment, or None."""
-    if target.kind != "venv":
-        return None
+def _with_project(facts: Facts, target: Target) -> Facts:
+    """Return `facts` with the tool whose lock file lies beside the environment."""
     folder = Path(target.prefix).parent
-    return next((tool for tool, file in LOCKS.items() if (folder / file).is_file()), None)
+    tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
+    project = tools[0] if tools and target.kind == "venv" else None
+    return replace(facts, python=replace(facts.python, project=project))
 
 
 def read_facts(file: str) -> Facts:

@@ -18,8 +18,24 @@ from .texts import Message, Texts
 from .versions import newest_first
 
 SCHEMA = 1
-HOST = frozenset({"driver-unreadable", "gpu-unknown", "gpus-hidden", "gpus-unknown", "no-driver"})
-HOST |= {"managed-by-another", "managed-by-uv", "newer-works", "no-gpu", "release-newer"}
+HOST = frozenset(
+    {
+        "driver-libcuda-missing",
+        "driver-no-answer",
+        "driver-not-loaded",
+        "driver-unreadable",
+        "driver-version-mismatch",
+        "gpu-unknown",
+        "gpus-hidden",
+        "gpus-unknown",
+        "managed-by-another",
+        "managed-by-uv",
+        "newer-works",
+        "no-driver",
+        "no-gpu",
+        "release-newer",
+    }
+)
 """Findings that only the user can mend, or may want to act on."""
 SHORT = 3
 """How many groups of rejected releases are shown without `--verbose`."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import synthetic
 from ortgpu_fix import facts
+from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -453,6 +454,27 @@ def test_a_driver_that_cannot_be_read_is_no_driver_to_plan_for(driver: dict[str,
 
     assert made.verdict == "impossible"
     assert "driver-unreadable" in reasons(made, "1.26.0")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ("version-mismatch: NVML answers 18", "driver-version-mismatch"),
+        ("no-answer: cuInit", "driver-no-answer"),
+        ("not-loaded: NVML answers 9", "driver-not-loaded"),
+        ("libcuda-missing: not found", "driver-libcuda-missing"),
+        ("gpu-lost: GPU 3", "driver-unreadable"),
+    ],
+)
+def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
+    document = synthetic.document()
+    document["driver"] = {"version": "535.1", "error": error}
+    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+    [finding] = [row for row in made.findings if row.code.startswith("driver-")]
+
+    assert finding.code == code
+    assert load_texts("en").summary(finding).endswith(error)
+    assert load_texts("zh").remedy(finding)
 
 
 @pytest.mark.parametrize(
