@@ -13,7 +13,10 @@ all that happens here, so nothing is changed that anyone else could notice.
 The libraries of one distribution come from one folder. It is the one that some of them are loaded
 from already (torch, or whoever was first), else torch's own, where torch carries them, else theirs.
 `shadowed` are those that their users find beside themselves; they are loaded only where a folder of
-LD_LIBRARY_PATH, which comes first, has another of that name.
+LD_LIBRARY_PATH, which comes first, has another of that name. `newer` are those of the Visual C++
+runtime, loaded only where they are newer than what Windows has.
+
+What is done on Windows was tested against a simulation of it only.
 
 Nothing here raises, and without ORTGPU_FIX_DEBUG=1 nothing is printed: where a file is missing,
 onnxruntime's own message appears.
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 
 TYPE_CHECKING = False
@@ -124,7 +128,7 @@ def load_group(entries: list[tuple[str, str]], roots: list[str]) -> None:
         there = loaded(name)
         if there is not None:
             say(name + " is loaded already: " + there)
-        elif when == "always" or shadowed(name, files[name]):
+        elif WANTED[when](name, files[name]):
             load(files[name])
 
 
@@ -162,6 +166,26 @@ def shadowed(name: str, file: str) -> bool:
         if folder and os.path.isfile(other):
             return not same(other, file)
     return False
+
+
+def newer(name: str, file: str) -> bool:
+    """Tell whether Windows itself has no file of this name, or an older one."""
+    system = os.path.join(os.environ.get("SYSTEMROOT", "C:\\Windows"), "System32", name)
+    return not os.path.isfile(system) or file_version(system) < file_version(file)
+
+
+def file_version(file: str) -> tuple[int, ...]:
+    """Return the version that a DLL carries: VS_FIXEDFILEINFO, found by its signature."""
+    if sys.platform == "win32":
+        api = ctypes.WinDLL("version")
+        data = ctypes.create_string_buffer(api.GetFileVersionInfoSizeW(file, None))
+        if api.GetFileVersionInfoW(file, 0, len(data), data) and b"\xbd\x04\xef\xfe" in data.raw:
+            at = data.raw.index(b"\xbd\x04\xef\xfe")
+            return struct.unpack_from("<II", data.raw, at + 8)
+    return ()
+
+
+WANTED = {"always": lambda name, file: True, "shadowed": shadowed, "newer": newer}  # noqa: ARG005
 
 
 def load(file: str) -> None:

@@ -48,7 +48,7 @@ _STEM = re.compile(r"(?:lib)?([A-Za-z_-]+?)(?:64)?(?:_[\d_]+)?\.(?:so|dll)\b")
 _OPENED_BY = {"nvrtc": "cudnn", "nvJitLink": "cufft"}
 """Who opens a library that most providers do not know of."""
 
-When = Literal["always", "shadowed"]
+When = Literal["always", "shadowed", "newer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,8 @@ class Entry:
     """A library file to load."""
 
     when: When
-    """`shadowed`: only where LD_LIBRARY_PATH has another one of this name."""
+    """`shadowed`: only where LD_LIBRARY_PATH has another one of this name; `newer`: only where the
+    one of Windows itself is older, or there is none."""
     distribution: str
     path: str
     """From site-packages, with slashes."""
@@ -91,7 +92,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
     if windows and MSVC in versions:
         # Each is a group of its own: Python brings vcruntime140.dll, and none of the others.
         runtime = (
-            Entry(when="always", distribution=name, path=f"{_MSVC_FOLDER}/{name}")
+            Entry(when="newer", distribution=name, path=f"{_MSVC_FOLDER}/{name}")
             for name in _MSVC_FILES
         )
         return (*runtime, *entries)
