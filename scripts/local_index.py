@@ -41,7 +41,7 @@ class Behaviour:
     no_ranges: bool = False
     absolute: bool = False
     """Links with scheme and host, as some mirrors write them."""
-    password: str | None = None
+    login: str | None = None
     """What to demand, as `name:password`."""
     requests: list[str] = field(default_factory=list)
     """`GET /path bytes=0-`, in the order they came."""
@@ -98,8 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         behaviour.requests.append(f"{self.command} {self.path} {asked}".strip())
         name = unquote(self.path.rstrip("/").rpartition("/")[2])
         fault = self._fault(name)
-        login = base64.b64encode((behaviour.password or "").encode()).decode()
-        if behaviour.password and self.headers.get("Authorization") != f"Basic {login}":
+        login = base64.b64encode((behaviour.login or "").encode()).decode()
+        if behaviour.login and self.headers.get("Authorization") != f"Basic {login}":
             self._send(401, b"who are you", "text/plain")
         elif fault == "denied":
             self._send(403, b"no", "text/plain")

@@ -167,20 +167,17 @@ def make_venv(folder: Path, *, pip: bool) -> Venv:
     return Venv(folder=folder)
 
 
-def state_of(folder: Path, *, ignore: Iterable[str] = ()) -> Mapping[str, str]:
+def state_of(folder: Path, *, times: bool = True) -> Mapping[str, str]:
     """Return every file, folder and link under `folder` with its mode and content, by its path.
 
-    The state folder of the program is left out, and the paths in `ignore`.
+    With `times` also when each file was changed. The state folder of the program is left out.
     """
     found: dict[str, str] = {}
-    left_out = set(ignore)
     for inner, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != NAME)
         for name in [*names, *folders]:
             path = Path(inner, name)
             relative = str(path.relative_to(folder))
-            if relative in left_out:
-                continue
             about = path.lstat()
             if path.is_symlink():
                 what = f"link to {path.readlink()}"
@@ -188,6 +185,6 @@ def state_of(folder: Path, *, ignore: Iterable[str] = ()) -> Mapping[str, str]:
                 what = "folder"
             else:
                 what = hashlib.sha256(path.read_bytes()).hexdigest()
-                what += f" {about.st_mtime_ns}"
+                what += f" {about.st_mtime_ns}" if times else ""
             found[relative] = f"{oct(about.st_mode)} {what}"
     return found

@@ -329,7 +329,7 @@ def test_an_index_on_this_disk(server: LocalIndex, tmp_path: Path, *, with_page:
 def test_credentials_of_the_index_address(
     server: LocalIndex, tmp_path: Path, *, absolute: bool
 ) -> None:
-    server.behaviour.password, server.behaviour.absolute = "name:s/cret", absolute
+    server.behaviour.login, server.behaviour.absolute = "name:s/cret", absolute
     url = server.url.replace("//", "//name:s%2Fcret@")
 
     download_all(index(server, index_url=url), wheels(server), tmp_path, silent)
@@ -341,7 +341,7 @@ def test_credentials_of_the_index_address(
 def test_credentials_in_a_netrc(
     server: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.behaviour.password = "name:secret"
+    server.behaviour.login = "name:secret"
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login name password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
 

@@ -1,0 +1,657 @@
+"""Applying plans to real environments, with real uv and real pip, on stand-in wheels."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from local_index import LocalIndex, make_wheel
+from standins import (
+    Venv,
+    as_plan,
+    clean_environment,
+    find_uv,
+    make_set,
+    make_venv,
+    state_of,
+)
+
+from ortgpu_fix.apply import Allowed, Applied, apply
+from ortgpu_fix.engine import Engine, Pinned, Staged
+from ortgpu_fix.engine_pip import Pip
+from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.environment import Target
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index import Index, Limits
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.progress import silent
+from ortgpu_fix.restore import changes, forget, recover, undo
+from ortgpu_fix.run import run
+from ortgpu_fix.sources import Sources
+from ortgpu_fix.state import NAME, Site, exclusive
+
+Kind = str
+"""`uv`, `pip` (the target's own) or `our-pip`."""
+GOOD = "onnxruntime-gpu 1.26.0"
+CUDA = (GOOD, "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
+REQUIRES = ("flatbuffers", "packaging", "protobuf>=4")
+
+
+class Stand:
+    """An environment, an index and an engine, and what a plan needs to be done."""
+
+    def __init__(self, venv: Venv, index: LocalIndex, wheels: dict[str, Path], kind: Kind) -> None:
+        self.venv, self.server, self.wheels, self.kind = venv, index, wheels, kind
+        self.before = state_of(venv.folder)
+
+    def have(self, *names: str) -> None:
+        self.venv.install(*(self.wheels[name] for name in names))
+        (self.venv.folder / ".lock").unlink(missing_ok=True)
+        self.before = state_of(self.venv.folder)
+
+    def plan(
+        self, *install: str, uninstall: tuple[str, ...] = (), requires: tuple[str, ...] = ()
+    ) -> Plan:
+        return as_plan([self.wheels[name] for name in install], uninstall, requires)
+
+    def engine(self) -> Engine:
+        environ = clean_environment()
+        if self.kind == "uv":
+            return Uv(program=find_uv(), version="0", environ=environ, runner=run)
+        python = str(self.venv.python)
+        command = (python, "-I", "-m", "pip")
+        if self.kind == "our-pip":
+            command = (sys.executable, "-I", "-m", "pip", "--python", python)  # type: ignore[assignment]
+        return Pip(command=command, version="0", environ=environ, runner=run)
+
+    def apply(self, plan: Plan, **changes: object) -> Applied:
+        options: dict[str, object] = {
+            "index": Index(
+                Sources(index_url=self.server.url, origin="flag"), Limits(read=2, pauses=(0.01,))
+            ),
+            "engine": self.engine(),
+            "verify": lambda: (True, ""),
+            "progress": silent,
+            "allowed": Allowed(conflicts=True),  # most plans here leave the requirements out
+        }
+        target = changes.pop("target", None) or self.venv.target()
+        return apply(plan, target, **(options | changes))  # type: ignore[arg-type]
+
+    def names(self) -> dict[str, str]:
+        return {one.key: one.version for one in self.venv.target().installed}
+
+    def undo(self) -> None:
+        undo(Site.of(self.venv.target()), self.names().items())
+
+    def unchanged(self) -> bool:
+        return state_of(self.venv.folder) == self.before
+
+    @property
+    def state(self) -> Path:
+        return self.venv.site / NAME
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_set(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Venv]:
+    folder = tmp_path_factory.mktemp("templates")
+    return {pip: make_venv(folder / str(pip), pip=pip) for pip in (False, True)}
+
+
+@pytest.fixture
+def stand_of(
+    wheels: dict[str, Path], templates: Mapping[bool, Venv], tmp_path: Path
+) -> Iterator[Callable[[Kind], Stand]]:
+    folder = next(iter(wheels.values())).parent
+    with LocalIndex(folder) as server:
+
+        def make(kind: Kind) -> Stand:
+            venv = Venv(folder=tmp_path / "venv")
+            shutil.copytree(templates[kind == "pip"].folder, venv.folder, symlinks=True)
+            return Stand(venv, server, wheels, kind)
+
+        yield make
+
+
+@pytest.fixture(params=["uv", "pip"])
+def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> Stand:
+    return stand_of(request.param)
+
+
+@pytest.fixture
+def quick(stand_of: Callable[[Kind], Stand]) -> Stand:
+    return stand_of("uv")
+
+
+def code_of(stand: Stand, plan: Plan, **changes: object) -> Error:
+    with pytest.raises(Error) as caught:
+        stand.apply(plan, **changes)
+    return caught.value
+
+
+def test_from_the_cpu_build_and_back(stand: Stand) -> None:
+    stand.have("onnxruntime 1.22.1", "bystander 1.0", "nvidia-curand-cu12 12.9.2.10")
+    bystander = state_of(stand.venv.site / "bystander")
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES)
+
+    done = stand.apply(plan)
+
+    target = stand.venv.target()
+    assert target.build is not None
+    assert (target.build.distribution, target.build.intact) == ("onnxruntime-gpu", True)
+    assert stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "flatbuffers"}
+    assert "onnxruntime" not in stand.names()
+    assert dict(done.installed)["onnxruntime-gpu"] == "1.26.0"
+    assert done.untidy == 0
+    assert state_of(stand.venv.site / "bystander") == bystander
+    assert not (stand.state / "stage").exists()
+    assert not list(stand.venv.site.glob("onnxruntime*/direct_url.json"))
+    assert not (stand.venv.site / "nvidia_cublas_cu12-12.9.2.10.dist-info/direct_url.json").exists()
+
+    stand.undo()
+
+    assert stand.unchanged()
+    assert not stand.state.exists()
+
+
+def test_our_pip_works_on_an_environment_without_one(
+    stand_of: Callable[[Kind], Stand],
+) -> None:
+    stand = stand_of("our-pip")
+    stand.have("onnxruntime 1.22.1", "flatbuffers 25.9.23")
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES))
+
+    assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
+    assert "pip" not in stand.names()
+    stand.undo()
+    assert stand.unchanged()
+
+
+@pytest.mark.parametrize(
+    "had",
+    [
+        ("onnxruntime 1.22.1", "onnxruntime-gpu 1.31.1"),
+        ("onnxruntime-gpu 1.31.1", "onnxruntime 1.22.1"),
+        ("onnxruntime-gpu 1.31.1", "nvidia-cudnn-cu13 9.28.0.42"),
+        ("nvidia-cudnn-cu12 9.28.0.42", "nvidia-cudnn-cu13 9.28.0.42"),
+        (),
+    ],
+)
+def test_from_other_states(quick: Stand, had: tuple[str, ...]) -> None:
+    quick.have(*had)
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13"))
+
+    quick.apply(plan)
+
+    target = quick.venv.target()
+    assert target.build is not None
+    assert target.build.intact
+    assert sorted(quick.names()) == sorted(name.split()[0] for name in CUDA)
+    assert [one.missing for one in target.installed] == [0, 0, 0]
+    quick.undo()
+    assert quick.unchanged()
+
+
+def test_a_gutted_folder_with_leftovers(quick: Stand) -> None:
+    quick.have("onnxruntime-gpu 1.26.0")
+    shared = quick.venv.site / "onnxruntime"
+    (shared / "__init__.py").unlink()
+    (shared / "old").mkdir(mode=0o700)
+    (shared / "old" / "left.so").write_text("over")
+    (shared / "old" / "left.so").chmod(0o640)
+    (shared / "link").symlink_to("old")
+    (shared / "capi" / "__pycache__").mkdir()
+    (shared / "capi" / "__pycache__" / "gone.cpython-311.pyc").write_text("x")
+    quick.before = state_of(quick.venv.folder)
+
+    quick.apply(quick.plan(GOOD))
+
+    assert not (shared / "old").exists()
+    assert not (shared / "link").is_symlink()
+    quick.undo()
+    assert quick.unchanged()
+
+
+def test_a_file_that_another_distribution_lists_stays(quick: Stand) -> None:
+    quick.have("nvidia-cublas-cu12 12.9.2.10", "nvidia-curand-cu12 12.9.2.10")
+
+    quick.apply(quick.plan(uninstall=("nvidia-cublas-cu12",)))
+
+    assert (quick.venv.site / "nvidia" / "__init__.py").exists()
+    assert not (quick.venv.site / "nvidia" / "cublas").exists()
+    quick.undo()
+    assert quick.unchanged()
+
+
+def test_bytecode_goes_with_its_module_and_comes_back(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    code = "import onnxruntime, onnxruntime.tools.check"
+    subprocess.run([quick.venv.python, "-c", code], check=True)
+    quick.before = state_of(quick.venv.folder)
+
+    quick.apply(quick.plan(GOOD, uninstall=("onnxruntime",)))
+    assert not list(quick.venv.site.glob("onnxruntime/**/*.pyc"))
+    subprocess.run([quick.venv.python, "-c", code], check=True)
+    quick.undo()
+
+    assert quick.unchanged()
+
+
+def test_the_environment_s_own_installer_sees_what_it_did_itself(stand: Stand) -> None:
+    stand.apply(stand.plan(*CUDA, requires=REQUIRES))
+
+    check = [find_uv(), "pip", "check", "--python", str(stand.venv.python)]
+    freeze = [find_uv(), "pip", "freeze", "--python", str(stand.venv.python)]
+    env = clean_environment()
+    assert subprocess.run(check, check=False, env=env, capture_output=True).returncode == 0
+    shown = subprocess.run(freeze, check=True, env=env, capture_output=True, text=True).stdout
+    assert "onnxruntime-gpu==1.26.0\n" in shown
+    assert "file:" not in shown
+
+
+def test_requirements_are_chosen_within_what_is_installed(stand: Stand) -> None:
+    stand.have("bystander 1.0", "packaging 25.0")
+    plan = stand.plan(GOOD, requires=REQUIRES)
+
+    done = stand.apply(plan, allowed=Allowed())
+
+    assert done.conflicts == ()  # the bystander's want of an older protobuf is not new
+    assert sorted(dict(done.installed)) == ["flatbuffers", "onnxruntime-gpu", "protobuf"]
+
+
+def test_a_conflict_that_was_not_there_before(quick: Stand) -> None:
+    old = make_wheel(quick.server.folder, "protobuf", "5.29.0", files={"google/x.py": ""})
+    try:
+        quick.venv.install(old, quick.wheels["bystander 1.0"])
+        (quick.venv.folder / ".lock").unlink()
+        quick.before = state_of(quick.venv.folder)
+        plan = quick.plan("protobuf 6.33.0")
+
+        error = code_of(quick, plan, allowed=Allowed())
+
+        assert error.code == "would-conflict"
+        assert error.values["conflicts"] == "bystander 1.0: protobuf<6 (6.33.0)"
+        assert quick.unchanged()
+        assert quick.apply(plan).conflicts
+    finally:
+        old.unlink()
+
+
+def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> None:
+    own = make_wheel(stand.venv.folder / "own", "flatbuffers", "99.0+local", files={"f.py": ""})
+    stand.venv.install(own)
+
+    done = stand.apply(stand.plan(GOOD, requires=REQUIRES))
+
+    assert "flatbuffers" not in dict(done.installed)
+    assert stand.names()["flatbuffers"] == "99.0+local"
+
+
+def test_a_wheel_made_here_is_installed_too(stand: Stand, tmp_path: Path) -> None:
+    made = make_wheel(tmp_path / "made", "onnxruntime", "1.26.0", requires=["onnxruntime-gpu"])
+    stand.have("onnxruntime 1.22.1")
+
+    stand.apply(stand.plan(GOOD), local=[made])
+
+    assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
+    assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
+    stand.undo()
+    assert stand.unchanged()
+
+
+class Failing:
+    """An engine that does a part of its work and then fails as it is told to."""
+
+    name = "failing 1"
+
+    def __init__(self, inner: Engine, action: Callable[[], None]) -> None:
+        self.inner, self.action = inner, action
+
+    def resolve(
+        self, requires: object, target: Target, sources: Sources, folder: Path
+    ) -> tuple[Pinned, ...]:
+        return self.inner.resolve(requires, target, sources, folder)  # type: ignore[arg-type]
+
+    def install(self, staged: object, target: Target, folder: Path, lock: Path) -> None:
+        some: tuple[Staged, ...] = staged[:2]  # type: ignore[index]
+        self.inner.install(some, target, folder, lock)
+        self.action()
+
+
+def raiser(error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Error("engine-failed", said="no"), "install-failed"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x"), "apply-failed"),
+        (RuntimeError("odd"), "apply-failed"),
+        (KeyboardInterrupt(), "apply-interrupted"),
+    ],
+)
+def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> None:
+    stand.have("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13"))
+
+    assert code_of(stand, plan, engine=Failing(stand.engine(), raiser(error))).code == code
+    assert stand.unchanged()
+    assert not stand.state.exists()
+
+
+def test_an_engine_that_says_it_is_done_and_is_not(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+
+    error = code_of(quick, quick.plan(*CUDA), engine=Failing(quick.engine(), lambda: None))
+
+    assert error.code == "verify-failed"
+    assert "nvidia_cublas_cu12" in str(error.values["reason"])
+    assert quick.unchanged()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal(quick: Stand, number: signal.Signals) -> None:
+    quick.have("onnxruntime 1.22.1")
+    handler = signal.getsignal(number)
+
+    def verify() -> tuple[bool, str]:
+        os.kill(os.getpid(), number)
+        return True, ""
+
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+
+    assert code_of(quick, plan, verify=verify).code == "apply-interrupted"
+    assert quick.unchanged()
+    assert signal.getsignal(number) is handler
+
+
+def test_a_verification_that_says_no(stand: Stand) -> None:
+    stand.have("onnxruntime 1.22.1")
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
+
+    error = code_of(stand, plan, verify=lambda: (False, "the GPU is not used"))
+
+    assert (error.code, error.values["reason"]) == ("verify-failed", "the GPU is not used")
+    assert stand.unchanged()
+
+
+def test_in_another_thread_than_the_main_one(quick: Stand) -> None:
+    done: list[Applied] = []
+    worker = threading.Thread(target=lambda: done.append(quick.apply(quick.plan(GOOD))))
+    worker.start()
+    worker.join()
+
+    assert done
+
+
+def test_a_former_change_is_forgotten_by_the_next_and_only_by_a_good_one(quick: Stand) -> None:
+    quick.apply(quick.plan("onnxruntime-gpu 1.31.1"))
+    first = state_of(quick.venv.folder)
+    code_of(quick, quick.plan(GOOD), verify=lambda: (False, "no"))
+    assert state_of(quick.venv.folder) == first
+    assert [one.number for one in changes(Site.of(quick.venv.target()))] == [1]
+
+    quick.apply(quick.plan(GOOD))
+    (left,) = changes(Site.of(quick.venv.target()))
+    assert (left.number, left.state) == (2, "committed")
+    assert left.size > 200_000
+
+    quick.undo()
+    assert state_of(quick.venv.folder) == first
+    with pytest.raises(Error, match="nothing-to-undo"):
+        quick.undo()
+
+
+def test_forget(quick: Stand) -> None:
+    site = Site.of(quick.venv.target())
+    quick.have("onnxruntime 1.22.1")
+    quick.apply(quick.plan(GOOD, uninstall=("onnxruntime",)))
+
+    assert forget(site) == 0
+    assert changes(site) == ()
+    with pytest.raises(Error, match="nothing-to-undo"):
+        quick.undo()
+
+
+@pytest.mark.parametrize("what", ["upgrade", "back", "gone"])
+def test_undo_after_somebody_else_changed_the_same_things(quick: Stand, what: str) -> None:
+    quick.have("onnxruntime 1.22.1")
+    quick.apply(quick.plan(GOOD, uninstall=("onnxruntime",)))
+    if what == "upgrade":
+        quick.venv.install(quick.wheels["onnxruntime-gpu 1.31.1"])
+    elif what == "back":
+        quick.venv.install(quick.wheels["onnxruntime 1.22.1"])
+    else:
+        shutil.rmtree(next(quick.venv.site.glob("onnxruntime_gpu*.dist-info")))
+    state = state_of(quick.venv.folder)
+
+    with pytest.raises(Error, match="undo-changed"):
+        quick.undo()
+    assert state_of(quick.venv.folder) == state
+
+
+def test_undo_leaves_what_came_later(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    quick.venv.install(quick.wheels["nvidia-curand-cu12 12.9.2.10"])
+    later = state_of(quick.venv.site / "nvidia" / "curand")
+
+    quick.undo()
+
+    assert quick.names() == {"onnxruntime": "1.22.1", "nvidia-curand-cu12": "12.9.2.10"}
+    assert state_of(quick.venv.site / "nvidia" / "curand") == later
+
+
+def test_a_second_run_says_who_is_first(quick: Stand) -> None:
+    target = quick.venv.target()
+    site = Site.of(target)
+    site.state.mkdir()
+    with exclusive(site):
+        error = code_of(quick, quick.plan(GOOD), target=target)
+        with pytest.raises(Error, match="environment-locked"):
+            undo(site, ())
+
+    assert error.code == "environment-locked"
+    assert error.values["pid"] == os.getpid()
+    assert quick.unchanged()
+    quick.apply(quick.plan(GOOD))
+
+
+def test_the_lock_of_a_dead_holder_is_none(quick: Stand) -> None:
+    quick.state.mkdir()
+    (quick.state / "lock").write_text(json.dumps({"pid": 1, "command": "x"}))
+
+    quick.apply(quick.plan(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"externally_managed": True}, "externally-managed"),
+        ({"kind": "conda"}, "conda-environment"),
+        ({"kind": "user"}, "user-environment"),
+    ],
+)
+def test_environments_that_are_left_alone(
+    quick: Stand, change: dict[str, object], code: str
+) -> None:
+    target = replace(quick.venv.target(), **change)  # type: ignore[arg-type]
+
+    assert code_of(quick, quick.plan(GOOD), target=target).code == code
+    assert quick.unchanged()
+    if code != "user-environment":
+        allowed = Allowed(conflicts=True, externally_managed=True, conda=True)
+        quick.apply(quick.plan(GOOD), target=target, allowed=allowed)
+
+
+def test_distributions_that_cannot_be_taken_out(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    target = quick.venv.target()
+    (own,) = target.installed
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+
+    def code(**change: object) -> str:
+        changed = replace(own, **change)  # type: ignore[arg-type]
+        return code_of(quick, plan, target=replace(target, installed=(changed,))).code
+
+    assert code(editable=True) == "installed-editable"
+    assert code(installer="conda") == "installed-conda"
+    assert code(metadata_path=str(Path(os.__file__).parent)) == "installed-outside"
+    record = Path(own.metadata_path, "RECORD")
+    text = record.read_text()
+    record.unlink()
+    assert code() == "no-record"
+    record.write_text(text)
+
+
+def test_a_plan_that_is_out_of_date(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    target = quick.venv.target()
+    gone = next(quick.venv.site.glob("onnxruntime-*.dist-info"))
+    gone.rename(quick.venv.folder / "elsewhere")
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+    assert code_of(quick, plan, target=target).code == "environment-changed"
+
+    (quick.venv.folder / "elsewhere").rename(gone)
+    quick.venv.install(quick.wheels[GOOD])
+    assert code_of(quick, plan, target=target).code == "environment-changed"
+
+
+def test_a_link_that_leads_out_of_the_environment(quick: Stand, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (quick.venv.site / "nvidia").symlink_to(tmp_path / "outside")
+    quick.before = state_of(quick.venv.folder)
+
+    assert code_of(quick, quick.plan(*CUDA)).code == "path-outside"
+    assert quick.unchanged()
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_folder_where_a_file_must_be(quick: Stand) -> None:
+    (quick.venv.site / "nvidia" / "__init__.py").mkdir(parents=True)
+
+    assert code_of(quick, quick.plan(*CUDA)).code == "path-outside"
+
+
+def test_a_symbolic_link_to_the_environment(quick: Stand, tmp_path: Path) -> None:
+    quick.have("onnxruntime 1.22.1")
+    (tmp_path / "link").symlink_to(quick.venv.folder)
+    through = Venv(folder=tmp_path / "link")
+
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)), target=through.target())
+    quick.undo()
+
+    assert quick.unchanged()
+
+
+def test_an_environment_that_moved_in_between(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    quick.venv.folder.rename(quick.venv.folder.with_name("moved"))
+    quick.venv = Venv(folder=quick.venv.folder.with_name("moved"))
+
+    quick.undo()
+
+    assert quick.unchanged()
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("missing", "index-refused"),
+        ("truncated", "index-unreachable"),
+        ("reset", "index-unreachable"),
+        ("busy", "index-refused"),
+        ("other-bytes", "download-hash-mismatch"),
+    ],
+)
+def test_an_index_that_fails_half_way(quick: Stand, fault: str, code: str) -> None:
+    quick.have("onnxruntime 1.22.1")
+    file = quick.wheels["nvidia-cublas-cu12 12.9.2.10"].name
+    quick.server.behaviour.faults[file] = fault  # type: ignore[assignment]
+    quick.server.behaviour.no_ranges = True
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+
+    assert code_of(quick, plan).code == code
+    assert quick.unchanged()
+
+    quick.server.behaviour.faults.clear()
+    quick.server.behaviour.requests.clear()
+    quick.apply(plan)
+    fetched = [line for line in quick.server.behaviour.requests if "/files/" in line]
+    assert len(fetched) < 3  # what had arrived is not fetched again
+
+
+def test_ordinary_requirements_that_do_not_exist(stand: Stand) -> None:
+    error = code_of(stand, stand.plan(GOOD, requires=("no-such-thing>=1",)))
+
+    assert error.code == "requirements-impossible"
+    assert "no-such-thing" in str(error.values["said"])
+    assert stand.unchanged()
+
+
+def test_a_wheel_that_is_hostile(quick: Stand, tmp_path: Path) -> None:
+    evil = make_wheel(tmp_path, "evil", "1.0", files={"../../../../evil.py": "x"})
+
+    assert code_of(quick, quick.plan(GOOD), local=[evil]).code == "wheel-escapes"
+    assert quick.unchanged()
+
+
+def test_no_room(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil._ntuple_diskusage
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
+
+    assert code_of(quick, quick.plan(*CUDA)).code == "no-space"
+    assert quick.unchanged()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_folders_of_somebody_else(quick: Stand) -> None:
+    """A child that gives up its rights tries to apply."""
+    quick.have("onnxruntime 1.22.1")
+    target, plan, engine = quick.venv.target(), quick.plan(GOOD), quick.engine()
+    index = Index(Sources(index_url=quick.server.url))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setuid(65534)
+            apply(
+                plan,
+                target,
+                index=index,
+                engine=engine,
+                verify=lambda: (True, ""),
+                progress=silent,
+            )
+        except Error as error:
+            status = 0 if error.code == "environment-read-only" else 2
+        finally:
+            os._exit(status)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert quick.unchanged()
+
+
+def test_nothing_unfinished_is_nothing_to_recover(quick: Stand) -> None:
+    assert recover(Site.of(quick.venv.target())) == ()
+    assert not quick.state.exists()
