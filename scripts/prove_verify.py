@@ -127,8 +127,9 @@ def main() -> int:
     options.results.mkdir(exist_ok=True)
     target = options.results / f"verify-{today}.json"
     system = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    document = {"date": today, "machine": system, "rows": rows}
-    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    head = json.dumps({"date": today, "machine": system})[:-1]
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    target.write_text(f'{head}, "rows": [\n{lines}\n]}}\n', "utf-8")
     wrong = [row for row in rows if row.get("as_expected") is False]
     print(f"{len(rows)} cells, {len(wrong)} not as expected: {target}")
     if not options.keep and options.work is None:
