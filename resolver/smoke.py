@@ -4,7 +4,7 @@
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
 own onnxruntime and numpy. It prints one JSON object a line, and one before each step that may kill
-the process: old releases crash where there is no driver, and how far they came is an answer too.
+the process: some releases crash where there is no driver, and how far they came is an answer too.
 Everything that other code prints goes to stderr. It decides nothing: `verdict` does.
 
 Every model runs on one GPU of each kind, those of a compute capability given with `--ignore`

@@ -1,7 +1,7 @@
 """What the check in the target environment proves.
 
 Core. In comes what `smoke` printed and how it ended; out comes a `Verification`. A child that died
-is an answer too: releases up to 1.19 crash where there is no driver, or one that is too old.
+is an answer too: some releases (1.18 to 1.22) crash where there is no driver.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def judge(
     """
     answer = read(stdout, stderr)
     if answer.ended:
-        found = _not_loaded(answer, driver) or _failed(answer, driver) or _ran(answer)
+        found = _right(answer) or _not_loaded(answer, driver) or _failed(answer, driver)
+        found = found or _ran(answer)
     else:
         found = _unfinished(answer, returncode, timed_out=timed_out, driver=driver)
     if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and answer.absent:
@@ -200,7 +201,8 @@ def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
     """Judge what CUDA or its libraries said, where they said something."""
     for message in [*(run.error for run in answer.models if run.error), answer.log]:
         if failure := CUDA_FAILURE.search(message):
-            return _cuda_failure(int(failure.group(1)), _driver_lack(answer, driver))
+            logged = failure.group(0) if message is answer.log else ""
+            return _cuda_failure(int(failure.group(1)), _driver_lack(answer, driver), logged)
         if _NO_KERNEL.search(message):
             return _cuda_failure(NO_KERNEL_IMAGE, None)
         if _FULL.search(message):
@@ -215,22 +217,26 @@ def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
 def _cuda_failure(code: int, lack: Verdict | None, evidence: str = "") -> _Found:
     note = f"cuda-failure-{code}" if code in EXPLAINED else None
     if code == INSUFFICIENT_DRIVER:
-        return _Found(lack or "driver-too-old")
+        return _Found(lack or "driver-too-old", evidence)
     if code == NO_DEVICE or code in UNUSABLE:
         return _Found("no-gpu", evidence, note=note)
     return _Found("crashed", evidence, note=note)
 
 
+def _right(answer: Answer) -> _Found | None:
+    """Judge inference that left nothing to be desired, whatever was said on the way."""
+    right = bool(answer.models) and all(run.on_gpu and run.correct for run in answer.models)
+    return _Found("works") if right else None
+
+
 def _ran(answer: Answer) -> _Found:
-    """Judge inference that came to its end."""
+    """Judge inference that came to its end, and was not right."""
     if wrong := [run.label for run in answer.models if run.correct is False]:
         return _Found("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in answer.models if not run.on_gpu]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Found("crashed")
-    if elsewhere or not answer.models:
-        return _Found("cpu-fallback", models=", ".join(run.label for run in elsewhere))
-    return _Found("works")
+    return _Found("cpu-fallback", models=", ".join(run.label for run in elsewhere))
 
 
 def _notes(answer: Answer) -> list[Reason]:

@@ -189,6 +189,21 @@ def test_what_cuda_says_of_the_driver(
     assert not any("build-7" in str(part) for part in (found.evidence, found.models))
 
 
+def test_releases_that_only_log_what_cuda_says() -> None:
+    """From 1.19 to 1.22 the session falls back to the CPU all the same."""
+    log = FAILURE.format(NO_DEVICE)
+    found = say(driver("12.2", 100), BUILD, needed(), *ON_CPU, END, stderr=log)
+    assert (found.verdict, found.evidence[-1]) == ("no-gpu", NO_DEVICE)
+    log = FAILURE.format(TOO_OLD)
+    found = say(driver("11.4", 100), BUILD, needed(), *ON_CPU, END, stderr=log)
+    assert (found.verdict, found.evidence[-1]) == ("driver-too-old", TOO_OLD)
+
+
+def test_noise_in_the_log_of_inference_that_was_right() -> None:
+    log = NOT_LOADED.format(f"libnvinfer.so.10: {ABSENT}") + FAILURE.format(NO_DEVICE)
+    assert say(driver(), BUILD, needed(), *ON_GPU, END, stderr=log).verdict == "works"
+
+
 def test_a_driver_that_is_too_old_is_named_with_what_is_needed() -> None:
     found = say(driver("11.4"), BUILD, needed(), *each(TOO_OLD), END)
     assert found.values == (("speaks", "11.4"), ("needs", "12"))

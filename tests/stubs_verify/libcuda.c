@@ -4,8 +4,8 @@
  *
  * It has what the CUDA runtime 12 and newer asks for before it knows that there is no GPU, the one
  * symbol (cuTensorMapEncodeTiled) that the provider of 1.28 and newer itself binds, and those that
- * cuDNN's runtime compiled engines bind, which 1.20 links. 1.18 and 1.19 want more of a driver, and
- * crash with this one.
+ * cuDNN's runtime compiled engines bind, which 1.20 links. Releases from 1.18 to 1.22 want more of a
+ * driver, and crash with this one.
  */
 #include <string.h>
 
