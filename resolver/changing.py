@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
 from .apply import apply as do_plan
+from .companions import for_plan
 from .data_files import load_texts
 from .engine import choose
 from .errors import Error
@@ -87,7 +89,10 @@ def _do(
         return right, texts.verdict(verification.verdict, verification.values)
 
     sources = sources_of(arguments, environ, Path(target.prefix))
-    with console.progress(texts, quiet=arguments.json) as progress:
+    with (
+        console.progress(texts, quiet=arguments.json) as progress,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         do_plan(
             made,
             target,
@@ -95,8 +100,21 @@ def _do(
             engine=choose(target, environ, run),
             verify=verified,
             progress=progress,
+            local=_companions(made, about, Path(folder)),
         )
     return seen[-1]
+
+
+def _companions(made: Plan, about: Occasion, folder: Path) -> list[Path]:
+    """Make the companions that the plan lacks, in `folder`, and return their paths."""
+    wanted = {companion.name for companion in made.companions}
+    platform = f"{about.facts.platform.system}_{about.facts.platform.machine}"
+    paths: list[Path] = []
+    for wheel in for_plan(made.selection, about.matrix, platform, about.matrix.modules):
+        if wheel.name in wanted:
+            paths.append(folder / wheel.file)
+            paths[-1].write_bytes(wheel.content)
+    return paths
 
 
 def sources_of(

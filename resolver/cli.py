@@ -68,6 +68,8 @@ def parser() -> Parser:
     add("--ort", metavar="SPEC", help="the onnxruntime-gpu you want: 1.26.0, '<1.27', latest")
     add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
     add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
+    add("--no-autoload", action="store_true", help="leave loading the libraries to applications")
+    add("--no-provide", action="store_true", help="install no stand-in named onnxruntime")
     add("--json", action="store_true", help="one JSON document on stdout")
     add("--verbose", action="store_true", help="every rejected release with every reason")
     add("-o", "--output", metavar="FILE", help="where lock and facts write")

@@ -13,7 +13,7 @@ import zlib
 from importlib.resources import files
 from typing import Any
 
-from . import matrix
+from . import companion_modules, matrix
 from .errors import Error
 from .texts import Language, Texts
 
@@ -62,7 +62,7 @@ def load_matrix() -> matrix.Matrix:
     digest = hashlib.sha256()
     for name in MATRIX_TABLES:
         digest.update(f"{name} {_compact()['digests'][name]}\n".encode())
-    return matrix.parse(tables, f"sha256:{digest.hexdigest()}")
+    return matrix.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
 
 
 def load_texts(language: Language) -> Texts:

@@ -248,6 +248,7 @@ def python_of(target: Target, home: str | None = None) -> Interpreter:
         executable=scrub(target.executable, home),
         environment=target.kind,
         externally_managed=target.externally_managed,
+        autoload=target.pth,
     )
 
 

@@ -83,6 +83,9 @@ class Interpreter:
     executable: str | None = None
     environment: Literal["venv", "conda", "user", "system"] | None = None
     externally_managed: bool = False
+    autoload: bool | None = None
+    """Its `.pth` files are read, so that a companion can load libraries for an unchanged
+    application; None where that is not known, as in a file written by hand."""
     project: str | None = None
     """The tool whose lock the environment is made from, and made again: `uv`, `poetry`, `pdm`."""
 
@@ -259,6 +262,7 @@ def _interpreter(table: _Table) -> Interpreter:
         executable=table.text_or_none("executable"),
         environment=cast('Literal["venv", "conda", "user", "system"] | None', kind),
         externally_managed=table.flag("externally_managed"),
+        autoload=table.flag_or_none("autoload"),
         project=table.text_or_none("project"),
     )
     table.refuse_unknown()
@@ -346,8 +350,11 @@ class _Table:
         return self._get(name, int, "a whole number or null", required=False)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        value = self._get(name, bool, "true or false", required=False)
+        value = self.flag_or_none(name)
         return default if value is None else value
+
+    def flag_or_none(self, name: str) -> bool | None:
+        return self._get(name, bool, "true, false or null", required=False)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         value = self.text(name)

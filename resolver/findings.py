@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .companions import LIBRARIES, LINE, STAND_IN
 from .plan import Finding, Rejected, Severity
 from .rules import NAME, Candidate
 from .situation import Situation
@@ -34,6 +35,7 @@ def findings(
         *_builds(here),
         *_installed_release(here, rejected),
         *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *(_companions(here, best, steps) if best and steps is not None else ()),
         *(_project(here, best, steps) if best and steps is not None else ()),
         *(_better(best, works) if best else ()),
     ]
@@ -161,6 +163,21 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
     for name in steps.uninstall:
         if name not in here.matrix.owners:
             yield _finding("shared-folder", "error", rival=name)
+
+
+def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+    """Look at what makes it last: who loads the libraries, and who brings the CPU build back."""
+    names = [companion.name for companion in steps.companions]
+    if LIBRARIES in names and not steps.install:
+        yield _finding("libraries-not-loaded", "error")
+    if STAND_IN in names and here.demanded(STAND_IN):
+        by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
+        yield _finding("onnxruntime-not-provided", "warning", by=by)
+    if here.facts.python.autoload is False and here.wishes.autoload and not steps.system:
+        yield _finding("autoload-needs-line", "warning", line=LINE)
+    elif not here.wishes.autoload and not steps.system:
+        code = "preload-line" if best.build.preload_dlls else "preload-none"
+        yield _finding(code, "warning", version=best.version)
 
 
 def _project(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:

@@ -158,12 +158,16 @@ class Matrix:
     limits: tuple[Limit, ...]
     providers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Library name to the nvidia distribution that brings it."""
+    modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The texts of the modules that travel in a companion, by their names there."""
 
 
 Table = Mapping[str, Any]
 
 
-def parse(tables: Mapping[str, Table], digest: str) -> Matrix:
+def parse(
+    tables: Mapping[str, Table], digest: str, modules: Mapping[str, str] | None = None
+) -> Matrix:
     """Make the matrix from the parsed TOML files, keyed by their name without suffix.
 
     Raises Error `matrix-invalid` with the file and the key where a row does not fit.
@@ -214,6 +218,7 @@ def parse(tables: Mapping[str, Table], digest: str) -> Matrix:
         owners=owners,
         shared=shared,
         limits=limits,
+        modules=modules or {},
         providers={
             library: distribution.name
             for distribution in distributions.values()

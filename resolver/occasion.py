@@ -55,6 +55,8 @@ def occasion(
         cuda=arguments.cuda,
         ignored_gpus=arguments.ignore_gpu,
         requirements=arguments.requirement,
+        autoload=not arguments.no_autoload,
+        provide=not arguments.no_provide,
     )
     matrix = load_matrix()
     if arguments.facts is None:

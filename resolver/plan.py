@@ -56,6 +56,14 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A wheel to install that is made here and never looked for on an index."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A release that does not work here, with every reason."""
 
@@ -88,6 +96,8 @@ class Plan:
     uninstall: tuple[str, ...]
     """Canonical names of the distributions that leave for good."""
     install: tuple[Wheel, ...]
+    companions: tuple[Companion, ...]
+    """What makes it last: installed with it."""
     requires: tuple[str, ...]
     """Ordinary requirements that are missing; the engine picks their versions."""
     rejected: tuple[Rejected, ...]

@@ -20,6 +20,7 @@ from .versions import newest_first
 SCHEMA = 1
 HOST = frozenset(
     {
+        "autoload-needs-line",
         "driver-libcuda-missing",
         "driver-no-answer",
         "driver-not-loaded",
@@ -33,6 +34,8 @@ HOST = frozenset(
         "newer-works",
         "no-driver",
         "no-gpu",
+        "preload-line",
+        "preload-none",
         "release-newer",
     }
 )
@@ -96,6 +99,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for wheel in plan.install
         ],
+        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
         "requires": list(plan.requires),
         "rejected": [
             {
@@ -205,6 +209,10 @@ def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
         moved = f"{before.version} → " if before and before.version != wheel.version else ""
         text = f"{moved}{wheel.version}, {size(wheel.size)}"
         rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
+    rows.extend(
+        Row(head=f"+ {row.name}", text=f"{row.version}, {texts.label('made-here')}", style="green")
+        for row in plan.companions
+    )
     rows.extend(
         Row(head=f"+ {line}", text=texts.label("picked-later"), style="green")
         for line in plan.requires

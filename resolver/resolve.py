@@ -6,14 +6,13 @@ onnxruntime-gpu that can work here is kept and completed; otherwise the newest t
 
 from __future__ import annotations
 
-from .components import Component
 from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
-from .plan import Plan, Rejected, Verdict, Wheel
+from .plan import Plan, Rejected, Verdict
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for
 from .situation import Situation, Wishes, situation
-from .steps import Steps, steps_to, wheel_of, wheel_of_component
+from .steps import steps_to
 from .unlock import unlock
 from .versions import major, newest_first
 
@@ -36,9 +35,10 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
         findings=findings(here, best, steps, rejected, works),
         why=() if best is None else reasons_for(best, here),
         cuda=None if best is None else major(best.build.cuda),
-        selection=() if best is None or steps is None else _selection(best, steps),
+        selection=steps.selection if steps is not None else (),
         uninstall=steps.uninstall if steps else (),
         install=steps.install if steps else (),
+        companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=rejected,
         unlock=unlock(here, works, newest_that_works),
@@ -77,15 +77,3 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
             if subject.version == installed.version:
                 return subject
     return works[0] if works else None
-
-
-def _selection(subject: Candidate, steps: Steps) -> tuple[Wheel, ...]:
-    components = [
-        component
-        for component in subject.components.chosen
-        if component.installed or not steps.system
-    ]
-    if isinstance(subject.numpy, Component):
-        components.append(subject.numpy)
-    wheels = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
-    return tuple(sorted(wheels, key=lambda wheel: wheel.name))

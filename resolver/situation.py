@@ -30,6 +30,10 @@ class Wishes:
     """The CUDA major that it must be."""
     ignored_gpus: frozenset[str] = frozenset()
     """Compute capabilities of GPUs that need not run it."""
+    autoload: bool = True
+    """Unchanged applications must find the libraries."""
+    provide: bool = True
+    """Those who require onnxruntime by name must find it provided."""
     requirements: tuple[str, ...] = ()
     """Requirements of the user's own file, which the plan must leave satisfied."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .companions import STAND_IN, expected
 from .components import Component
 from .facts import Library
 from .matrix import Need
-from .plan import PYPI, Wheel
+from .plan import PYPI, Companion, Wheel
 from .rules import NAME, Candidate, missing_requirements, rivals
 from .situation import Situation
 from .versions import at_least, numbers
@@ -21,15 +22,18 @@ from .versions import at_least, numbers
 class Steps:
     """The difference between what is there and a candidate's set."""
 
+    selection: tuple[Wheel, ...]
+    """The whole set, what is kept included."""
     uninstall: tuple[str, ...]
     install: tuple[Wheel, ...]
+    companions: tuple[Companion, ...]
     requires: tuple[str, ...]
     system: Mapping[str, Library]
     """The needed libraries that the loader finds outside the wheels, by name."""
 
     def __bool__(self) -> bool:
         """Tell whether anything is to be done."""
-        return bool(self.uninstall or self.install or self.requires)
+        return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
 def steps_to(subject: Candidate, here: Situation) -> Steps:
@@ -64,12 +68,54 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
         displaced = set()
     if isinstance(subject.numpy, Component):
         install.append(wheel_of_component(subject.numpy))
+    uninstall = tuple(sorted({*owners, *displaced}))
+    requires = missing_requirements(subject.build, here)
+    selection = _selection(subject, with_wheels=not system)
     return Steps(
-        uninstall=tuple(sorted({*owners, *displaced})),
+        selection=selection,
+        uninstall=uninstall,
         install=tuple(sorted(install, key=lambda wheel: wheel.name)),
-        requires=missing_requirements(subject.build, here),
+        companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
+        requires=requires,
         system=system,
     )
+
+
+def _selection(subject: Candidate, *, with_wheels: bool) -> tuple[Wheel, ...]:
+    components = [
+        component for component in subject.components.chosen if component.installed or with_wheels
+    ]
+    if isinstance(subject.numpy, Component):
+        components.append(subject.numpy)
+    wheels = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
+    return tuple(sorted(wheels, key=lambda wheel: wheel.name))
+
+
+def _companions(
+    selection: tuple[Wheel, ...], here: Situation, *, changing: bool
+) -> tuple[Companion, ...]:
+    """Return the companions of `selection` that are not there.
+
+    Where it is not known whether the interpreter would use them, and where nobody asks for
+    onnxruntime by name, their absence alone is nothing to mend; they come with other changes.
+    """
+    known = here.facts.python.autoload is not None
+    lacking: list[Companion] = []
+    for name, version in expected(
+        selection, here.matrix, here.platform, here.matrix.modules
+    ).items():
+        installed = here.facts.package(name)
+        stand_in = name == STAND_IN
+        wished = here.wishes.provide if stand_in else here.wishes.autoload
+        there = (
+            installed is not None
+            and installed.version == version
+            and (installed.provided or not stand_in)
+        )
+        missed = known and (not stand_in or bool(here.demanded(name)))
+        if wished and not there and (changing or missed):
+            lacking.append(Companion(name=name, version=version))
+    return tuple(lacking)
 
 
 def _build_is_there(subject: Candidate, here: Situation) -> bool:

@@ -25,8 +25,13 @@ def read_wishes(
     cuda: str | None,
     ignored_gpus: Sequence[str],
     requirements: Sequence[str],
+    autoload: bool,
+    provide: bool,
 ) -> Wishes:
-    """Return the wishes of the flags `--ort`, `--cuda`, `--ignore-gpu` and `-r`.
+    """Return the wishes of the command line.
+
+    `ort`, `cuda`, `ignored_gpus` and `requirements` are the values of `--ort`, `--cuda`,
+    `--ignore-gpu` and `-r` as they were given.
 
     Raises Error `wish-ort`, `wish-cuda` or `wish-gpu` for an impossible value and `requirements-unreadable` for a file.
     """
@@ -37,6 +42,8 @@ def read_wishes(
         latest=latest,
         cuda=_cuda(cuda),
         ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in ignored_gpus),
+        autoload=autoload,
+        provide=provide,
         requirements=tuple(lines),
     )
 

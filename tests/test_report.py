@@ -23,6 +23,12 @@ from ortgpu_fix.situation import Wishes
 from ortgpu_fix.texts import Message
 
 EN = load_texts("en")
+SET = (
+    resolve(synthetic.facts(), Wishes(), synthetic.matrix())
+    .companions[0]
+    .version.removeprefix("1.26.0+set")
+)
+"""The digest in the version of the libraries' companion: it covers modules that change."""
 
 
 def told(
@@ -36,7 +42,7 @@ def told(
 
 def test_a_plan() -> None:
     assert told("onnxruntime 1.22.1", "numpy 2.2.6") == (
-        """\
+        f"""\
 Machine      linux, x86_64, glibc 2.35
 Driver       not known (CUDA 12.2)
 GPUs         GPU 8.0 (8.0)
@@ -50,12 +56,14 @@ and whichever was unpacked last wins
   ✗  What onnxruntime-gpu requires is not installed: flatbuffers
 
 Plan
-  - onnxruntime         1.22.1
-  + nvidia-cublas-cu12  12.8.4, 100 MB
-  + nvidia-cudnn-cu12   9.28.0, 100 MB
-  + onnxruntime-gpu     1.26.0, 300 MB
-  + flatbuffers         version picked while staging
-                        500 MB to download
+  - onnxruntime           1.22.1
+  + nvidia-cublas-cu12    12.8.4, 100 MB
+  + nvidia-cudnn-cu12     9.28.0, 100 MB
+  + onnxruntime-gpu       1.26.0, 300 MB
+  + ortgpu-fix-libraries  1.26.0+set{SET}, made here
+  + onnxruntime           1.26.0, made here
+  + flatbuffers           version picked while staging
+                          500 MB to download
 
 Why this set
   onnxruntime-gpu 1.26.0 is the newest that can work here
@@ -151,7 +159,7 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
     made = resolve(facts, Wishes(), synthetic.matrix())
     text = plain(plan_sections(made, facts, EN, verbose=False, asked=False))
 
-    assert "+ onnxruntime-gpu     1.31.0 → 1.26.0, 300 MB" in text
+    assert "+ onnxruntime-gpu       1.31.0 → 1.26.0, 300 MB" in text
     assert "nvidia-cudnn-cu12 9.1.0 is what torch 2.5 requires" in text
     assert "1 more releases" not in text
 
@@ -189,6 +197,7 @@ def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
         "selection",
         "uninstall",
         "install",
+        "companions",
         "requires",
         "rejected",
         "unlock",

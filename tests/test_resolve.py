@@ -491,6 +491,85 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     )
 
 
+LIBRARIES = {row.name: row.version for row in plan("onnxruntime 1.22.1", "numpy 2.2.6").companions}[
+    "ortgpu-fix-libraries"
+]
+
+
+def test_a_change_brings_both_companions() -> None:
+    made = plan("onnxruntime 1.22.1", "numpy 2.2.6")
+
+    assert [(row.name, row.version) for row in made.companions] == [
+        ("ortgpu-fix-libraries", LIBRARIES),
+        ("onnxruntime", "1.26.0"),
+    ]
+
+
+def in_venv(*packages: str | dict[str, Any], wishes: Wishes | None = None, **python: Any) -> Plan:
+    """Plan for an environment of which is known whether its `.pth` files are read."""
+    document = synthetic.document(*packages)
+    document["python"] |= {"autoload": True, **python}
+    return resolve(facts.from_json(document), wishes or Wishes(), MATRIX)
+
+
+def test_wheels_that_nothing_loads_are_a_problem() -> None:
+    made = in_venv(*WHOLE_12)
+
+    assert made.verdict == "fixable"
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+    assert codes(made) == ["libraries-not-loaded"]
+
+
+def test_with_its_companion_it_is_healthy() -> None:
+    assert in_venv(*WHOLE_12, f"ortgpu-fix-libraries {LIBRARIES}").verdict == "healthy"
+
+
+def test_the_companion_of_another_set_is_replaced() -> None:
+    made = in_venv(*WHOLE_12, "ortgpu-fix-libraries 1.26.0+set0")
+
+    assert [row.version for row in made.companions] == [LIBRARIES]
+
+
+def test_who_asks_for_onnxruntime_gets_a_stand_in() -> None:
+    fastembed = {"name": "fastembed", "version": "0.5", "requires": ["onnxruntime>=1.20"]}
+    made = in_venv(*WHOLE_12, fastembed, f"ortgpu-fix-libraries {LIBRARIES}")
+
+    assert [row.name for row in made.companions] == ["onnxruntime"]
+    assert codes(made) == ["onnxruntime-not-provided"]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("1.26.0", "preload-line"), ("1.18.0", "preload-none")]
+)
+def test_without_autoload_the_application_needs_a_line(version: str, code: str) -> None:
+    rows = ["onnxruntime-gpu 1.26.0", *WHOLE_12[1:]]
+    wishes = Wishes(autoload=False, provide=False, onnxruntime=f"=={version}")
+
+    made = in_venv(*rows, wishes=wishes)
+
+    assert made.companions == ()
+    assert code in codes(made)
+
+
+def test_a_python_that_reads_no_pth_files_is_told_the_line() -> None:
+    made = in_venv(*WHOLE_12, autoload=False)
+
+    assert "autoload-needs-line" in codes(made)
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+
+
+def test_libraries_of_the_system_need_no_companion() -> None:
+    document = synthetic.document(
+        "onnxruntime-gpu 1.26.0",
+        "numpy 2.2",
+        "flatbuffers 2",
+        libraries=[{"name": "libcublas.so.12"}, {"name": "libcudnn.so.9"}],
+    )
+    document["python"]["autoload"] = True
+
+    assert resolve(facts.from_json(document), Wishes(), MATRIX).verdict == "healthy"
+
+
 def test_gpus_that_are_not_known_are_a_warning() -> None:
     made = plan(gpus=None)
 
