@@ -160,21 +160,22 @@ def code_ranges(reader: Reader, distribution: str, here: Sequence[Release]) -> l
 def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
     """Return the tables of what one platform's wheels hold, link and load; equal rows share one.
 
-    What is linked and loaded is read from the newest wheel of each run of releases that hold the
-    same libraries.
+    What is linked and loaded is read where it changes, by bisection among the releases that hold
+    the same libraries.
     """
     versions: dict[str, list[str]] = {}
     rows: dict[str, dict[str, Value]] = {}
     for libraries, run in groupby(here, key=lambda release: release.libraries):
         members = list(run)
-        links, loads = _uses(reader, members[-1])
-        row: dict[str, Value] = {
-            "libraries": libraries,
-            "links": list(links),
-            "loads": list(loads),
-        }
-        rows[repr(row)] = row
-        versions.setdefault(repr(row), []).extend(str(member.wheel.version) for member in members)
+        uses = by_bisection(members, lambda release: _uses(reader, release))
+        for member, (links, loads) in zip(members, uses, strict=True):
+            row: dict[str, Value] = {
+                "libraries": libraries,
+                "links": list(links),
+                "loads": list(loads),
+            }
+            rows[repr(row)] = row
+            versions.setdefault(repr(row), []).append(str(member.wheel.version))
     platform = here[0].wheel.platform if here else ""
     return [
         table("distribution.files", {"platform": platform, "versions": versions[key], **row})

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 ENOUGH = 0.95
 """Share of the general fatbins that must have code for a GPU. All would be too strict for cuBLAS,
 which has a few kernels for old GPUs only; libraries that really lack a GPU miss 15 % and more."""
-COMMON = 0.5
-"""Share of the most frequent target that another must reach, in libraries whose fatbins hold one
-target each (cuFFT): there nothing tells which fatbins belong together."""
+COMMON = 0.1
+"""Share of all fatbins that the general ones must make up; and, in libraries where they do not
+because each fatbin holds one target (cuFFT), the share of the most frequent target that another
+must reach: there nothing tells which fatbins belong together."""
 _TARGET = re.compile(r"(ptx)?(\d+)\.(\d)([af]?)")
 
 
@@ -71,7 +72,7 @@ def supported(
     general = [
         (targets, count) for targets, count in parsed if len({item.major for item in targets}) > 1
     ]
-    if not general:
+    if sum(count for _, count in general) < COMMON * sum(groups.values()):
         return _most_frequent(parsed)
     candidates = {target for targets, _ in general for target in targets}
     kept = [
