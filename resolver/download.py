@@ -36,7 +36,7 @@ def download_all(
 
     `urls` may know the address of a file by its name, so that no project page is asked for it.
     Every file is then whole, has the hash of its wheel and is synced to the disk. Raises Error
-    `files-not-here` (offline), `download-hash-mismatch`, `download-truncated`, `no-space`,
+    `files-not-here` (offline), `download-hash-mismatch`, `download-truncated`, `disk-full`,
     `disk-failed`, and those of `Index`; Ctrl-C ends it at the next piece that arrives.
     """
     one = _One(index, into, progress, wheels, urls or {})
@@ -66,9 +66,9 @@ def download_all(
 
 
 def disk_error(error: OSError, path: Path) -> Error:
-    """Return the Error for a write that failed: `no-space`, or `disk-failed` with the reason."""
+    """Return the Error for a write that failed: `disk-full`, or `disk-failed` with the reason."""
     if error.errno in _FULL:
-        return Error("no-space", folder=str(path.parent), needed="-", free="-")
+        return Error("disk-full", folder=str(path.parent))
     return Error("disk-failed", path=str(path), reason=error.strerror or type(error).__name__)
 
 

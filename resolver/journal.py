@@ -109,6 +109,8 @@ def decode(text: str) -> tuple[Record, ...]:
         else:
             torn = 0
             records.append(record)
+    if records and records[0] == Mark(step="undo"):
+        return ()  # not even the beginning could be written
     if records and not isinstance(records[0], Begin):
         raise Error("journal-damaged", line=1)
     return tuple(records)

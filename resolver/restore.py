@@ -86,7 +86,7 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
 
     `installed` are canonical name and version of what is installed now. Raises Error
     `nothing-to-undo`, `undo-changed` where the distributions of the change are not as it left
-    them, `no-space` or `disk-failed` before anything is moved, and those of `recover`.
+    them, `disk-full` or `disk-failed` before anything is moved, and those of `recover`.
     """
     with exclusive(site):
         done = next((one for one in changes(site) if one.state == "committed"), None)

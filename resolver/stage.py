@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .download import download_all, file_digest
+from .download import disk_error, download_all, file_digest
 from .engine import Engine, Staged
 from .environment import Target
 from .errors import Error
@@ -86,8 +86,7 @@ def stage(
         inside = tuple(look_into(one.path) for one in staged)
         _check_unpacked(folder, inside)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise Error("disk-failed", path=str(folder), reason=reason) from error
+        raise disk_error(error, folder) from error
     return Stage(staged=tuple(staged), contents=inside)
 
 

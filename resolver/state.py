@@ -85,22 +85,24 @@ class Site:
 
 
 def prepare(site: Site) -> None:
-    """Create the state folder, and try that files can be created wherever files will be.
+    """Create the state folder, and try that files can be created and removed where they will be.
 
     Raises Error `environment-read-only` with the folder and the reason.
     """
-    for folder in dict.fromkeys((site.purelib, site.platlib, site.scripts)):
-        probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
-        try:
-            if folder == site.purelib or Path(folder).is_dir():
-                probe.touch()
-                probe.unlink()
-        except OSError as error:
-            raise _read_only(folder, error) from error
     try:
         site.state.mkdir(exist_ok=True)
     except OSError as error:
         raise _read_only(site.purelib, error) from error
+    for folder in {str(site.state), site.platlib, site.scripts} - {site.purelib}:
+        probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
+        try:
+            if Path(folder).is_dir():
+                probe.touch()
+                probe.unlink()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                site.state.rmdir()
+            raise _read_only(folder, error) from error
 
 
 def _read_only(folder: str, error: OSError) -> Error:

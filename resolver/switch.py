@@ -47,7 +47,7 @@ def switch(
 ) -> int:
     """Change the environment and return the number of the change.
 
-    Raises, with the environment as it was, those of `leaving.leaving`, Error `no-space` or
+    Raises, with the environment as it was, those of `leaving.leaving`, Error `disk-full` or
     `disk-failed` before the first change, and after it `install-failed`, `verify-failed`,
     `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be put back.
     """

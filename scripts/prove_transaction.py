@@ -215,6 +215,7 @@ class Proof:
             with contextlib.suppress(ProcessLookupError):  # it was faster
                 os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
+        assert child.returncode in {0, -signal.SIGKILL}, "it failed of itself"  # noqa: S101
         if again:
             start("recover", self.case(again)).communicate()
         restore.recover(self.site)

@@ -13,8 +13,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from local_index import make_wheel
 from packaging.utils import parse_wheel_filename
@@ -100,19 +101,18 @@ def as_plan(
     install: Iterable[Path], uninstall: Iterable[str] = (), requires: Iterable[str] = ()
 ) -> Plan:
     """Return a plan that does this, and says nothing else."""
+    nothing: dict[str, Any] = {field.name: () for field in fields(Plan)}
     return Plan(
-        verdict="fixable",
-        findings=(),
-        why=(),
-        cuda="12",
-        selection=(),
-        uninstall=tuple(uninstall),
-        install=tuple(as_wheel(path) for path in install),
-        requires=tuple(requires),
-        rejected=(),
-        unlock=(),
-        matrix_date="2026-11-21",
-        matrix_digest="sha256:0",
+        **nothing
+        | {
+            "verdict": "fixable",
+            "cuda": "12",
+            "uninstall": tuple(uninstall),
+            "install": tuple(as_wheel(path) for path in install),
+            "requires": tuple(requires),
+            "matrix_date": "2026-11-21",
+            "matrix_digest": "sha256:0",
+        }
     )
 
 

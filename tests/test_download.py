@@ -374,8 +374,8 @@ def test_another_index_is_asked_for_what_the_plan_wants_from_there(
 def test_no_room_and_no_right() -> None:
     path = Path("/x/y.whl")
 
-    assert disk_error(OSError(28, "No space left on device"), path).code == "no-space"
-    assert disk_error(OSError(122, "Disk quota exceeded"), path).code == "no-space"
+    assert disk_error(OSError(28, "No space left on device"), path).code == "disk-full"
+    assert disk_error(OSError(122, "Disk quota exceeded"), path).code == "disk-full"
     assert disk_error(OSError(13, "Permission denied"), path).code == "disk-failed"
 
 

@@ -87,6 +87,11 @@ def test_a_torn_line_before_the_way_back_stands_for_nothing() -> None:
     assert decode(torn) == (BEGIN, Mark(step="undo"))
 
 
+@pytest.mark.parametrize("torn", ["", encode(BEGIN)[:20]])
+def test_a_change_that_could_not_even_begin(torn: str) -> None:
+    assert decode(torn + text(Mark(step="undo"))) == ()
+
+
 @pytest.mark.parametrize(
     "damaged",
     [
