@@ -33,7 +33,8 @@ def read_wishes(
     `ort`, `cuda`, `ignored_gpus` and `requirements` are the values of `--ort`, `--cuda`,
     `--ignore-gpu` and `-r` as they were given.
 
-    Raises Error `wish-ort`, `wish-cuda` or `wish-gpu` for an impossible value and `requirements-unreadable` for a file.
+    Raises Error `wish-ort`, `wish-cuda` or `wish-gpu` for an impossible value and
+    `requirements-unreadable` for a file.
     """
     latest = ort == "latest"
     lines = [line for file in requirements for line in _requirements(Path(file))]

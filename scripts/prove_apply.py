@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -137,6 +138,7 @@ class Workshop:
         self.folder = folder
         self.tools = tools
         """The interpreters that have ortgpu-fix: `uv` with uv beside it, `pip` without."""
+        self.filling = threading.Lock()
         self.wheels = folder / "wheels"
         self.stub = folder / "stub"
         folder.mkdir(parents=True, exist_ok=True)
@@ -272,8 +274,10 @@ class Workshop:
         target = self.plant(case, python)
         facts = self.facts(MACHINES[case.cuda])
         planned = subprocess.run(
-            [str(self.tools["uv"]), "-m", "ortgpu_fix", "--json"]
-            + ["--python", str(target), "--facts", str(facts)],
+            [
+                *(str(self.tools["uv"]), "-m", "ortgpu_fix", "--json"),
+                *("--python", str(target), "--facts", str(facts)),
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -294,13 +298,13 @@ class Workshop:
 
 
 def digest(folder: Path) -> str:
-    """Return a hash over every file, mode and link below `folder`, but for what is compiled and our own."""
+    """Return a hash over all files, modes and links of `folder`, compiled ones and ours apart."""
     summed = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".pyc" or {"__pycache__", ".ortgpu-fix"} & set(path.parts):
             continue
         info = path.lstat()
-        kind = os.readlink(path) if path.is_symlink() else f"{info.st_size} {info.st_mtime_ns}"
+        kind = path.readlink() if path.is_symlink() else f"{info.st_size} {info.st_mtime_ns}"
         summed.update(f"{path} {info.st_mode} {kind}\n".encode())
     return summed.hexdigest()
 
@@ -329,6 +333,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], metavar="SUBSTRING")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
     arguments = parser.parse_args()
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
     shop = Workshop(folder, make_tools(folder))
@@ -337,20 +342,18 @@ def main() -> int:
         for case in cases()
         if not arguments.only or any(part in case.name for part in arguments.only)
     ]
-    outcomes: list[Outcome] = []
-    skipped: list[str] = []
-    seen: set[str] = set()
-    for case in chosen:
-        python = interpreter(case.python)
-        if python is None:
-            skipped.append(f"{case.name}: no Python {case.python} here")
-            continue
-        first = case.cuda not in seen
-        seen.add(case.cuda)
-        if not first:
-            shop.fill(case, python)
-        outcome = shop.run(case, python, from_index=first)
-        outcomes.append(outcome)
+    pythons = {case.python: interpreter(case.python) for case in chosen}
+    skipped = [f"{case.name}: not on this machine" for case in chosen if not pythons[case.python]]
+    present = [case for case in chosen if pythons[case.python]]
+    # The first of each CUDA major takes everything from the index, the others from a folder.
+    first = {case.cuda: case for case in reversed(present)}
+
+    def work(case: Case) -> Outcome:
+        python = pythons[case.python] or ""
+        if first[case.cuda] != case:
+            with shop.filling:
+                shop.fill(case, python)
+        outcome = shop.run(case, python, from_index=first[case.cuda] == case)
         print(
             f"{outcome.name:34} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
             f"{'; '.join(outcome.problems) or 'ok'}",
@@ -358,6 +361,10 @@ def main() -> int:
         )
         if not arguments.keep:
             shutil.rmtree(folder / case.name, ignore_errors=True)
+        return outcome
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(work, present))
     failed = [outcome for outcome in outcomes if outcome.problems]
     result = {
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),

@@ -25,7 +25,8 @@ PYTHON = BIN / ("python.exe" if sys.platform == "win32" else "python")
 
 def run(*argv: str | Path, **environment: str) -> None:
     """Run a step's program; end the whole with its exit code where it fails."""
-    finished = subprocess.run([str(word) for word in argv], cwd=ROOT, env=os.environ | environment)
+    env = os.environ | environment
+    finished = subprocess.run([str(word) for word in argv], cwd=ROOT, env=env, check=False)
     if finished.returncode != 0:
         print(f"\nfailed: {' '.join(str(word) for word in argv)}", file=sys.stderr)
         sys.exit(finished.returncode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ortgpu_fix.data_files import table
 from ortgpu_fix.gpu_names import by_name
 

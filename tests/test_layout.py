@@ -11,8 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import compact
-import ortgpu_fix.matrix
 import pytest
+
+import ortgpu_fix.matrix
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "resolver").glob("*.py"))

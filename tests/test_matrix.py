@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
+
 import synthetic
 from ortgpu_fix import matrix
 from ortgpu_fix.components import glibc_suffices
@@ -13,7 +15,6 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.gpu_code import runs
 from ortgpu_fix.situation import Wishes, situation
 from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
-from packaging.specifiers import SpecifierSet
 
 
 def test_the_shipped_matrix_is_read() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packaging.version import Version
+
+import synthetic
 from ortgpu_fix import facts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
-from packaging.version import Version
 
 MATRIX = synthetic.matrix()
 CUDA = ["10.1", "11.4", "12.0", "12.2", "12.8", "13.0", "13.4"]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 import synthetic
 from ortgpu_fix import facts as facts_module
 from ortgpu_fix.data_files import load_texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 import synthetic
 from ortgpu_fix import facts
 from ortgpu_fix.data_files import load_texts

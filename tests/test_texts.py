@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 
 import pytest
+
 from ortgpu_fix.data_files import table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Finding
