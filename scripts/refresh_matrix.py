@@ -2,7 +2,8 @@
 
 Reads only what is new: every reading is kept in a cache that can be deleted at any time. The
 files come out byte for byte the same where nothing changed. `--check` writes nothing, lists what
-the index has and the data lacks or says differently, and exits 1 where there is something.
+the index has and the data lacks or says differently, and exits 1 where there is something. Either
+way the files are then checked against each other, unless only some were asked for.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     progress("done")
-    for line in different:
+    wrong = [] if arguments.names else matrix.problems(arguments.data)
+    for line in [*different, *wrong]:
         print(line)
-    return 1 if arguments.check and different else 0
+    return 1 if wrong or (arguments.check and different) else 0
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ def _cublas(version: str, exports: list[str], code: bytes = GENERAL) -> tuple[st
     library = samples.elf(name="libcublas.so.12", exports=exports, extra=code)
     light = samples.elf(name="libcublasLt.so.12", exports=["cublasLtCreate"], extra=code)
     members = {
+        "nvidia/cublas/version.txt": version.encode(),
         "nvidia/cublas/lib/libcublas.so.12": library,
         "nvidia/cublas/lib/libcublasLt.so.12": light,
     }
@@ -262,6 +263,19 @@ def test_check_lists_a_planted_error(
 
     assert _run(index, tmp_path, "--check", "onnxruntime") == 1
     assert 'sass = ["7.5", "8.0", "9.0"]' in capsys.readouterr().out
+
+
+def test_files_that_contradict_each_other_are_an_error(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files are checked together after they are written, and where they are only compared."""
+    _run(index, tmp_path)
+    path = tmp_path / "symbols.toml"
+    path.write_text(path.read_text("utf-8").replace("libcublas.so.12", "libcublas.so.11"), "utf-8")
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check") == 1
+    assert "does not need it" in capsys.readouterr().out
 
 
 def test_an_index_that_is_down_is_an_error(

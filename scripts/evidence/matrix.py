@@ -5,13 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from . import numpy_wheels, nvidia, onnxruntime, symbols, toolkits, torch_wheels
+from . import checks, numpy_wheels, nvidia, onnxruntime, symbols, toolkits, torch_wheels
 from .catalogue import Catalogue
 from .spread import each
 from .toml_text import document
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +106,17 @@ def refresh(
             today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
             path.write_text(_document(name, tables, today), encoding="utf-8", newline="\n")
     return differences
+
+
+def problems(folder: Path) -> list[str]:
+    """Return what is wrong with the files as they stand, taken together; see `checks`."""
+    paths = {name: folder / f"{name}.toml" for name in FILES}
+    missing = [f"{path.name} is missing" for path in paths.values() if not path.exists()]
+    if missing:
+        return missing
+    return checks.problems(
+        {name: tomllib.loads(path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    )
 
 
 def _document(name: str, tables: list[str], date: str) -> str:
