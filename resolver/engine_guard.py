@@ -2,7 +2,8 @@
 
 A script, and the other end of it. An engine outlives the program that started it where that is
 killed. The script takes a lock, writes its process id into the locked file and becomes the engine,
-which holds the lock to its own end. On Windows the engine runs without it.
+which holds the lock to its own end; where the program that started it is gone by then, it does not
+begin at all. On Windows the engine runs without it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def guarded(argv: Sequence[str], lock: Path) -> list[str]:
     """Return the command that runs `argv` holding `lock`."""
     if sys.platform == "win32":
         return list(argv)
-    return [sys.executable, "-I", "-S", __file__, str(lock), *argv]
+    return [sys.executable, "-I", "-S", __file__, str(lock), str(os.getpid()), *argv]
 
 
 def wait(lock: Path) -> None:
@@ -51,16 +52,18 @@ def wait(lock: Path) -> None:
             time.sleep(0.02)
 
 
-def _become(lock: str, argv: list[str]) -> None:
+def _become(lock: str, parent: int, argv: list[str]) -> None:
     import fcntl  # noqa: PLC0415
 
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     os.ftruncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
+    if os.getppid() != parent:  # whoever put everything back did not wait for us
+        sys.exit("the program that started this is gone")
     os.set_inheritable(descriptor, True)  # noqa: FBT003
     os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point
 
 
 if __name__ == "__main__":
-    _become(sys.argv[1], sys.argv[2:])
+    _become(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
