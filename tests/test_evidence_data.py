@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 import json
+import platform
 import random
+import re
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.version import Version
 
-from evidence import checks, nvidia, support
+from evidence import checks, fatbin, nvidia, support
 from evidence.cache import Cache
 from evidence.index import PLATFORMS
 from evidence.onnxruntime import PROVIDER
 from evidence.reader import Reader
-from evidence.remote import Web
+from evidence.remote import Web, open_zip, read_member
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -205,6 +209,42 @@ def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path)
             if row["platform"] == block["platform"] and row["version"] in block["versions"]
         )
         assert release.libraries == block["libraries"]
+
+
+@pytest.mark.online
+@pytest.mark.skipif(sys.platform != "linux", reason="runs NVIDIA's tool for Linux")
+def test_gpu_code_reads_as_cuobjdump_reads_it(tmp_path: Path) -> None:
+    """NVIDIA's own tool counts the same pieces; it prints family targets (12.0f) as plain ones."""
+    web = Web()
+    reader = Reader(web, Cache(tmp_path / "cache"), "https://pypi.org/simple", lambda _: None)
+    machine = f"linux_{platform.machine()}"
+    tool, library = tmp_path / "cuobjdump", tmp_path / "libcudnn_cnn.so.9"
+    for distribution, version, suffix, target in [
+        ("nvidia-cuda-cuobjdump", "13", "bin/cuobjdump", tool),
+        ("nvidia-cudnn-cu12", "9.28.0.42", library.name, library),
+    ]:
+        wheel = next(
+            wheel
+            for wheel in reader.wheels(distribution)
+            if wheel.platform == machine and str(wheel.version).startswith(version)
+        )
+        archive, _ = open_zip(web, wheel.url)
+        (member,) = (name for name in archive.namelist() if name.endswith(suffix))
+        target.write_bytes(read_member(archive, member))
+    tool.chmod(0o755)
+
+    code = fatbin.gpu_code(library.read_bytes())
+
+    for flag, counts in (("-lelf", code.sass), ("-lptx", code.ptx)):
+        listed = subprocess.run(
+            [tool, flag, library], capture_output=True, text=True, check=True
+        ).stdout
+        theirs = Counter(re.findall(r"sm_(\d+[af]?)[.]", listed))
+        plain = str.maketrans("", "", ".f" if flag == "-lelf" else ".")
+        ours: Counter[str] = Counter()
+        for target_name, count in counts.items():
+            ours[target_name.translate(plain)] += count
+        assert ours == theirs
 
 
 def test_every_platform_is_covered(data: checks.Data) -> None:
