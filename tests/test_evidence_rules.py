@@ -58,6 +58,7 @@ def test_a_gpu_left_out_of_some_files_is_not_supported() -> None:
     groups = {"12.0a 7.5 8.0 8.6 8.9": 181, "12.0a 8.0 8.6 8.9": 48, "7.5 8.0 8.6 8.9": 41}
 
     assert support.supported(groups) == (("7.5", "8.0", "8.6", "8.9"), ())
+    assert support.partial(groups) == ("12.0a",)
 
 
 def test_ptx_in_every_file_is_listed() -> None:

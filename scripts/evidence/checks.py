@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -11,6 +12,7 @@ from .nvidia import JUDGED, component
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+_version = cache(Version)
 Data = dict[str, Any]
 """File name without suffix to its content."""
 
@@ -59,7 +61,7 @@ def order(data: Data) -> Iterator[str]:
 
 
 def _unsorted(what: str, rows: list[Any], *, by_platform: bool = True) -> Iterator[str]:
-    places = [(Version(row["version"]), row["platform"]) for row in rows]
+    places = [(_version(row["version"]), row["platform"]) for row in rows]
     keys: list[Any] = places if by_platform else [version for version, _ in places]
     if keys != sorted(keys):
         yield f"{what}: rows are not sorted"
@@ -106,12 +108,12 @@ def code(data: Data) -> Iterator[str]:
         if component(name) not in JUDGED:
             continue
         for row in distribution["releases"]:
-            version = Version(row["version"])
+            version = _version(row["version"])
             ranges = [
                 block
                 for block in distribution.get("code", ())
                 if block["platform"] == row["platform"]
-                and Version(block["first"]) <= version <= Version(block["last"])
+                and _version(block["first"]) <= version <= _version(block["last"])
             ]
             if len(ranges) != 1:
                 yield f"{name} {version} {row['platform']}: {len(ranges)} ranges of GPU code"
@@ -169,9 +171,9 @@ def _lacking(need: Any, offer: Any, taken: set[str]) -> Iterator[str]:  # noqa: 
     if offer is None:
         yield f"nothing is known of the symbols of {need['library']}"
         return
-    since, partial = Version(need["since"]), offer.get("partial", {})
+    since, partial = _version(need["since"]), offer.get("partial", {})
     for symbol in sorted(taken & partial.keys()):
-        first, last = Version(partial[symbol]["first"]), Version(partial[symbol]["last"])
+        first, last = _version(partial[symbol]["first"]), _version(partial[symbol]["last"])
         if not first <= since <= last:
             yield f"{symbol} is not in {need['library']} of {since}"
 
@@ -200,7 +202,7 @@ def compilers(data: Data) -> Iterator[str]:
             major, _, minor = target.rstrip("af").partition(".")
             gpu = (int(major), int(minor))
             first = FIRST_TOOLKIT.get(gpu)
-            if first is None or Version(first) > Version(row["cuda"]) or gpu < oldest:
+            if first is None or _version(first) > _version(row["cuda"]) or gpu < oldest:
                 yield f"{_place(row)}: CUDA {row['cuda']} does not compile for {target}"
 
 

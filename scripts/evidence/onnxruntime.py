@@ -219,6 +219,7 @@ def row(build: Build, catalogue: Catalogue) -> str:
             "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
             "sass": list(sass),
             "ptx": list(ptx),
+            "partial": list(support.partial(build.library.groups)) or None,
             "glibc": min(floors, key=_numbers) if floors else None,
             "preload_dlls": build.preload,
             "preload_dlls_note": build.note or None,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ENOUGH = 0.95
 """Share of the general fatbins that must have code for a GPU. All would be too strict for cuBLAS,
 which has a few kernels for old GPUs only; libraries that really lack a GPU miss 15 % and more."""
+MOST = 0.5
+"""Share from which on a GPU counts as partly supported."""
 COMMON = 0.1
 """Share of all fatbins that the general ones must make up; and, in libraries where they do not
 because each fatbin holds one target (cuFFT), the share of the most frequent target that another
@@ -68,10 +70,7 @@ def supported(
     listed where `ENOUGH` of the general fatbins meant for that GPU or older ones have code that
     runs there (PTX included, unless `with_ptx` is False); PTX is listed where they have PTX.
     """
-    parsed = [([parse(text) for text in group.split()], count) for group, count in groups.items()]
-    general = [
-        (targets, count) for targets, count in parsed if len({item.major for item in targets}) > 1
-    ]
+    parsed, general = _parsed(groups)
     if sum(count for _, count in general) < COMMON * sum(groups.values()):
         return _most_frequent(parsed)
     candidates = {target for targets, _ in general for target in targets}
@@ -81,6 +80,28 @@ def supported(
         if _share(candidate, general, with_ptx=with_ptx) >= ENOUGH
     ]
     return _split(kept)
+
+
+def partial(groups: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the machine code targets that most general fatbins have, and too many have not.
+
+    On such a GPU most operators run and some end in `no kernel image is available`: 1.29.0 on
+    Windows has 12.0 everywhere but in 41 files for quantised matrices and mixtures of experts.
+    """
+    _, general = _parsed(groups)
+    candidates = {target for targets, _ in general for target in targets if not target.ptx}
+    shares = {candidate: _share(candidate, general, with_ptx=True) for candidate in candidates}
+    return ordered(candidate.text for candidate, share in shares.items() if MOST <= share < ENOUGH)
+
+
+def _parsed(
+    groups: Mapping[str, int],
+) -> tuple[list[tuple[list[Target], int]], list[tuple[list[Target], int]]]:
+    """Return all fatbins, and the general ones, as targets and how many fatbins hold them."""
+    parsed = [([parse(text) for text in group.split()], count) for group, count in groups.items()]
+    return parsed, [
+        (targets, count) for targets, count in parsed if len({item.major for item in targets}) > 1
+    ]
 
 
 def _share(candidate: Target, general: list[tuple[list[Target], int]], *, with_ptx: bool) -> float:
