@@ -1,4 +1,4 @@
-"""Choose the nvidia wheels, and numpy, for a build of onnxruntime-gpu.
+"""Choose the nvidia wheels for a build of onnxruntime-gpu.
 
 Core. The wheels are those of the toolkit release that the provider was built with, in its newest
 patch; of a newer one only where a GPU or a missing wheel needs it. cuDNN is the newest of the right
@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .gpu_code import runs
-from .matrix import Build, BuildWheel, Code, Contents, Distribution, Release, ToolkitRelease
+from .matrix import Build, Code, Contents, Distribution, Release, ToolkitRelease
 from .plan import Reason, reason
 from .situation import Situation, applies
 from .versions import allows, at_least, newest_first, numbers, requirement
@@ -226,61 +225,3 @@ def glibc_suffices(here: Situation, floor: str | None) -> bool:
         return True
     kind, _, version = libc.partition(" ")
     return kind == "glibc" and numbers(version) >= numbers(floor)
-
-
-def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
-    """Return the numpy that `build` needs moved here, why there is none, or None to leave it.
-
-    Only an installed numpy is moved; where there is none, the engine picks one, like every ordinary
-    requirement.
-    """
-    installed = here.facts.package("numpy")
-    needed = required(build, here).get("numpy")
-    if installed is None or needed is None or allows(needed, installed.version):
-        return None
-    fitting = [
-        row
-        for row in here.matrix.numpy
-        if row.platform == here.platform
-        and row.python == here.abi
-        and glibc_suffices(here, row.glibc)
-        and allows(needed, row.version)
-    ]
-    demands = here.demanded("numpy")
-    allowed = [
-        row for row in fitting if all(allows(demand.specifier, row.version) for demand in demands)
-    ]
-    if allowed:
-        newest = max(allowed, key=lambda row: newest_first(row.version))
-        return Component(release=newest, installed=False)
-    if not fitting:
-        return reason("numpy-no-wheel", needs=str(needed), python=here.abi)
-    refusing = [
-        demand.by
-        for demand in demands
-        if not any(allows(demand.specifier, row.version) for row in fitting)
-    ]
-    return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
-
-
-def required(build: Build, here: Situation) -> dict[str, SpecifierSet]:
-    """Return the ordinary requirements of `build` on this Python, by canonical name.
-
-    Those of its metadata, and the limits that its metadata forgot (`limits.toml`).
-    """
-    wheel = wheel_for(build, here.abi)
-    found: dict[str, SpecifierSet] = {}
-    for text in wheel.requires if wheel else ():
-        wanted = requirement(text)
-        if wanted is not None and applies(wanted, here.markers, ""):
-            name = canonicalize_name(wanted.name)
-            found[name] = found.get(name, SpecifierSet()) & wanted.specifier
-    for limit in here.matrix.limits:
-        if allows(SpecifierSet(limit.onnxruntime), build.version):
-            found[limit.name] = found.get(limit.name, SpecifierSet()) & SpecifierSet(limit.requires)
-    return found
-
-
-def wheel_for(build: Build, abi: str) -> BuildWheel | None:
-    """Return the wheel of `build` for the ABI tag `abi`, or None."""
-    return next((wheel for wheel in build.wheels if wheel.python == abi), None)

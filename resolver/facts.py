@@ -8,18 +8,17 @@ driver, `Driver.error` one that cannot be read, a None inside a value that is no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal, TypeVar, cast
+from typing import Literal, cast
 
 from packaging.utils import canonicalize_name
 
-from .errors import Error
+from .json_table import JsonTable, invalid
 
 SCHEMA = 1
 System = Literal["linux", "windows"]
 Machine = Literal["x86_64", "aarch64"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +161,10 @@ def from_json(document: object) -> Facts:
     Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
     wrong there: missing, unknown, of another type, or with an impossible value.
     """
-    table = _Table(document, "")
+    table = JsonTable(document, "")
     schema = table.integer("schema")
     if schema != SCHEMA:
-        raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
+        raise invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
     packages = table.tables("packages", _package)
     facts = Facts(
         platform=_platform(table.table("platform")),
@@ -202,7 +201,7 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
     return None
 
 
-def _platform(table: _Table) -> Platform:
+def _platform(table: JsonTable) -> Platform:
     platform = Platform(
         system=cast("System", table.choice("system", ("linux", "windows"))),
         machine=cast("Machine", table.choice("machine", ("x86_64", "aarch64"))),
@@ -216,7 +215,7 @@ def _platform(table: _Table) -> Platform:
     return platform
 
 
-def _driver(table: _Table) -> Driver:
+def _driver(table: JsonTable) -> Driver:
     driver = Driver(
         version=table.matching("version", _NUMBERS),
         cuda=table.matching("cuda", _NUMBERS),
@@ -226,7 +225,7 @@ def _driver(table: _Table) -> Driver:
     return driver
 
 
-def _gpu(table: _Table) -> Gpu:
+def _gpu(table: JsonTable) -> Gpu:
     gpu = Gpu(
         name=table.text_or_none("name"),
         compute_capability=table.matching("compute_capability", _CAPABILITY),
@@ -236,13 +235,13 @@ def _gpu(table: _Table) -> Gpu:
     return gpu
 
 
-def _toolkit(table: _Table) -> Toolkit:
+def _toolkit(table: JsonTable) -> Toolkit:
     toolkit = Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
     table.refuse_unknown()
     return toolkit
 
 
-def _library(table: _Table) -> Library:
+def _library(table: JsonTable) -> Library:
     library = Library(
         name=table.text("name"),
         path=table.text_or_none("path"),
@@ -252,7 +251,7 @@ def _library(table: _Table) -> Library:
     return library
 
 
-def _interpreter(table: _Table) -> Interpreter:
+def _interpreter(table: JsonTable) -> Interpreter:
     kinds = ("venv", "conda", "user", "system")
     kind = None if table.null("environment") else table.choice("environment", kinds)
     interpreter = Interpreter(
@@ -269,7 +268,7 @@ def _interpreter(table: _Table) -> Interpreter:
     return interpreter
 
 
-def _package(table: _Table) -> Package:
+def _package(table: JsonTable) -> Package:
     package = Package(
         name=canonicalize_name(table.text("name")),
         version=table.text("version"),
@@ -281,7 +280,7 @@ def _package(table: _Table) -> Package:
     return package
 
 
-def _onnxruntime(table: _Table) -> OnnxRuntime:
+def _onnxruntime(table: JsonTable) -> OnnxRuntime:
     build = OnnxRuntime(
         distribution=table.text_or_none("distribution"),
         version=table.text_or_none("version"),
@@ -296,104 +295,3 @@ _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
 _LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
-
-
-def _invalid(key: str, problem: str) -> Error:
-    return Error("facts-invalid", key=key or "the document", problem=problem)
-
-
-class _Table:
-    """A JSON object that knows its key path and which of its keys were asked for."""
-
-    def __init__(self, value: object, path: str) -> None:
-        if not isinstance(value, dict):
-            raise _invalid(path, "must be an object")
-        self._value = cast("dict[str, object]", value)
-        self._path = path
-        self._asked: set[str] = set()
-
-    def _key(self, name: str) -> str:
-        return f"{self._path}.{name}" if self._path else name
-
-    def has(self, name: str) -> bool:
-        self._asked.add(name)
-        return name in self._value
-
-    def null(self, name: str) -> bool:
-        """Tell whether `name` is null, or absent where the file may stay short."""
-        if name in {"driver", "gpus"} and not self.has(name):
-            raise _invalid(self._key(name), "is missing")
-        self._asked.add(name)
-        return self._value.get(name) is None
-
-    def _get(self, name: str, kind: type[T], what: str, *, required: bool) -> T | None:
-        self._asked.add(name)
-        value = self._value.get(name)
-        if value is None:
-            if required:
-                raise _invalid(self._key(name), "is missing")
-            return None
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise _invalid(self._key(name), f"must be {what}")
-        return value
-
-    def text(self, name: str) -> str:
-        return self._get(name, str, "a text", required=True) or ""
-
-    def text_or_none(self, name: str) -> str | None:
-        return self._get(name, str, "a text or null", required=False)
-
-    def integer(self, name: str) -> int:
-        return self._get(name, int, "a whole number", required=True) or 0
-
-    def integer_or_none(self, name: str) -> int | None:
-        return self._get(name, int, "a whole number or null", required=False)
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        value = self.flag_or_none(name)
-        return default if value is None else value
-
-    def flag_or_none(self, name: str) -> bool | None:
-        return self._get(name, bool, "true, false or null", required=False)
-
-    def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        value = self.text(name)
-        if value not in choices:
-            raise _invalid(self._key(name), f"is {value!r}, must be one of {', '.join(choices)}")
-        return value
-
-    def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
-        value = self._get(name, str, "a text", required=required)
-        if value is not None and not form.fullmatch(value):
-            raise _invalid(self._key(name), f"is {value!r}, which is no such number")
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        values = self._get(name, list, "a list of texts", required=False) or []
-        if not all(isinstance(value, str) for value in values):
-            raise _invalid(self._key(name), "must be a list of texts")
-        return tuple(cast("list[str]", values))
-
-    def strings(self, name: str) -> dict[str, str]:
-        values = self._get(name, dict, "an object of texts", required=False) or {}
-        if not all(isinstance(value, str) for value in values.values()):
-            raise _invalid(self._key(name), "must be an object of texts")
-        return dict(cast("dict[str, str]", values))
-
-    def table(self, name: str) -> _Table:
-        self._asked.add(name)
-        if self._value.get(name) is None:
-            raise _invalid(self._key(name), "is missing")
-        return _Table(self._value[name], self._key(name))
-
-    def tables(
-        self, name: str, read: Callable[[_Table], T], *, required: bool = True
-    ) -> tuple[T, ...]:
-        rows = self._get(name, list, "a list", required=required) or []
-        path = self._key(name)
-        return tuple(read(_Table(row, f"{path}[{at}]")) for at, row in enumerate(rows))
-
-    def refuse_unknown(self) -> None:
-        unknown = sorted(str(name) for name in self._value.keys() - self._asked)
-        if unknown:
-            raise _invalid(self._key(unknown[0]), "is not a key of this document")

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from .changing import sources_of
-from .components import required
 from .engine import choose
 from .environment import Target
 from .errors import Error
 from .lock import requirements
 from .occasion import Occasion
+from .ordinary import required
 from .plan import Plan, Wheel
 from .rules import NAME
 from .run import run

@@ -10,20 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 
-from .components import (
-    Component,
-    Components,
-    capabilities,
-    choose,
-    glibc_suffices,
-    numpy_for,
-    required,
-    wheel_for,
-)
+from .components import Component, Components, capabilities, choose, glibc_suffices
 from .gpu_code import runs
 from .matrix import Build, BuildWheel
+from .ordinary import numpy_for, required, wheel_for
 from .plan import Reason, reason
 from .situation import Situation, cuda_major_runs
 from .versions import allows, major, numbers
@@ -242,17 +233,3 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
                 )
             )
     return tuple(found)
-
-
-def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
-    """Return the ordinary requirements of `build` that nothing installed satisfies.
-
-    numpy is left out where the plan moves it itself.
-    """
-    found: list[str] = []
-    for name, needed in required(build, here).items():
-        installed = here.facts.package(canonicalize_name(name))
-        moved = name == "numpy" and installed is not None
-        if not moved and (installed is None or not allows(needed, installed.version)):
-            found.append(f"{name}{needed}")
-    return tuple(sorted(found))

@@ -12,8 +12,9 @@ from .companions import STAND_IN, expected
 from .components import Component
 from .facts import Library
 from .matrix import Need
+from .ordinary import missing_requirements
 from .plan import PYPI, Companion, Wheel
-from .rules import NAME, Candidate, missing_requirements, rivals
+from .rules import NAME, Candidate, rivals
 from .situation import Situation
 from .versions import at_least, numbers
 
