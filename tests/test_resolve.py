@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts
+from ortgpu_fix import facts, matrix
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
@@ -602,3 +602,110 @@ def test_a_plan_done_is_healthy(driver: str) -> None:
     )
 
     assert again.verdict == "healthy"
+
+
+def test_a_gpu_without_a_known_capability_is_a_warning() -> None:
+    document = synthetic.document()
+    document["gpus"].append({"name": "Mystery"})
+
+    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+
+    assert "gpu-unknown" in codes(made)
+    assert made.verdict == "fixable"
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_hidden_gpus_are_said(hidden: str) -> None:
+    assert "gpus-hidden" in codes(plan(environment={"CUDA_VISIBLE_DEVICES": hidden}))
+
+
+def test_a_toolkit_that_no_wheel_belongs_to_is_named() -> None:
+    tables = synthetic.tables()
+    tables["toolkits"]["toolkit"] = [
+        row for row in tables["toolkits"]["toolkit"] if row["version"].startswith("11")
+    ]
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert "toolkit-unknown" in reasons(made, "1.26.0")
+
+
+def test_a_component_without_a_wheel_for_this_system_is_named() -> None:
+    tables = synthetic.tables()
+    for row in tables["nvidia"]["distribution"]:
+        if row["name"] == "nvidia-cublas-cu12":
+            row["releases"] = []
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert "library-no-wheel" in reasons(made, "1.26.0")
+
+
+def test_a_wheel_that_the_toolkit_names_and_nobody_has_is_named() -> None:
+    tables = synthetic.tables()
+    for row in tables["toolkits"]["toolkit"]:
+        row["components"] = dict.fromkeys(row["components"], "99.0")
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert "library-no-wheel" in reasons(made, "1.26.0")
+
+
+def test_a_component_for_a_newer_glibc_is_refused() -> None:
+    tables = synthetic.tables()
+    for row in tables["nvidia"]["distribution"]:
+        for release in row["releases"]:
+            release["glibc"] = "2.99"
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert "library-glibc" in reasons(made, "1.26.0")
+
+
+def test_libraries_that_a_wheel_loads_bring_their_distribution() -> None:
+    tables = synthetic.tables()
+    for row in tables["nvidia"]["distribution"]:
+        if row["name"] == "nvidia-cudnn-cu12":
+            row["files"][0]["loads"] = ["libnvrtc.so.12", "libunknown.so.1"]
+            for release in row["releases"]:
+                release["requires"] += ["unknown-one", "windows-one; sys_platform == 'win32'"]
+    tables["nvidia"]["distribution"].append(
+        synthetic.distribution("nvidia-cuda-nvrtc-cu12", "12", "libnvrtc.so.12", ("12.8.93",))
+    )
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert selected(made)["nvidia-cuda-nvrtc-cu12"] == "12.8.93"
+
+
+def test_requirements_that_are_not_in_force_do_not_count() -> None:
+    other = {
+        "name": "other",
+        "version": "1",
+        "requires": ["onnxruntime<1; sys_platform == 'win32'", "more[x]==1"],
+    }
+    more = {"name": "more", "version": "1", "requires": ["onnxruntime<2", "y; extra == 'x'"]}
+
+    made = plan(other, more, driver="13.0")
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
+
+
+def test_a_demand_that_the_new_protobuf_meets_is_no_conflict() -> None:
+    able = {"name": "able", "version": "1", "requires": ["protobuf>=3"]}
+
+    made = plan(able, "protobuf 3.20.3", driver="13.0", python="3.12.1")
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
+
+
+def test_a_line_of_the_users_file_that_is_none_is_passed_over() -> None:
+    made = plan(wishes=Wishes(requirements=("not one!", "onnxruntime<1.24; python_version < '3'")))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+
+
+def test_an_unshared_component_has_no_rivals() -> None:
+    made = plan("nvidia-cublas-cu11 11.11.3")
+
+    assert made.uninstall == ()

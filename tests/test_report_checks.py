@@ -1,0 +1,58 @@
+"""A verification and an explanation, in words."""
+
+from __future__ import annotations
+
+from ortgpu_fix.answer import Loaded
+from ortgpu_fix.data_files import load_texts, table
+from ortgpu_fix.explain import explain
+from ortgpu_fix.failures import parse_failures
+from ortgpu_fix.plan import reason
+from ortgpu_fix.report import plain
+from ortgpu_fix.report_checks import explanation_sections, verification_sections
+from ortgpu_fix.verdict import Verification
+
+EN = load_texts("en")
+
+
+def test_what_works_says_what_it_proves_and_what_it_does_not() -> None:
+    text = plain(verification_sections(Verification(verdict="works"), EN))
+
+    assert text == (
+        "Verification\n"
+        "  It works: all models ran on the GPU and gave the right numbers\n"
+        "  Convolution, matrix product and Fourier transform ran on this GPU with the libraries"
+        " listed. It says nothing about your own models' memory or speed"
+    )
+
+
+def test_evidence_libraries_and_notes_are_shown() -> None:
+    verification = Verification(
+        verdict="no-gpu",
+        notes=(reason("crash-without-driver"),),
+        evidence=("conv: CUDA failure 100",),
+        libraries=(Loaded(name="libcudnn.so.9", path="/x/libcudnn.so.9"),),
+    )
+
+    text = plain(verification_sections(verification, EN))
+
+    assert "What was seen\n  conv: CUDA failure 100" in text
+    assert "Libraries loaded\n  libcudnn.so.9  /x/libcudnn.so.9" in text
+    assert "This release crashes where no driver is sufficient" in text
+
+
+def test_a_log_that_tells_something() -> None:
+    log = (
+        "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
+    )
+    log += " cannot open shared object file: No such file or directory\n"
+    found = explain(log, parse_failures(table("failures")))
+
+    text = plain(explanation_sections(found, EN))
+
+    assert text.startswith(found[0].code + "\n  1: ")
+    assert "libcudnn.so.9" in text
+    assert "$ ortgpu-fix --apply" in text
+
+
+def test_a_log_that_tells_nothing() -> None:
+    assert plain(explanation_sections((), EN)) == "Nothing in this log is known"
