@@ -15,6 +15,7 @@ from .download import disk_error
 from .engine import Engine
 from .environment import Target
 from .errors import Error
+from .in_use import processes, require_movable
 from .journal import Begin, Mark
 from .leaving import leaving
 from .plan import Plan
@@ -47,8 +48,8 @@ def switch(
 ) -> int:
     """Change the environment and return the number of the change.
 
-    Raises, with the environment as it was, those of `leaving.leaving`, Error `disk-full` or
-    `disk-failed` before the first change, and after it `install-failed`, `verify-failed`,
+    Raises, with the environment as it was, those of `leaving.leaving`, Error `files-in-use`,
+    `disk-full` or `disk-failed` before the first change, and after it `install-failed`, `verify-failed`,
     `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be put back.
     """
     site = Site.of(target)
@@ -63,6 +64,10 @@ def switch(
         incoming=created,
         whole=whole,
     )
+    require_movable(paths)
+    holders = processes(paths)
+    if holders:
+        progress("in-use", processes=", ".join(holders))
     change = Change(site)
     with terminating():
         try:

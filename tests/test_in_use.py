@@ -1,0 +1,54 @@
+"""Processes that have libraries mapped which are about to leave."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.in_use import processes, require_movable
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+
+
+def test_a_process_that_has_a_library_mapped(tmp_path: Path) -> None:
+    library = tmp_path / "lib one.so.9"
+    library.write_bytes(b"x" * 5000)
+    code = (
+        "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0);"
+        "print(1, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(library)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        (found,) = processes([str(library), str(tmp_path / "other.so")])
+        child.kill()
+
+    assert found.endswith(f" ({child.pid})")
+    assert processes([str(library)]) == ()
+
+
+def test_we_ourselves_do_not_count(tmp_path: Path) -> None:
+    library = tmp_path / "own.so"
+    library.write_bytes(b"x" * 5000)
+    with library.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        assert processes([str(library)]) == ()
+
+
+def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    assert processes(["/a.so"], tmp_path / "none") == ()
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    (tmp_path / "2" / "maps").write_text("0-1 r--p 0 0:0 0 /\nshort /\n")
+    (tmp_path / "self").mkdir()
+    assert processes(["/a.so"], tmp_path) == ()
+
+
+def test_linux_moves_everything(tmp_path: Path) -> None:
+    require_movable([os.fspath(tmp_path / "no such file")])
