@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import console
 from .apply import apply as do_plan
-from .companions import for_plan
+from .companions import LIBRARIES, for_plan
 from .data_files import load_texts
 from .engine import choose
 from .errors import Error
@@ -80,10 +80,19 @@ def _do(
     assert target is not None  # noqa: S101 - `on_target` reads it
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if about.elsewhere else about.facts.driver
+    # With the libraries' companion an unchanged application must find them: no help, then.
+    plain = about.wishes.autoload and target.pth and _loads_itself(made, about)
     seen: list[Verification] = []
 
     def verified() -> tuple[bool, str]:
-        verification = verify(target.executable, driver=driver, runner=run, environ=environ)
+        verification = verify(
+            target.executable,
+            driver=driver,
+            runner=run,
+            environ=environ,
+            plain=plain,
+            ignore_gpus=sorted(about.wishes.ignored_gpus),
+        )
         seen.append(verification)
         right = exit_code(verification, elsewhere=about.elsewhere) == 0
         return right, texts.verdict(verification.verdict, verification.values)
@@ -103,6 +112,12 @@ def _do(
             local=_companions(made, about, Path(folder)),
         )
     return seen[-1]
+
+
+def _loads_itself(made: Plan, about: Occasion) -> bool:
+    """Tell whether the companion that loads the libraries is there once the plan is done."""
+    coming = {companion.name for companion in made.companions}
+    return LIBRARIES in coming or about.facts.package(LIBRARIES) is not None
 
 
 def _companions(made: Plan, about: Occasion, folder: Path) -> list[Path]:

@@ -75,7 +75,11 @@ def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
 
     found, target = seen(arguments, environ)
     verification = run_verification(
-        target.executable, driver=found.driver, runner=run, environ=environ
+        target.executable,
+        driver=found.driver,
+        runner=run,
+        environ=environ,
+        ignore_gpus=arguments.ignore_gpu,
     )
     if arguments.json:
         console.print_json(verification.to_json())

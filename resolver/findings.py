@@ -170,7 +170,7 @@ def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Find
     names = [companion.name for companion in steps.companions]
     if LIBRARIES in names and not steps.install:
         yield _finding("libraries-not-loaded", "error")
-    if STAND_IN in names and here.demanded(STAND_IN):
+    if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in steps.uninstall:
         by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
         yield _finding("onnxruntime-not-provided", "warning", by=by)
     if here.facts.python.autoload is False and here.wishes.autoload and not steps.system:

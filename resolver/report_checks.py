@@ -23,7 +23,11 @@ def verification_sections(verification: Verification, texts: Texts) -> tuple[Sec
         text = texts.verdict(code, values, key)
         if text:
             rows.append(Row(text=text))
-    rows.extend(Row(text=texts.verdict(note.code, note.values)) for note in verification.notes)
+    for note in verification.notes:
+        rows.append(Row(text=texts.verdict(note.code, note.values)))
+        hint = texts.verdict(note.code, note.values, "hint")
+        if hint:
+            rows.append(Row(text=hint, style="dim"))
     evidence = [Row(text=line, style="dim") for line in verification.evidence]
     libraries = [Row(head=row.name, text=row.path, style="dim") for row in verification.libraries]
     sections = (
