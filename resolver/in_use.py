@@ -45,10 +45,8 @@ def processes(paths: Iterable[str], proc: Path = _PROC) -> tuple[str, ...]:
 
 def require_movable(paths: Sequence[str]) -> None:
     """Raise Error `files-in-use` where, on Windows, one of `paths` cannot be moved now."""
-    if sys.platform != "win32":
-        return
-    for path in paths:
+    for path in paths if sys.platform == "win32" else ():
         try:
             os.rename(path, path)  # noqa: PTH104 - asks for the right to move it, and no more
-        except OSError as error:
+        except OSError as error:  # noqa: PERF203
             raise Error("files-in-use", path=path) from error

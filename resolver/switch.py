@@ -49,8 +49,9 @@ def switch(
     """Change the environment and return the number of the change.
 
     Raises, with the environment as it was, those of `leaving.leaving`, Error `files-in-use`,
-    `disk-full` or `disk-failed` before the first change, and after it `install-failed`, `verify-failed`,
-    `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be put back.
+    `disk-full` or `disk-failed` before the first change, and after it `install-failed`,
+    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be
+    put back.
     """
     site = Site.of(target)
     coming = {one.wheel.name: one.wheel.version for one in staged.staged}
