@@ -89,7 +89,8 @@ def _requirements(file: Path) -> list[str]:
     except OSError as error:
         raise Error("requirements-unreadable", file=file, cause=error.strerror or error) from error
     except Exception as error:  # pip_api has a root of its own, and lets others through
-        raise Error("requirements-unreadable", file=file, cause=error) from error
+        cause = str(error).strip().partition("\n")[0]  # a whole traceback may follow
+        raise Error("requirements-unreadable", file=file, cause=cause) from error
     found: list[str] = []
     for wanted in parsed.values():
         if isinstance(wanted, pip_api.UnparsedRequirement):  # only where it was asked for

@@ -1,0 +1,390 @@
+"""The command line as a user meets it: real processes, exit codes, one sentence and a hint."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix import cli, console
+from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.errors import Error
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.run import install_environment
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the command in an empty folder, with an empty home."""
+
+    def start(*argv: str, env: Mapping[str, str] | None = None, text_in: str = "") -> Any:
+        environment = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        return subprocess.run(
+            [sys.executable, "-m", "ortgpu_fix", *argv],
+            cwd=tmp_path,
+            env=environment | dict(env or {}),
+            input=text_in,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return start
+
+
+def machine(tmp_path: Path, **changes: Any) -> str:
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(synthetic.document(**changes)))
+    return str(path)
+
+
+def failed(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """Return the one sentence of a command that failed as it should."""
+    assert done.returncode == code, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    first, _, hint = done.stderr.strip().partition("\n\n")
+    assert first.startswith("error: ")
+    assert "\n" not in first
+    assert hint.startswith("hint: ")
+    return first
+
+
+IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no-driver": ({"driver": None, "gpus": ()}, "no NVIDIA GPU", "an NVIDIA driver, visible here"),
+    "no-gpu": ({"gpus": ()}, "no NVIDIA GPU", "an NVIDIA GPU, visible here"),
+    "driver-418": ({"driver": "10.1"}, "needs driver 450.80.02 or newer", "driver >= 450.80.02"),
+    "alpine": (
+        {"platform": {"system": "linux", "machine": "x86_64", "libc": "musl 1.2.4"}},
+        "its wheels are for glibc",
+        "a system with glibc",
+    ),
+    "python-3.15": ({"python": "3.15.0"}, "there is no wheel for cp315", "Python 3.14"),
+    "jetson-orin": (
+        {
+            "platform": {
+                "system": "linux",
+                "machine": "aarch64",
+                "libc": "glibc 2.35",
+                "jetson": "# R36 (release), REVISION: 4.3",
+            },
+            "driver": "12.6",
+            "gpus": ("8.7",),
+        },
+        "no code for Jetson",
+        "the index for Jetson",
+    ),
+    "k80-python-3.11": (
+        {"driver": "11.4", "gpus": ("3.7",)},
+        "no code for compute capability 3.7",
+        "Python 3.10  onnxruntime-gpu 1.14.1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_machines_say_why_and_what_would_help(
+    name: str, run: Run, tmp_path: Path
+) -> None:
+    changes, why, change = IMPOSSIBLE[name]
+
+    done = run("--facts", machine(tmp_path, **changes))
+
+    assert done.returncode == 3
+    assert why in done.stdout
+    assert change in done.stdout
+    assert done.stdout.endswith("No onnxruntime-gpu can use a GPU here\n")
+    assert len(done.stdout.splitlines()) <= 40
+
+
+def test_a_driver_without_a_gpu_is_impossible_too(run: Run) -> None:
+    done = run("--driver", "418.226", "--gpu", "8.0", "--json")
+
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["selection"] is None
+
+
+def test_the_short_form_plans_for_another_machine(run: Run) -> None:
+    done = run("--driver", "535.104.12", "--gpu", "8.0,9.0", "--json")
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["selection"]["cuda"] == "12"
+
+
+def test_the_same_facts_give_the_same_bytes(run: Run, tmp_path: Path) -> None:
+    facts = machine(tmp_path)
+    first = run("--facts", facts, "--json")
+    second = run("--json", "--facts", facts, env={"LANG": "zh_CN.UTF-8", "PYTHONHASHSEED": "7"})
+
+    assert first.stdout == second.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("{", "no JSON"),
+        ("[]", "the document must be an object"),
+        ('{"schema": 1}', "packages is missing"),
+        ('{"schema": 2}', "schema is 2"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
+def test_a_facts_file_that_is_none(content: str, part: str, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "facts.json"
+    file.write_text(content)
+
+    assert part in failed(run("--facts", str(file)), 7)
+
+
+def test_an_unknown_key_is_refused_by_name(run: Run, tmp_path: Path) -> None:
+    assert "drivr is not a key" in failed(run("--facts", machine(tmp_path, drivr=1)), 7)
+
+
+def test_a_facts_file_that_is_not_there(run: Run) -> None:
+    assert "No such file" in failed(run("--facts", "nowhere.json"), 7)
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("#!/bin/sh\necho garbage\n", "garbage"),
+        ("#!/bin/sh\nexit 3\n", "exit 3"),
+        ("not a program", "Exec format error"),
+    ],
+)
+def test_a_python_that_is_none(text: str, part: str, run: Run, tmp_path: Path) -> None:
+    done = run("--python", script(tmp_path / "python", text), "--dry-run")
+
+    assert done.returncode == 7, done
+    assert "Traceback" not in done.stderr
+    assert part in done.stderr or part == "garbage"
+
+
+def test_a_python_that_is_not_there(run: Run) -> None:
+    failed(run("--python", "/nowhere/python"), 7)
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (["--nonsense"], "--nonsense"),
+        (["dance"], "dance"),
+        (["facts", "extra"], "extra"),
+        (["--apply", "--check"], "--apply, --check"),
+        (["verify", "--apply"], "verify, --apply"),
+        (["--driver", "535"], "`--driver` and `--gpu`"),
+        (["--gpu", "8.0"], "`--driver` and `--gpu`"),
+        (["--driver", "x", "--gpu", "8.0"], "`--driver x`"),
+        (["--driver", "535", "--gpu", "eight"], "`--gpu eight`"),
+        (["--driver", "535", "--gpu", "8.0", "--facts", "x"], "--driver, --facts"),
+        (["--ignore-gpu", "x"], "`--ignore-gpu x`"),
+        (["--ort", "latst"], "`--ort latst`"),
+        (["--cuda", "twelve"], "`--cuda twelve`"),
+    ],
+)
+def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
+    assert part in failed(run(*argv), 2)
+
+
+def test_an_error_as_json(run: Run) -> None:
+    done = run("--json", "--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
+    document = json.loads(done.stdout)
+
+    assert done.returncode == 2
+    assert document["schema"] == 1
+    assert document["error"] == {
+        "code": "wish-cuda",
+        "message": "`--cuda x` is no CUDA major",
+        "hint": "For example `--cuda 12`",
+    }
+
+
+def test_an_error_in_chinese(run: Run) -> None:
+    done = run("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
+
+    assert done.stderr == "错误: `--cuda x` 不是 CUDA 主版本号\n\n提示: 例如 `--cuda 12`\n"
+
+
+def test_apply_without_a_terminal_wants_a_yes(run: Run, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+
+    done = run("--apply", "--facts", machine(tmp_path), "--python", str(venv))
+
+    assert done.returncode == 2
+    assert "there is no terminal to ask on" in done.stderr
+    assert "onnxruntime-gpu" in done.stdout
+
+
+def test_an_impossible_plan_is_not_applied(run: Run, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    facts = machine(tmp_path, driver=None, gpus=())
+
+    assert run("--apply", "--yes", "--facts", facts, "--python", str(venv)).returncode == 3
+
+
+def test_facts_are_written_and_read_back(run: Run, tmp_path: Path) -> None:
+    written = run("facts", "-o", "facts.json")
+
+    assert written.returncode == 0
+    assert written.stderr == "Written: facts.json\n"
+    assert json.loads((tmp_path / "facts.json").read_text()) == json.loads(run("facts").stdout)
+    assert run("--facts", "facts.json").returncode in {0, 1, 3}
+
+
+def test_a_file_that_cannot_be_written(run: Run) -> None:
+    failed(run("facts", "-o", "/nowhere/facts.json"), 7)
+
+
+def test_check_says_nothing(run: Run, tmp_path: Path) -> None:
+    done = run("--check", "--facts", machine(tmp_path))
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_explain_reads_a_pipe(run: Run) -> None:
+    log = "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: "
+    done = run("explain", "-", text_in=log + "cannot open shared object file: No such file")
+
+    assert done.returncode == 0
+    assert "libcudnn.so.9" in done.stdout
+
+
+LOG = "CUDA failure 209: no kernel image is available for execution on the device\n"
+
+
+def test_explain_as_json(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(LOG.encode("utf-16"))
+    done = run("explain", "log.txt", "--json")
+
+    assert json.loads(done.stdout)["explanations"]
+
+
+def test_a_log_that_is_not_there(run: Run) -> None:
+    failed(run("explain", "nowhere.log"), 7)
+
+
+def test_verify_without_onnxruntime(run: Run) -> None:
+    done = run("verify", "--json")
+
+    assert done.returncode == 6
+    assert json.loads(done.stdout)["verdict"] == "crashed"
+
+
+def test_undo_with_nothing_to_undo(run: Run, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+
+    done = run("undo", "--yes", "--python", str(venv))
+
+    assert done.returncode in {2, 7}
+    assert "Traceback" not in done.stderr
+
+
+def test_a_requirements_file_is_respected(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("onnxruntime<1.24\nnumpy\n# a comment\n")
+    done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--json")
+    packages = json.loads(done.stdout)["selection"]["packages"]
+
+    assert {"name": "onnxruntime-gpu", "version": "1.23.2", "index": "pypi"} in packages
+
+
+def test_a_pin_of_the_cpu_build_does_not_bind(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("onnxruntime==1.22.1\n")
+    done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--json")
+    packages = json.loads(done.stdout)["selection"]["packages"]
+
+    assert "1.26.0" in [row["version"] for row in packages]
+
+
+@pytest.mark.parametrize("content", [None, "onnxruntime ~~ what\n"])
+def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "r.txt").write_text(content)
+
+    failed(run("--facts", machine(tmp_path), "-r", "r.txt"), 7)
+
+
+def test_every_command_has_its_function() -> None:
+    from ortgpu_fix import changing, commands
+
+    for name in (*cli.COMMANDS, cli.PLAN, "check", "apply"):
+        assert callable(getattr(commands, name, None) or getattr(changing, name, None)), name
+
+
+def test_flags_stand_before_and_after_the_command() -> None:
+    assert cli.parse(["--json", "facts"]) == cli.parse(["facts", "--json"])
+
+
+@pytest.mark.parametrize(
+    ("environ", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LC_ALL": "C", "LANG": "zh_CN"}, "en"),
+        ({"ORTGPU_FIX_LANG": "zh", "LC_ALL": "C"}, "zh"),
+    ],
+)
+def test_the_language_of_the_user(environ: dict[str, str], language: str) -> None:
+    assert console.language(environ) == language
+
+
+def test_a_defect_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from ortgpu_fix import __main__
+
+    def broken(*_: object) -> Plan:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(cli, "run_command", broken)
+
+    assert __main__.main([]) == 7
+    assert capsys.readouterr().err.startswith(
+        "error: A defect of ortgpu-fix itself: ZeroDivisionError: planted"
+    )
+
+
+def test_ctrl_c_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ortgpu_fix import __main__
+
+    def interrupted(*_: object) -> Plan:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_command", interrupted)
+
+    assert __main__.main([]) == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe of the shell")
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m ortgpu_fix --facts example --verbose --json | head -c 10"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == ""
+
+
+def test_an_error_inside_an_error_is_said_in_words() -> None:
+    inner = Error("wish-cuda", value="x")
+
+    message = load_texts("en").error(Error("apply-failed", cause=inner))
+
+    assert "`--cuda x` is no CUDA major" in message.text
