@@ -645,3 +645,34 @@ def test_threads_meet_a_list_of_finders_that_does_not_shrink() -> None:
         assert not finder.waiting
     finally:
         sys.meta_path.remove(finder)
+
+
+def prove(folder: Path, *words: str) -> None:
+    """Run some of the proofs with real wheels; the script alone does all of them."""
+    script = Path(__file__).parents[1] / "scripts" / "prove_autoload.py"
+    places = ["--work", str(folder / "work"), "--results", str(folder)]
+    command = [sys.executable, str(script), *places, *words]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.online
+@pytest.mark.parametrize("release", ["1.16.3", "1.26.0", "1.31.1"])
+def test_a_release_of_each_cuda_major_finds_its_real_libraries(
+    tmp_path: Path, release: str
+) -> None:
+    prove(tmp_path, "--only", "releases", "--release", release)
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_the_list_fits_the_real_libraries_of_windows(tmp_path: Path) -> None:
+    prove(tmp_path, "--only", "windows")
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_dependents_leave_the_gpu_build_alone(tmp_path: Path) -> None:
+    prove(tmp_path, "--only", "dependents")
