@@ -16,7 +16,7 @@ from .errors import Error
 from .index import Index
 from .plan import Plan
 from .progress import Progress
-from .restore import changes, forget
+from .restore import changes, tidy
 from .stage import Stage, stage
 from .state import Site, exclusive, prepare, remove_tree
 from .switch import Verify, switch
@@ -73,8 +73,8 @@ def apply(
     allowed = allowed or Allowed()
     _check_kind(target, allowed)
     site = Site.of(target)
-    prepare(site)
     with exclusive(site):
+        prepare(site)
         unfinished = [one for one in changes(site) if one.state in {"open", "undoing"}]
         if unfinished:
             raise Error("unfinished-change", folder=target.prefix)
@@ -87,7 +87,7 @@ def apply(
             number = switch(plan, target, staged, engine=engine, verify=verify, progress=progress)
         finally:
             untidy = remove_tree(site.stage)
-        untidy += forget(site, keep=number)
+        untidy += tidy(site, keep=number)
     return Applied(
         removed=plan.uninstall,
         installed=_coming(staged),

@@ -106,10 +106,24 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
         return done.begin
 
 
-def forget(site: Site, keep: int = 0) -> int:
+def forget(site: Site) -> int:
+    """Remove everything that is kept, so that nothing can be undone; return the bytes that stay.
+
+    Raises Error `unfinished-change` where something has to be put back first, and those of
+    `recover`.
+    """
+    if not site.state.exists():
+        return 0
+    with exclusive(site):
+        if any(one.state in {"open", "undoing"} for one in changes(site)):
+            raise Error("unfinished-change", folder=site.prefix)
+        return tidy(site) + remove_tree(site.stage)
+
+
+def tidy(site: Site, keep: int = 0) -> int:
     """Remove what changes that came to their end keep, all but number `keep`; return bytes left.
 
-    Bytes that cannot be removed are no failure: the next run tries again.
+    The caller holds the lock. What cannot be removed is no failure: the next run tries again.
     """
     left = 0
     for number, folder in _folders(site):
@@ -187,7 +201,8 @@ def _remove_created(
     used = len(os.listdir(trash))
     created = [_absolute(site, path) for path in install.created]
     whole = [_absolute(site, path) for path in install.whole]
-    around = parents([*created, *(join(path, "x") for path in whole)], site)
+    inner = [join(folder, "x") for path in whole for folder, _, _ in os.walk(path)]
+    around = parents([*created, *inner], site)
     known = {_absolute(site, path) for path in install.temporary}
     near = {*around, site.purelib, site.platlib, site.scripts}
     gone = {*created, *bytecode(created), *(temporary(near) - known)}

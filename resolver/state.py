@@ -87,6 +87,8 @@ class Site:
 def prepare(site: Site) -> None:
     """Create the state folder, and try that files can be created and removed where they will be.
 
+    The caller holds the lock, or is alone.
+
     Raises Error `environment-read-only` with the folder and the reason.
     """
     try:
@@ -100,8 +102,6 @@ def prepare(site: Site) -> None:
                 probe.touch()
                 probe.unlink()
         except OSError as error:
-            with contextlib.suppress(OSError):
-                site.state.rmdir()
             raise _read_only(folder, error) from error
 
 
@@ -123,7 +123,10 @@ def exclusive(site: Site) -> Iterator[None]:
     while descriptor < 0:
         try:
             path.parent.mkdir(exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            with contextlib.suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            if descriptor < 0:
+                continue  # its last holder removed the folder just now
         except OSError as error:
             raise _read_only(site.purelib, error) from error
         locked = _try_lock(descriptor)

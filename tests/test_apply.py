@@ -33,12 +33,14 @@ from ortgpu_fix.engine_uv import Uv
 from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index import Index, Limits
+from ortgpu_fix.journal import Begin
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.progress import silent
 from ortgpu_fix.restore import changes, forget, recover, undo
 from ortgpu_fix.run import run
 from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import NAME, Site, exclusive
+from ortgpu_fix.state import NAME, Site, exclusive, prepare
+from ortgpu_fix.transaction import Change
 
 Kind = str
 """`uv`, `pip` (the target's own) or `our-pip`."""
@@ -650,6 +652,108 @@ def test_folders_of_somebody_else(quick: Stand) -> None:
 
     assert os.waitpid(child, 0)[1] == 0
     assert quick.unchanged()
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mount something, where this machine allows it; it is gone afterwards."""
+    points: list[Path] = []
+
+    def mount(*command: str) -> Path:
+        point = tmp_path / "mounted"
+        point.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", *command, point], check=False, capture_output=True)
+        if done.returncode != 0:
+            pytest.skip("this machine does not allow to mount")
+        points.append(point)
+        return point
+
+    yield mount
+    for point in points:
+        subprocess.run(["umount", point], check=True)
+
+
+@pytest.mark.parametrize("room", [100, 400, 700, 900])
+def test_a_disk_that_is_full(
+    quick: Stand,
+    mounted: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    room: int,
+) -> None:
+    """So many KiB are left: too few for the download, or for the installation, or enough."""
+    disk = mounted("-t", "tmpfs", "-o", "size=64m", "tmpfs")
+    shutil.copytree(quick.venv.folder, disk / "venv", symlinks=True)
+    quick.venv = Venv(folder=disk / "venv")
+    quick.have("onnxruntime 1.22.1")
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+
+    assert code_of(quick, plan).code == "no-space"  # the margin alone is more than that
+    assert quick.unchanged()
+
+    monkeypatch.setattr("ortgpu_fix.stage._need", lambda *_: None)
+    free = shutil.disk_usage(disk).free
+    (disk / "ballast").write_bytes(b"x" * (free - room * 1024))
+    try:
+        quick.apply(plan)
+    except Error as error:
+        assert error.code in {"disk-full", "install-failed", "apply-failed"}  # noqa: PT017
+        assert quick.unchanged()
+    else:
+        assert room >= 700
+
+
+def test_a_read_only_filesystem(quick: Stand, mounted: Callable[..., Path]) -> None:
+    quick.have("onnxruntime 1.22.1")
+    point = mounted("--bind", str(quick.venv.folder))
+    subprocess.run(["mount", "-o", "remount,ro,bind", point], check=True)
+    through = Venv(folder=point)
+
+    error = code_of(quick, quick.plan(GOOD), target=through.target())
+
+    assert error.code == "environment-read-only"
+    assert error.values["reason"] == "Read-only file system"
+    assert quick.unchanged()
+
+
+def test_an_unfinished_change_comes_first(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    site = Site.of(quick.venv.target())
+    prepare(site)
+    change = Change(site)
+    change.begin(Begin(plan="x", removed=(), installed=()))
+    change.set_aside([str(quick.venv.site / "onnxruntime" / "__init__.py")])
+
+    assert code_of(quick, quick.plan(GOOD)).code == "unfinished-change"
+    assert len(recover(site)) == 1
+    assert quick.unchanged()
+
+
+@pytest.mark.slow
+def test_of_two_at_once_one_wins(quick: Stand) -> None:
+    quick.have("onnxruntime 1.22.1")
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    for _ in range(10):
+        target = quick.venv.target()
+        ends: list[str] = []
+        together = threading.Barrier(2)
+
+        def one(target: Target, ends: list[str], together: threading.Barrier) -> None:
+            together.wait()
+            try:
+                quick.apply(plan, target=target)
+                ends.append("done")
+            except Error as error:
+                ends.append(error.code)
+
+        workers = [threading.Thread(target=one, args=(target, ends, together)) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+        assert sorted(ends) == ["done", "environment-locked"]
+        quick.undo()
+        assert quick.unchanged()
 
 
 def test_nothing_unfinished_is_nothing_to_recover(quick: Stand) -> None:
