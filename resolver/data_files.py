@@ -6,9 +6,10 @@ Shell: the only reader of `ortgpu_fix.data`.
 from __future__ import annotations
 
 import functools
-import gzip
 import hashlib
+import io
 import json
+import zipfile
 import zlib
 from importlib.resources import files
 from typing import Any
@@ -17,7 +18,7 @@ from . import companion_modules, matrix
 from .errors import Error
 from .texts import Language, Texts
 
-COMPACT = "tables.json.gz"
+COMPACT = "tables.zip"
 MATRIX_TABLES = (
     "distributions",
     "drivers",
@@ -38,21 +39,28 @@ def read(name: str) -> bytes:
 
 
 @functools.cache
-def _compact() -> dict[str, dict[str, Any]]:
-    """Return the compact form of all tables (`scripts/compact.py`), read once."""
+def _archive() -> zipfile.ZipFile:
+    """Return the compact form of all tables (`scripts/compact.py`), opened once."""
     try:
-        document: dict[str, dict[str, Any]] = json.loads(gzip.decompress(read(COMPACT)))
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+        return zipfile.ZipFile(io.BytesIO(read(COMPACT)))
+    except zipfile.BadZipFile as error:
         raise Error("matrix-invalid", file=COMPACT, problem=error) from error
-    return document
 
 
+def _member(name: str) -> zipfile.ZipInfo:
+    try:
+        return _archive().getinfo(f"{name}.json")
+    except KeyError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
+
+
+@functools.cache
 def table(name: str) -> dict[str, Any]:
     """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
     try:
-        found: dict[str, Any] = _compact()["tables"][name]
-    except KeyError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {error}") from error
+        found: dict[str, Any] = json.loads(_archive().read(_member(name)))
+    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
     return found
 
 
@@ -61,7 +69,7 @@ def load_matrix() -> matrix.Matrix:
     tables = {name: table(name) for name in MATRIX_TABLES}
     digest = hashlib.sha256()
     for name in MATRIX_TABLES:
-        digest.update(f"{name} {_compact()['digests'][name]}\n".encode())
+        digest.update(f"{name} {_member(name).comment.decode()}\n".encode())
     return matrix.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
 
 
