@@ -43,8 +43,9 @@ def choose(build: Build, here: Situation) -> Components:
     The reasons are those of the toolkit release that fails on the fewest wheels.
     """
     attempts: list[Components] = []
+    picked: _Picked = {}
     for toolkit in _ladder(build, here):
-        attempt = _choose_from(toolkit, build, here)
+        attempt = _choose_from(toolkit, build, here, picked)
         if not attempt.reasons:
             return attempt
         attempts.append(attempt)
@@ -68,7 +69,13 @@ def _ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
         yield from sorted(patches, key=lambda toolkit: numbers(toolkit.version), reverse=True)
 
 
-def _choose_from(toolkit: ToolkitRelease, build: Build, here: Situation) -> Components:
+_Picked = dict[tuple[str, str | None], Component | Reason]
+"""What was picked of a distribution, by its name and the version that the toolkit names."""
+
+
+def _choose_from(
+    toolkit: ToolkitRelease, build: Build, here: Situation, known: _Picked
+) -> Components:
     chosen: dict[str, Component] = {}
     reasons: list[Reason] = []
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
@@ -81,7 +88,10 @@ def _choose_from(toolkit: ToolkitRelease, build: Build, here: Situation) -> Comp
         distribution = here.matrix.distributions.get(name)
         if distribution is None:  # a wheel requires something that the matrix does not follow
             continue
-        picked = _pick(distribution, toolkit, build, here)
+        wanted = name, toolkit.components.get(name)
+        if wanted not in known:
+            known[wanted] = _pick(distribution, toolkit, build, here)
+        picked = known[wanted]
         if isinstance(picked, Reason):
             reasons.append(picked)
             continue

@@ -10,7 +10,7 @@ from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
 from .plan import Plan, Rejected, Verdict
-from .rules import NAME, Candidate, candidate, reasons_against, reasons_for
+from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
 from .steps import steps_to
 from .unlock import unlock
@@ -21,18 +21,18 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
     """Return the plan for the machine and environment of `facts`."""
     here = situation(facts, wishes, matrix)
     judged = [(subject, reasons_against(subject, here)) for subject in candidates(here)]
-    works = [subject for subject, reasons in judged if not reasons]
+    working = [subject for subject, reasons in judged if not reasons]
     rejected = tuple(
         Rejected(package=NAME, version=subject.version, reasons=reasons)
         for subject, reasons in judged
         if reasons
     )
-    best = _preferred(works, here)
+    best = _preferred(working, here)
     steps = None if best is None else steps_to(best, here)
     verdict: Verdict = "impossible" if steps is None else "fixable" if steps else "healthy"
     return Plan(
         verdict=verdict,
-        findings=findings(here, best, steps, rejected, works),
+        findings=findings(here, best, steps, rejected, working),
         why=() if best is None else reasons_for(best, here),
         cuda=None if best is None else major(best.build.cuda),
         selection=steps.selection if steps is not None else (),
@@ -41,7 +41,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=rejected,
-        unlock=unlock(here, works, newest_that_works),
+        unlock=unlock(here, working, newest_that_works),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
@@ -52,12 +52,16 @@ def candidates(here: Situation) -> list[Candidate]:
     return [candidate(build, here) for build in _builds(here)]
 
 
-def newest_that_works(here: Situation) -> str | None:
-    """Return the newest release without a reason against it, or None."""
+def newest_that_works(here: Situation, above: str | None) -> str | None:
+    """Return the newest release without a reason against it, or None.
+
+    Only releases newer than `above` count, where it is given.
+    """
     for build in _builds(here):
-        subject = candidate(build, here)
-        if not reasons_against(subject, here):
-            return subject.version
+        if above is not None and newest_first(build.version) <= newest_first(above):
+            return None
+        if works(build, here):
+            return build.version
     return None
 
 
@@ -70,10 +74,10 @@ def _builds(here: Situation) -> list[Build]:
     return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
 
 
-def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
+def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
     installed = here.facts.package(NAME)
     if installed is not None and not here.wishes.latest:
-        for subject in works:
+        for subject in able:
             if subject.version == installed.version:
                 return subject
-    return works[0] if works else None
+    return able[0] if able else None

@@ -199,18 +199,31 @@ def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("not-wished", wish=f"--cuda {wishes.cuda}")
 
 
-RULES: tuple[Rule, ...] = (
+OF_BUILD: tuple[Rule, ...] = (
     platform_has_build,
     python_has_wheel,
     gpu_there,
     driver_runs,
     gpus_have_code,
-    libraries_found,
-    folders_free,
-    numpy_fits,
-    requirements_agree,
-    wishes_met,
 )
+OF_SET: tuple[Rule, ...] = (libraries_found, folders_free, numpy_fits)
+"""The rules that look at the wheels chosen for a build: choosing them takes time."""
+OF_WILL: tuple[Rule, ...] = (requirements_agree, wishes_met)
+RULES = (*OF_BUILD, *OF_SET, *OF_WILL)
+
+
+def works(build: Build, here: Situation) -> bool:
+    """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
+    bare = Candidate(
+        version=build.version,
+        build=build,
+        wheel=wheel_for(build, here.abi) if build.platform == here.platform else None,
+        components=Components(chosen=(), reasons=()),
+        numpy=None,
+    )
+    if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare, here)):
+        return False
+    return not reasons_against(candidate(build, here), here)
 
 
 def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:

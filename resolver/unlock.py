@@ -17,19 +17,19 @@ from .rules import NAME, Candidate
 from .situation import Situation, Wishes, situation
 from .versions import newest_first, numbers
 
-Newest = Callable[[Situation], str | None]
+Newest = Callable[[Situation, str | None], str | None]
 
 
 def unlock(here: Situation, works: list[Candidate], newest: Newest) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
-    `newest` is the resolver: it returns the newest release that works in a situation.
+    `newest` is the resolver: it returns the newest release above another that works in a situation.
     """
     now = works[0].version if works else None
     found: list[Unlock] = []
     for change, facts, wishes in _changes(here):
-        version = newest(situation(facts, wishes, here.matrix))
-        if version is not None and (now is None or newest_first(version) > newest_first(now)):
+        version = newest(situation(facts, wishes, here.matrix), now)
+        if version is not None:
             found.append(Unlock(change=change, gains=f"{NAME} {version}"))
     if here.facts.platform.jetson is not None:
         found.append(Unlock(change=reason("jetson-index"), gains=f"{NAME} (Jetson)"))
