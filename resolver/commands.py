@@ -19,8 +19,6 @@ from .facts import to_json
 from .files import write
 from .occasion import Occasion, occasion, seen
 from .plan import Plan
-from .report import plan_json, plan_sections
-from .resolve import resolve
 from .run import run
 from .texts import Language
 
@@ -30,13 +28,21 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     about = occasion(arguments, environ)
-    made = resolve(about.facts, about.wishes, about.matrix)
+    made = _resolved(about)
     show(made, about, arguments, language)
     return VERDICT_EXIT[made.verdict]
 
 
+def _resolved(about: Occasion) -> Plan:
+    from .resolve import resolve
+
+    return resolve(about.facts, about.wishes, about.matrix)
+
+
 def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
     """Print a plan, for people or as JSON."""
+    from .report import plan_json, plan_sections
+
     if arguments.json:
         console.print_json(plan_json(made, load_texts("en")))
         return
@@ -52,7 +58,7 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     """Tell by the exit code alone whether the environment is right."""
     del language
     about = occasion(arguments, environ)
-    return VERDICT_EXIT[resolve(about.facts, about.wishes, about.matrix).verdict]
+    return VERDICT_EXIT[_resolved(about).verdict]
 
 
 def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -122,7 +128,7 @@ def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
     from .locking import locked
 
     about = occasion(arguments, environ)
-    made = resolve(about.facts, about.wishes, about.matrix)
+    made = _resolved(about)
     if made.verdict == "impossible":
         show(made, about, arguments, language)
         return VERDICT_EXIT[made.verdict]

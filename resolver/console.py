@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from .progress import Progress, silent
-from .report import Section, plain
+from .sections import Section, plain
 from .texts import Language, Message, Texts
 
 DEBUG = "ORTGPU_FIX_DEBUG"

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,17 +59,13 @@ def occasion(
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
     )
-    matrix = load_matrix()
-    if arguments.facts is None:
-        facts, target = seen(arguments, environ)
-        if arguments.driver is not None:
-            facts = _short_form(facts, arguments.driver, arguments.gpu)
-    else:
-        facts = read_facts(arguments.facts)
-        target = None
-        if arguments.python is not None or on_target:
-            target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
-            facts = _with_project(in_environment(facts, target, environ.get("HOME")), target)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        looking = pool.submit(_look, arguments, environ, on_target=on_target)
+        # The children of the probe take as long as all this: it is done meanwhile.
+        matrix = load_matrix()
+        from . import report, resolve  # noqa: F401, PLC0415
+
+        facts, target = looking.result()
     return Occasion(
         facts=facts,
         wishes=wishes,
@@ -76,6 +73,22 @@ def occasion(
         target=target,
         elsewhere=arguments.facts is not None or arguments.driver is not None,
     )
+
+
+def _look(
+    arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool
+) -> tuple[Facts, Target | None]:
+    """Return the facts to plan from, and the environment where it was looked at."""
+    if arguments.facts is None:
+        facts, target = seen(arguments, environ)
+        if arguments.driver is not None:
+            facts = _short_form(facts, arguments.driver, arguments.gpu)
+        return facts, target
+    facts = read_facts(arguments.facts)
+    if arguments.python is None and not on_target:
+        return facts, None
+    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+    return _with_project(in_environment(facts, target, environ.get("HOME")), target), target
 
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:

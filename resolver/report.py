@@ -6,14 +6,13 @@ English and its bytes do not depend on the user's language.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from .facts import Facts
 from .plan import Plan, Rejected
 from .rules import NAME
+from .sections import Row, Section, size
 from .texts import Message, Texts
 from .versions import newest_first
 
@@ -42,24 +41,6 @@ HOST = frozenset(
 """Findings that only the user can mend, or may want to act on."""
 SHORT = 3
 """How many groups of rejected releases are shown without `--verbose`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line: what it is about, and what is to be said."""
-
-    head: str = ""
-    text: str = ""
-    style: str = ""
-    """A style of rich: `red`, `yellow`, `green`, `dim`; empty for none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Lines under a heading; without one they stand alone."""
-
-    heading: str = ""
-    rows: tuple[Row, ...]
 
 
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
@@ -269,32 +250,3 @@ def _range(versions: Sequence[str], texts: Texts) -> str:
     if len(versions) == 1:
         return versions[0]
     return texts.label("versions", first=versions[-1], last=versions[0])
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as people say it: `277 MB`, `2.6 GB` (powers of 1000)."""
-    value = float(count)
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:  # noqa: PLR2004 - the step of the units
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
-
-
-def width(text: str) -> int:
-    """Return how many columns `text` takes on a terminal: Chinese characters take two."""
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
-
-
-def plain(sections: Sequence[Section]) -> str:
-    """Return `sections` as text without colour, headings flush and lines below them indented."""
-    blocks: list[str] = []
-    for section in sections:
-        indent = "  " if section.heading else ""
-        column = max((width(row.head) for row in section.rows if row.head and row.text), default=0)
-        lines = [section.heading] if section.heading else []
-        for row in section.rows:
-            pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
-            lines.append(f"{indent}{row.head}{pad}{row.text}".rstrip())
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)

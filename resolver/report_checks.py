@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .explain import Explanation
-from .report import Row, Section
+from .sections import Row, Section
 from .texts import Texts
 from .verdict import UP_TO_THE_DRIVER, Verification
 

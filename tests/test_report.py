@@ -13,13 +13,11 @@ from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.report import (
     error_json,
     machine_section,
-    plain,
     plan_json,
     plan_sections,
-    size,
-    width,
 )
 from ortgpu_fix.resolve import resolve
+from ortgpu_fix.sections import plain, size, width
 from ortgpu_fix.situation import Wishes
 from ortgpu_fix.texts import Message
 

@@ -1,0 +1,57 @@
+"""What is said to people: lines under headings, whatever they are about.
+
+Core.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line: what it is about, and what is to be said."""
+
+    head: str = ""
+    text: str = ""
+    style: str = ""
+    """A style of rich: `red`, `yellow`, `green`, `dim`; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Lines under a heading; without one they stand alone."""
+
+    heading: str = ""
+    rows: tuple[Row, ...]
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people say it: `277 MB`, `2.6 GB` (powers of 1000)."""
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:  # noqa: PLR2004 - the step of the units
+            return f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def width(text: str) -> int:
+    """Return how many columns `text` takes on a terminal: Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def plain(sections: Sequence[Section]) -> str:
+    """Return `sections` as text without colour, headings flush and lines below them indented."""
+    blocks: list[str] = []
+    for section in sections:
+        indent = "  " if section.heading else ""
+        column = max((width(row.head) for row in section.rows if row.head and row.text), default=0)
+        lines = [section.heading] if section.heading else []
+        for row in section.rows:
+            pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
+            lines.append(f"{indent}{row.head}{pad}{row.text}".rstrip())
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
