@@ -49,6 +49,15 @@ def test_fatbins_are_found_wherever_they_lie() -> None:
     assert code.groups == {"8.0 ptx9.0": 1, "8.0": 1}
 
 
+def test_the_first_fatbin_is_seen_before_it_is_whole() -> None:
+    """Sixteen bytes of a header are enough; the magic number alone is not."""
+    data = samples.fatbin(samples.fatbin_entry(80))
+
+    assert fatbin.begins(bytearray(b"xy" + data[:16]))
+    assert not fatbin.begins(bytearray(b"xy" + data[:16]), 3)
+    assert not fatbin.begins(fatbin.MAGIC * 9)
+
+
 def test_a_stray_magic_number_is_passed_over() -> None:
     """The magic number inside other data hides nothing."""
     data = fatbin.MAGIC + b"\xff" * 40 + samples.fatbin(samples.fatbin_entry(75))
@@ -123,12 +132,18 @@ def test_exports_from_the_front_of_an_elf_file() -> None:
     """The first part gives the same exports as the whole; too little gives None."""
     exports = [f"cublas{number}" for number in range(50)]
     data = samples.elf(
-        imports={"libc.so.6": ["malloc"]}, exports=exports, extra=bytes(range(256)) * 64
+        links=["libm.so.6"],
+        imports={"libc.so.6": ["malloc"]},
+        exports=exports,
+        extra=bytes(range(256)) * 64,
     )
 
     assert elf.read(data).exports == set(exports)
     assert elf.exports_at_front(data[:4096]) == frozenset(exports)
     assert elf.exports_at_front(data[:700]) is None
+    strings = {*exports, "malloc", "libc.so.6", "libm.so.6", "v1"}
+    assert elf.strings_at_front(data[:4096]) == frozenset(strings)
+    assert elf.strings_at_front(data[:700]) is None
 
 
 def _real_libraries() -> list[Path]:

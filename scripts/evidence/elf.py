@@ -24,6 +24,7 @@ _BINDINGS = frozenset({0, 1, 2, 10})
 _UNDEFINED, _LOCAL = 0, 0
 _FRONT_SEARCH = 0x4000
 _LAST_TYPE, _HIDDEN_TO, _STEPS_BACK = 10, 3, 8
+_TEXT = re.compile(rb"[ -~]+")
 _NAME = re.compile(rb"[A-Za-z_.$][A-Za-z0-9_.$@]*")
 _MOST_SYMBOLS = 1_000_000
 
@@ -149,18 +150,42 @@ def exports_at_front(data: bytes | bytearray) -> frozenset[str] | None:
     valid symbols up to the string table, in which each symbol's name follows a NUL byte. None
     means that no such place was found or that `data` ends too early.
     """
-    best: list[tuple[str, bool]] = []
+    _, symbols = _front(data)
+    return frozenset(name for name, exported in symbols if exported) if symbols else None
+
+
+def strings_at_front(data: bytes | bytearray) -> frozenset[str] | None:
+    """Return the dynamic strings from the first part of an ELF file, or None, in the same way.
+
+    Among them are the names of linked libraries, of the file itself, and of all symbols.
+    """
+    start, symbols = _front(data)
+    if not symbols:
+        return None
+    strings: set[str] = set()
+    position = start + 1
+    while True:
+        end = data.find(b"\0", position, position + 65536)
+        if end <= position or not _TEXT.fullmatch(data, position, end):
+            return frozenset(strings)
+        strings.add(bytes(data[position:end]).decode("ascii"))
+        position = end + 1
+
+
+def _front(data: bytes | bytearray) -> tuple[int, list[tuple[str, bool]]]:
+    """Return where the string table begins and the symbols; the likeliest place is the longest."""
+    best: tuple[int, list[tuple[str, bool]]] = (0, [])
     for start in range(64, min(len(data), _FRONT_SEARCH), 8):
         if any(data[start : start + _SYMBOL.size]) or not any(data[start + 24 : start + 48]):
             continue
         found = _front_table(data, start)
-        if len(found) > len(best):
+        if len(found[1]) > len(best[1]):
             best = found
-    return frozenset(name for name, exported in best if exported) if best else None
+    return best
 
 
-def _front_table(data: bytes | bytearray, start: int) -> list[tuple[str, bool]]:
-    """Return (name, whether exported) of the symbols of a table at `start`; none where it is none.
+def _front_table(data: bytes | bytearray, start: int) -> tuple[int, list[tuple[str, bool]]]:
+    """Return the string table and (name, whether exported) of the symbols of a table at `start`.
 
     The start of the string table may itself read like symbols: a few steps back are tried too.
     """
@@ -178,10 +203,11 @@ def _front_table(data: bytes | bytearray, start: int) -> list[tuple[str, bool]]:
         symbols.append((name_at, section != _UNDEFINED and info >> 4 != _LOCAL))
         position += _SYMBOL.size
     for back in range(min(_STEPS_BACK, len(symbols))):
-        names = _front_names(data, position - back * _SYMBOL.size, symbols[: len(symbols) - back])
+        strings = position - back * _SYMBOL.size
+        names = _front_names(data, strings, symbols[: len(symbols) - back])
         if names:
-            return names
-    return []
+            return strings, names
+    return 0, []
 
 
 def _front_names(

@@ -97,6 +97,16 @@ def entries(data: bytes | bytearray) -> Iterator[Entry]:
         position = data.find(MAGIC, end)
 
 
+def begins(data: bytes | bytearray, start: int = 0) -> bool:
+    """Say whether a fatbin begins at or after `start`, even one that `data` holds in part."""
+    position = data.find(MAGIC, start)
+    while position >= 0:
+        if data[position + 4 : position + 8] == b"\x01\x00\x10\x00":
+            return True
+        position = data.find(MAGIC, position + 1)
+    return False
+
+
 def gpu_code(data: bytes | bytearray) -> GpuCode:
     """Count the targets of all fatbins in `data`, and of cubins stored without one."""
     code = GpuCode()

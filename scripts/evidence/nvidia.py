@@ -188,9 +188,9 @@ def _uses(reader: Reader, release: Release) -> tuple[tuple[str, ...], tuple[str,
     links: set[str] = set()
     mentions: set[str] = set()
     for path in release.libraries.values():
-        library = reader.library(release.wheel, path)
-        links.update(library.links + library.delayed)
-        mentions.update(library.mentions)
+        linked, mentioned = reader.uses(release.wheel, path)
+        links |= linked
+        mentions |= mentioned
     own = set(release.libraries)
     outside = {name for name in links if is_cuda_library(name)} - own
     return tuple(sorted(outside)), tuple(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import elf, fatbin, names, pe, ptx
 from .errors import EvidenceError
 from .index import JSON_TYPE, Wheel, parse_page
-from .remote import Web, open_zip, read_member
+from .remote import Web, open_zip, read_member, read_member_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 """Part of every cache key: raised when a reading changes its content."""
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+_SONAME = re.compile(r"lib[^/]+[.]so[.0-9]*")
 _PTX_READ = 100
 """Pieces of PTX whose version is read; a library has thousands, of one or two versions."""
 
@@ -147,6 +148,29 @@ class Reader:
         value["exports"] = frozenset(value["exports"])
         return Library(**value)
 
+    def uses(self, wheel: Wheel, member: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the libraries that a library links, and the CUDA libraries whose names it holds.
+
+        Read from its first part, up to the first GPU code: what it links, and its texts, precede
+        that; the GPU code is most of the file.
+        """
+
+        def make() -> list[list[str]]:
+            self._progress(f"what {wheel.file} uses: {member}")
+            archive, _ = open_zip(self._web, wheel.url)
+            front = read_member_until(
+                archive, member, lambda data, start: fatbin.begins(data, max(0, start - 16))
+            )
+            links = _links_at_front(front)
+            if links is None:
+                front = read_member(archive, member)
+                native = _native(front)
+                links = frozenset(native.links + native.delayed)
+            return [sorted(links), sorted(_mentions(front))]
+
+        links, mentions = self._cached("uses", wheel, member, make)
+        return frozenset(links), frozenset(mentions)
+
     def exports(self, wheel: Wheel, member: str) -> frozenset[str]:
         """Return a library's exported symbols, from its first part where that suffices."""
 
@@ -186,6 +210,21 @@ def _exports_at_front(data: bytes) -> frozenset[str] | None:
         return None
 
 
+def _links_at_front(data: bytes | bytearray) -> frozenset[str] | None:
+    if not pe.is_pe(data):
+        strings = elf.strings_at_front(data)
+        return strings and frozenset(filter(_SONAME.fullmatch, strings))
+    try:
+        native = pe.read(data)
+    except EvidenceError:
+        return None
+    return frozenset(native.links + native.delayed)
+
+
+def _mentions(data: bytes | bytearray) -> frozenset[str]:
+    return names.dll_names_in(data) if pe.is_pe(data) else names.sonames_in(data)
+
+
 def _library(data: bytes | bytearray) -> dict[str, Any]:
     native = _native(data)
     code = fatbin.gpu_code(data)
@@ -194,7 +233,6 @@ def _library(data: bytes | bytearray) -> dict[str, Any]:
         ptx.version(bytes(data[text.offset : text.offset + min(text.size, 4096)]), text.compression)
         for text in islice(texts, _PTX_READ)
     }
-    mentions = names.dll_names_in(data) if pe.is_pe(data) else names.sonames_in(data)
     return {
         "name": native.name,
         "links": native.links,
@@ -202,7 +240,7 @@ def _library(data: bytes | bytearray) -> dict[str, Any]:
         "search": native.search,
         "imports": native.imports,
         "exports": sorted(native.exports),
-        "mentions": sorted(mentions),
+        "mentions": sorted(_mentions(data)),
         "sass": code.sass,
         "ptx": code.ptx,
         "bare": code.bare,

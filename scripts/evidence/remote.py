@@ -13,7 +13,9 @@ import requests
 from .errors import EvidenceError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Callable
+
+    from _typeshed import WriteableBuffer
 
 TIMEOUT = 60.0
 ATTEMPTS = 4
@@ -23,6 +25,7 @@ SMALLEST_READ = 64 * 1024
 LARGEST_READ = 16 * 1024 * 1024
 _LOCAL_HEADER = 4096
 """Room for what precedes a member's data: name and extra fields."""
+_STEP = 4 * 1024 * 1024
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
 
@@ -107,7 +110,7 @@ class RemoteFile(io.RawIOBase):
         """Return the position in bytes."""
         return self._position
 
-    def readinto(self, buffer: Buffer) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill `buffer` from the position on; return how many bytes, 0 at the end."""
         view = memoryview(buffer)
         chunk = self._bytes_here(len(view))[: len(view)]
@@ -172,4 +175,20 @@ def read_member(archive: zipfile.ZipFile, name: str, size: int | None = None) ->
         raise EvidenceError(f"{archive.filename or 'archive'}: {name}: {error!r}") from error
     if done < limit:
         raise EvidenceError(f"{name}: {done} of {limit} bytes")
+    return data
+
+
+def read_member_until(
+    archive: zipfile.ZipFile, name: str, found: Callable[[bytearray, int], bool]
+) -> bytearray:
+    """Inflate a member until `found(data, start of the newest part)` says that it is enough."""
+    data = bytearray()
+    try:
+        with archive.open(name) as stream:
+            while chunk := stream.read(_STEP):
+                data += chunk
+                if found(data, len(data) - len(chunk)):
+                    break
+    except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+        raise EvidenceError(f"{archive.filename or 'archive'}: {name}: {error!r}") from error
     return data
