@@ -16,7 +16,8 @@ from pathlib import Path
 from threading import Lock
 
 from .errors import Error
-from .index import Index, Interrupted, Stopped, local_path
+from .folder_index import local_path
+from .index import Index, Interrupted, Stopped
 from .index_page import public
 from .plan import Wheel
 from .progress import Progress

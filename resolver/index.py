@@ -11,16 +11,15 @@ import http.client
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event, local
 from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import url2pathname
 
 import requests
 import urllib3
 
 from .errors import Error
+from .folder_index import folder_page
 from .index_page import ACCEPT, IndexFile, parse, public
 from .plan import Wheel
 from .sources import Sources, is_trusted, require_secure
@@ -81,7 +80,7 @@ class Index:
         page = f"{base.rstrip('/')}/{quote(wheel.name)}/"
         if page not in self._pages:
             self._pages[page] = (
-                _folder_page(page)
+                folder_page(page)
                 if page.startswith("file:")
                 else self.retry(lambda: self._get_page(page))
             )
@@ -198,28 +197,6 @@ class Index:
                 if moved < self._limits.floor * passed:
                     raise Error("download-too-slow", url=public(url), speed=int(moved / passed))
                 began, moved = time.monotonic(), 0
-
-
-def local_path(url: str) -> Path:
-    """Return the path that a `file:` address names."""
-    parts = urlsplit(url)
-    return Path(url2pathname(unquote(parts.path) if "%" not in parts.path else parts.path))
-
-
-def _folder_page(page: str) -> tuple[IndexFile, ...]:
-    """Return what an index on this machine offers: an index.html, or the files of the folder."""
-    folder = local_path(page)
-    with contextlib.suppress(OSError):
-        text = (folder / "index.html").read_text(encoding="utf-8")
-        return parse("text/html", text, page)
-    try:
-        return tuple(
-            IndexFile(name=path.name, url=path.as_uri())
-            for path in sorted(folder.resolve().iterdir())
-        )
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise Error("index-unreachable", url=public(page), reason=reason) from error
 
 
 def _refuse(response: requests.Response, url: str) -> None:

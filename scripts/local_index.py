@@ -23,7 +23,9 @@ from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-Fault = Literal["missing", "busy", "reset", "truncated", "trickle", "other-bytes", "denied"]
+Fault = Literal[
+    "missing", "busy", "reset", "truncated", "trickle", "other-bytes", "other-range", "denied"
+]
 
 
 @dataclass(kw_only=True)
@@ -58,7 +60,7 @@ class LocalIndex:
         class Handler(_Handler):
             index = outer
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/simple"
         self._thread = threading.Thread(
@@ -78,6 +80,11 @@ class LocalIndex:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: a client that goes away in the middle is what many tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -194,7 +201,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(end - start))
         self.send_header("Accept-Ranges", "bytes")
         if ranged:
-            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{total}")
+            said = start + (fault == "other-range")
+            self.send_header("Content-Range", f"bytes {said}-{end - 1}/{total}")
         self.end_headers()
         if self.command != "HEAD":
             self._send_body(data[start:end], fault)

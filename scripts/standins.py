@@ -151,12 +151,13 @@ def find_uv() -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment without settings of pip and uv."""
-    return {
+    """Return the environment without settings and configuration files of pip and uv."""
+    clean = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "UV_", "VIRTUAL_ENV"))
     }
+    return clean | {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
 
 def make_venv(folder: Path, *, pip: bool) -> Venv:

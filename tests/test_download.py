@@ -113,6 +113,22 @@ def test_a_begun_file_that_is_longer_than_the_index_has(server: LocalIndex, tmp_
     assert as_wheel(path).sha256 == wheel.sha256
 
 
+def test_an_index_that_answers_with_another_range(server: LocalIndex, tmp_path: Path) -> None:
+    wheel = wheels(server)[0]
+    (tmp_path / f"{wheel.file}.part").write_bytes(b"x" * 1000)
+    server.behaviour.faults[wheel.file] = "other-range"
+
+    assert failure(server, tmp_path).values["status"] == "206, another range"
+
+
+def test_a_page_without_end(
+    server: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ortgpu_fix.index._MAX_PAGE", 20)
+
+    assert failure(server, tmp_path).code == "index-page-unreadable"
+
+
 @pytest.mark.parametrize("fault", ["busy", "reset", "truncated"])
 @pytest.mark.parametrize("where", ["one", "one-1.0-py3-none-any.whl"])
 def test_a_stumble_is_forgiven(
