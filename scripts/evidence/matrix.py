@@ -9,7 +9,16 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from . import checks, numpy_wheels, nvidia, onnxruntime, symbols, toolkits, torch_wheels
+from . import (
+    checks,
+    numpy_wheels,
+    nvidia,
+    onnxruntime,
+    onnxruntime_rows,
+    symbols,
+    toolkits,
+    torch_wheels,
+)
 from .catalogue import Catalogue
 from .spread import each
 from .toml_text import document
@@ -71,7 +80,7 @@ class Builder:
         if name == "toolkits":
             return toolkits.tables(self._reader, self.known)
         if name == "onnxruntime":
-            return [onnxruntime.row(build, self.catalogue) for build in self.builds]
+            return [onnxruntime_rows.row(build, self.catalogue) for build in self.builds]
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":

@@ -1,34 +1,23 @@
-"""`data/onnxruntime.toml`: what each build of onnxruntime-gpu is made for and needs."""
+"""Builds of onnxruntime-gpu: what their wheels say of each."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from . import support
 from .errors import EvidenceError
-from .metadata import extras, requirements
 from .nvidia import is_cuda_library
 from .spread import each
-from .symbols import taken
-from .toml_text import Rows, Value, table
 
 if TYPE_CHECKING:
-    from .catalogue import Catalogue
     from .index import Wheel
     from .reader import Contents, Library, Reader
 
 PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
-_PLUGIN = re.compile(r".*(?:plugin|_ep)[^/]*\.(?:so|dll)\Z")
-_MSVC = re.compile(r"(?:msvcp|vcruntime|concrt|vcomp)\w*\.dll\Z", re.IGNORECASE)
 _CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)
-_CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)(?:\.dll)?\Z")
-_DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 
 ALIKE = 1.01
 """How many times as large as the smallest the largest CUDA provider of one build may be.
@@ -73,7 +62,6 @@ class Build:
     cuda_source: str
     preload: bool
     note: str
-    plugins: list[str] = field(default_factory=list)
 
     @property
     def major(self) -> str:
@@ -127,7 +115,6 @@ def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
         cuda_source=source,
         preload=preload,
         note=_preload_note(init, cuda) if preload else "",
-        plugins=[member for member in contents[0][1].members if _PLUGIN.fullmatch(member)],
     )
 
 
@@ -141,7 +128,7 @@ def _judged(library: Library) -> tuple[object, ...]:
 def _toolkit(reader: Reader, wheel: Wheel, folder: str, library: Library) -> tuple[str, str]:
     """Return the toolkit release that built the provider, and what says so."""
     said = _CUDA_VERSION.search(reader.text(wheel, f"{folder}capi/build_and_package_info.py"))
-    written = max((_numbers(isa) for isa in library.isa), default=())
+    written = max((numbers(isa) for isa in library.isa), default=())
     from_ptx = ISA_OF_TOOLKIT.get(".".join(map(str, written)), "")
     if said:
         if from_ptx and from_ptx != said[1]:
@@ -158,106 +145,11 @@ def _preload_note(init: str, cuda: str) -> str:
     return ""
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> tuple[int, ...]:
+    """Return `2.27` as (2, 27)."""
     return tuple(map(int, text.split(".")))
 
 
 def _python_order(tag: str) -> tuple[int, str]:
     digits = re.search(r"\d+", tag.removeprefix("cp3"))
     return (int(digits[0]) if digits else 0), tag
-
-
-def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
-    """Return the CUDA libraries that a build's provider links or loads by name, sorted.
-
-    Loaded are the libraries of its own CUDA major that NVIDIA's wheels hold and whose name it
-    carries without linking them, and the driver's. Up to 1.15 the Linux provider links nothing:
-    the wheel's `_ld_preload.py` loads by name what the provider's version records want.
-    """
-    linked = {name for name in build.library.links + build.library.delayed if is_cuda_library(name)}
-    found: dict[str, dict[str, Value]] = {}
-    for name in sorted({*build.library.mentions, *linked}):
-        how = "links" if name in linked else "loads"
-        if name in _DRIVER:
-            found[name] = {"library": name, "how": how}
-            continue
-        owner = catalogue.provider(name, build.platform, build.major, taken(build, name))
-        if owner is not None:
-            distribution, since = owner
-            found[name] = {
-                "library": name,
-                "how": how,
-                "distribution": distribution,
-                "since": since,
-            }
-        elif name in linked:
-            raise EvidenceError(
-                f"{build.version} {build.platform} links {name}: no release has all it takes"
-            )
-    return list(found.values())
-
-
-def row(build: Build, catalogue: Catalogue) -> str:
-    """Return one `[[build]]` table."""
-    needed = needs(build, catalogue)
-    sass, ptx = support.supported(build.library.groups)
-    floors = [wheel.glibc for wheel, _ in build.wheels if wheel.glibc]
-    cudnn = {match[1] for need in needed if (match := _CUDNN.match(str(need["library"])))}
-    required = {wheel.file: requirements(inside.metadata) for wheel, inside in build.wheels}
-    usual = Counter(tuple(lines) for lines in required.values()).most_common()
-    common = max((item for item in usual if item[1] == usual[0][1]), key=lambda item: item[0])[0]
-    optional = extras(build.wheels[-1][1].metadata)
-    return table(
-        "build",
-        {
-            "version": build.version,
-            "platform": build.platform,
-            "cuda": build.cuda,
-            "cuda_source": build.cuda_source,
-            "cudnn": min(cudnn) if cudnn else None,
-            "needs": Rows(needed),
-            "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
-            "sass": list(sass),
-            "ptx": list(ptx),
-            "partial": list(support.partial(build.library.groups)) or None,
-            "glibc": min(floors, key=_numbers) if floors else None,
-            "preload_dlls": build.preload,
-            "preload_dlls_note": build.note or None,
-            "requires": list(common),
-            "extras": optional or None,
-            "unresolvable": unresolvable(build, optional, catalogue) or None,
-            "wheels": Rows(
-                {
-                    "python": wheel.python,
-                    "size": inside.size,
-                    "sha256": wheel.sha256,
-                    "file": wheel.file,
-                    **(
-                        {"requires": required[wheel.file]}
-                        if tuple(required[wheel.file]) != common
-                        else {}
-                    ),
-                }
-                for wheel, inside in build.wheels
-            ),
-        },
-    )
-
-
-def unresolvable(build: Build, optional: dict[str, list[str]], catalogue: Catalogue) -> list[str]:
-    """Return the extras' requirements on NVIDIA's wheels that no real wheel satisfies."""
-    missing = []
-    for line in sorted({line for lines in optional.values() for line in lines}):
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        if not requirement.name.startswith("nvidia-"):
-            continue
-        if not any(
-            release.wheel.platform == build.platform
-            and requirement.specifier.contains(release.wheel.version)
-            for release in catalogue.real(requirement.name)
-        ):
-            missing.append(line)
-    return missing
