@@ -140,11 +140,15 @@ def file_of(name: str) -> str:
     return f"{name.replace('-', '_').replace(' ', '-')}-py3-none-any.whl"
 
 
+def about(case: Case) -> str:
+    """Return what a child is told."""
+    return json.dumps({name: getattr(case, name) for name in Case.__slots__})
+
+
 def start(mode: str, case: Case) -> subprocess.Popen[str]:
     """Start a child in a process group of its own."""
-    about = {name: getattr(case, name) for name in Case.__slots__}
     return subprocess.Popen(
-        [sys.executable, __file__, mode, json.dumps(about)],
+        [sys.executable, __file__, mode, about(case)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

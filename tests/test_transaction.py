@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 
+import prove_faults
 import pytest
 from prove_transaction import prove
 
@@ -24,3 +26,12 @@ def test_killed_a_few_times() -> None:
     ends = prove(8, ["uv"], seed=7)
 
     assert sum(ends.values()) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to inject the faults")
+def test_whatever_system_call_fails_the_environment_is_whole() -> None:
+    ends = prove_faults.prove("uv")
+
+    assert ends["done"] < sum(ends.values()) / 2
