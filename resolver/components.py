@@ -19,6 +19,10 @@ from .plan import Reason, reason
 from .situation import Situation, applies
 from .versions import allows, at_least, newest_first, numbers, requirement
 
+MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
+"""PTX in these does not count: what NVIDIA supports begins with machine code. cuFFT is different:
+that of torch's wheels for CUDA 12.8, made for Blackwell, has PTX alone for 12.0."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
@@ -109,7 +113,7 @@ def _also(release: Release, distribution: Distribution, here: Situation) -> Iter
     contents = contents_of(distribution, release)
     if contents is not None:
         for library in (*contents.links, *contents.loads):
-            provider = here.matrix.providers.get(library)
+            provider = here.matrix.providers.get((distribution.cuda, library))
             if provider is not None:
                 yield provider
 
@@ -186,11 +190,22 @@ def _refusal(
     code = code_of(distribution.code, release)
     if code is None:
         return None
+    ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
     for capability in capabilities(here):
-        # PTX does not count: what NVIDIA supports in these libraries begins with machine code.
-        if runs(code.sass, (), capability) == "no":
+        how = runs(code.sass, ptx, capability)
+        if how == "no" or (how == "ptx" and not _compiles(release, here)):
             return reason("library-no-gpu-code", distribution=named, gpu=capability)
     return None
+
+
+def _compiles(release: Release, here: Situation) -> bool:
+    """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
+    made = [
+        numbers(toolkit.version)[:2]
+        for toolkit in here.matrix.toolkits
+        if toolkit.components.get(release.name) == release.version
+    ]
+    return here.driver_cuda is None or not made or numbers(here.driver_cuda)[:2] >= min(made)
 
 
 def contents_of(distribution: Distribution, release: Release) -> Contents | None:

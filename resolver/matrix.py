@@ -156,8 +156,9 @@ class Matrix:
     shared: Mapping[str, tuple[str, ...]]
     """Folders that several distributions own."""
     limits: tuple[Limit, ...]
-    providers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Library name to the nvidia distribution that brings it."""
+    providers: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """CUDA major and library name to the nvidia distribution that brings it: cuDNN's files are of
+    one name for every CUDA."""
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts of the modules that travel in a companion, by their names there."""
 
@@ -220,7 +221,7 @@ def parse(
         limits=limits,
         modules=modules or {},
         providers={
-            library: distribution.name
+            (distribution.cuda, library): distribution.name
             for distribution in distributions.values()
             for contents in distribution.contents
             for library in contents.libraries

@@ -167,7 +167,7 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
         return
     for name, needed in required(subject.build, here).items():
         installed = here.facts.package(name)
-        if name == "numpy" or installed is None or allows(needed, installed.version):
+        if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         for demand in here.demanded(name):
             if not overlap(needed, demand.specifier):
@@ -182,12 +182,13 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
 def overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
     """Tell whether some version satisfies both, as far as the versions that they name can show.
 
-    Tried are those versions, the next after each, and one above all: enough for bounds and pins.
+    Tried are those versions, the next after each, and one below and above all: enough for bounds
+    and pins.
     """
     named = [spec.version.removesuffix(".*") for spec in (*left, *right)]
     both = left & right
     points = [point for version in named for point in (version, f"{version}.0.1", f"{version}.1")]
-    return any(both.contains(point, prereleases=True) for point in [*points, "9999"])
+    return any(both.contains(point, prereleases=True) for point in ["0", *points, "9999"])
 
 
 def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
