@@ -43,7 +43,7 @@ def compact() -> bytes:
 
 
 def contents(packed: bytes) -> dict[str, tuple[bytes, object]]:
-    """Return the hash and the table of each member: two archives may differ in compression alone."""
+    """Return the hash and the table of each member; compression may differ between systems."""
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         return {
             member.filename: (member.comment, json.loads(archive.read(member)))

@@ -55,12 +55,11 @@ def lint() -> None:
 
 
 def test(*, fast: bool) -> None:
-    """Run the tests; the fast ones decide the coverage of the core."""
+    """Run the tests: the fast ones side by side, and they decide the coverage of the core."""
     for old in ROOT.glob(".coverage*"):
         old.unlink()
-    quick = ["-m", "not slow and not online", "-n", "2", "--dist", "loadgroup"]
-    run(PYTHON, "-m", "coverage", "run", "-m", "pytest", *quick[:2])
-    run(PYTHON, "-m", "coverage", "combine", "--quiet")
+    quick = ["-m", "not slow and not online", "-n", "auto"]
+    run(PYTHON, "-m", "pytest", *quick, "--cov", "--cov-report=", "--cov-config=pyproject.toml")
     run(PYTHON, "scripts/core_coverage.py")
     if not fast:
         run(PYTHON, "-m", "pytest", "-m", "slow or online")
