@@ -160,7 +160,7 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
 
     assert "+ onnxruntime-gpu       1.31.0 → 1.26.0, 300 MB" in text
     assert "nvidia-cudnn-cu12 9.1.0 is what torch 2.5 requires" in text
-    assert "1 more releases" not in text
+    assert "others:" not in text
 
 
 @pytest.mark.parametrize(
@@ -235,3 +235,13 @@ def test_sizes(count: int, text: str) -> None:
 
 def test_chinese_takes_two_columns() -> None:
     assert width("驱动 x") == 6
+
+
+def test_older_releases_are_counted_not_listed() -> None:
+    text = told(driver="13.0", gpus=("12.0",))
+
+    assert "…  others: 1; `--verbose` shows every reason" in text
+
+
+def test_the_steps_that_take_long_are_said() -> None:
+    assert EN.progress("verify") == "Verifying"

@@ -28,7 +28,7 @@ def test_what_works_says_what_it_proves_and_what_it_does_not() -> None:
 def test_evidence_libraries_and_notes_are_shown() -> None:
     verification = Verification(
         verdict="no-gpu",
-        notes=(reason("crash-without-driver"),),
+        notes=(reason("crash-without-driver"), reason("timed-out", step="inference conv")),
         evidence=("conv: CUDA failure 100",),
         libraries=(Loaded(name="libcudnn.so.9", path="/x/libcudnn.so.9"),),
     )
@@ -37,6 +37,7 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
 
     assert "What was seen\n  conv: CUDA failure 100" in text
     assert "Libraries loaded\n  libcudnn.so.9  /x/libcudnn.so.9" in text
+    assert "A GPU that hangs every program needs a reset" in text
     assert "This release crashes where no driver is sufficient" in text
 
 
@@ -52,6 +53,15 @@ def test_a_log_that_tells_something() -> None:
     assert text.startswith(found[0].code + "\n  1: ")
     assert "libcudnn.so.9" in text
     assert "$ ortgpu-fix --apply" in text
+
+
+def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
+    known = {**table("failures"), "library": table("failures")["library"][:1]}
+    log = "Failed to load library x.so with error: libcudnn.so.9: cannot open shared object file:"
+
+    found = explain(log + " No such file or directory", parse_failures(known))
+
+    assert "libcudnn.so.9" not in "".join(row.cause for row in found)
 
 
 def test_a_log_that_tells_nothing() -> None:

@@ -709,3 +709,25 @@ def test_an_unshared_component_has_no_rivals() -> None:
     made = plan("nvidia-cublas-cu11 11.11.3")
 
     assert made.uninstall == ()
+
+
+def test_a_requirement_of_the_build_for_another_system_does_not_count() -> None:
+    tables = synthetic.tables()
+    for row in tables["onnxruntime"]["build"]:
+        row["requires"] += ["pyreadline3; sys_platform == 'win32'"]
+
+    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+
+    assert made.requires == ("flatbuffers", "numpy>=1.21.6")
+
+
+def test_an_extra_that_two_ask_for_is_read_once() -> None:
+    asking = [
+        {"name": name, "version": "1", "requires": ["toolkit[x]"]} for name in ("first", "second")
+    ]
+    toolkit = {"name": "toolkit", "version": "1", "requires": ["onnxruntime<1.24; extra == 'x'"]}
+
+    made = plan(*asking, toolkit, driver="13.0")
+
+    assert selected(made)["onnxruntime-gpu"] == "1.23.0"
+    assert len([why for why in reasons(made, "1.31.0") if why == "demand-conflict"]) == 1
