@@ -188,14 +188,17 @@ def _refusal(
         ):
             return reason("library-lacks", distribution=named, library=need.library)
     code = code_of(distribution.code, release)
-    if code is None:
-        return None
-    ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
-    for capability in capabilities(here):
-        how = runs(code.sass, ptx, capability)
-        if how == "no" or (how == "ptx" and not _compiles(release, here)):
-            return reason("library-no-gpu-code", distribution=named, gpu=capability)
-    return None
+    gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
+    return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
+
+
+def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
+    """Return the first compute capability that finds nothing to run in `code`, or None.
+
+    `name` is the distribution's; `ptx` tells whether the driver compiles it.
+    """
+    counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
+    return next((gpu for gpu in capabilities(here) if runs(code.sass, counted, gpu) == "no"), None)
 
 
 def _compiles(release: Release, here: Situation) -> bool:

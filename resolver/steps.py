@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .companions import STAND_IN, expected
-from .components import Component
+from .components import Component, gpu_without_code
 from .facts import Library
 from .matrix import Need
 from .ordinary import missing_requirements
@@ -173,22 +173,34 @@ def system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
 
 
 def _serves(library: Library, need: Need, here: Situation) -> bool:
-    """Tell whether a system library is new enough; one of unknown version counts as so.
+    """Tell whether a system library is new enough, and has code for the GPUs here.
 
-    Where even the oldest wheel with that library has every symbol, nothing speaks against a still
-    older one of the same name.
+    One of unknown version counts as so. Where even the oldest wheel with that library has every
+    symbol, nothing speaks against a still older one of the same name.
     """
     distribution = here.matrix.distributions.get(need.distribution or "")
-    if library.version is None or need.since is None or distribution is None:
+    if library.version is None or distribution is None:
         return True
+    have = numbers(library.version)
+    covering = [
+        code
+        for code in distribution.code
+        if code.platform == here.platform
+        and numbers(code.first)[: len(have)] <= have
+        and have[: len(numbers(code.last))] <= numbers(code.last)[: len(have)]
+    ]
+    if covering and all(
+        gpu_without_code(code, distribution.name, here, ptx=True) for code in covering
+    ):
+        return False
     holding = [
         version
         for contents in distribution.contents
         if contents.platform == here.platform and need.library in contents.libraries
         for version in contents.versions
     ]
-    if all(at_least(version, need.since) for version in holding):
+    if need.since is None or all(at_least(version, need.since) for version in holding):
         return True
-    have, floor = numbers(library.version), numbers(need.since)
+    floor = numbers(need.since)
     length = min(len(have), len(floor))
     return have[:length] >= floor[:length]

@@ -40,7 +40,7 @@ def verify(
     folder from the path. Raises Error `verify-not-started` where `target` cannot be run.
     """
     with as_file(files("ortgpu_fix.data")) as data, as_file(files("ortgpu_fix")) as program:
-        argv = [str(target), str(program / "smoke.py"), *(["--plain"] if plain else [])]
+        argv = [str(target), "-B", str(program / "smoke.py"), *(["--plain"] if plain else [])]
         argv += [f"--ignore={capability}" for capability in ignore_gpus]
         argv += [str(data / f"{name}.onnx") for name in MODELS]
         try:

@@ -9,8 +9,10 @@ every library (there is no GPU here), a second run says healthy and changes no f
 downloaded once into DIR and taken from there (`--find-links`), but for the first case of each CUDA
 major, which takes everything from the index.
 
-Needs uv, gcc, a network, and about 20 GB below DIR. The dated result goes to scripts/results/; the
-exit code is 1 where a case is not as expected.
+Each outcome goes into scripts/results/ at once, so that a run can be done in parts.
+
+Needs uv, gcc, a network, and about 20 GB below DIR. The exit code is 1 where a case is not as
+expected.
 """
 
 from __future__ import annotations
@@ -362,27 +364,37 @@ def main() -> int:
         )
         if not arguments.keep:
             shutil.rmtree(folder / case.name, ignore_errors=True)
+        with shop.filling:
+            record(outcome)
         return outcome
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = list(pool.map(work, present))
     failed = [outcome for outcome in outcomes if outcome.problems]
-    result = {
-        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
-        "system": platform.platform(),
-        "cases": len(outcomes),
-        "failed": len(failed),
-        "skipped": skipped,
-        "outcomes": [asdict(outcome) for outcome in outcomes],
-    }
-    if not arguments.only:
-        path = ROOT / "scripts" / "results" / f"apply-{result['date']}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{len(outcomes) - len(failed)} passed, {len(failed)} failed, {len(skipped)} skipped")
     if not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if failed else 0
+
+
+def record(outcome: Outcome) -> None:
+    """Put an outcome into today's result file, in the place of an earlier one of the same case."""
+    date = dt.datetime.now(dt.timezone.utc).date().isoformat()
+    path = ROOT / "scripts" / "results" / f"apply-{date}.json"
+    path.parent.mkdir(exist_ok=True)
+    rows = json.loads(path.read_text())["outcomes"] if path.exists() else []
+    known = {row["name"]: row for row in rows} | {outcome.name: asdict(outcome)}
+    order = [case.name for case in cases()]
+    result = {
+        "date": date,
+        "system": platform.platform(terse=True),
+        "cases": len(order),
+        "passed": sum(not row["problems"] for row in known.values()),
+        "failed": sum(bool(row["problems"]) for row in known.values()),
+        "not_run": sorted(set(order) - known.keys()),
+        "outcomes": [known[name] for name in order if name in known],
+    }
+    path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

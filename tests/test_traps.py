@@ -157,3 +157,16 @@ def test_ptx_in_cufft_needs_a_driver_as_new_as_its_toolkit() -> None:
     made = plan(cufft, *ORDINARY, driver="12.4", gpus=("12.0",), ort="==1.23.2")
 
     assert selected(made)["nvidia-cufft-cu12"] == "11.4.1.4"
+
+
+def test_a_cudnn_of_the_image_without_code_for_the_gpu_does_not_count() -> None:
+    """cuDNN 9.11 dropped Volta: an image with 9.28 is not healthy for a V100."""
+    needed = ["cublas.so.12", "cublasLt.so.12", "cudart.so.12", "cufft.so.11", "curand.so.10"]
+    image = [{"name": f"lib{name}"} for name in needed]
+    rest = ("onnxruntime-gpu 1.26.0", "numpy 2.2.6", "protobuf 6.31.1", *ORDINARY)
+
+    for version, verdict in (("9.10.2", "healthy"), ("9.28.0", "fixable")):
+        libraries = [*image, {"name": "libcudnn.so.9", "version": version}]
+        made = plan(*rest, gpus=("7.0",), driver="12.4", libraries=libraries)
+
+        assert made.verdict == verdict

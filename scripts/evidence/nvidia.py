@@ -47,7 +47,7 @@ operations in cuDNN; BLAS levels 1 and 2 in cuBLAS) and decides by `support.supp
 hold kernels picked by hand; they must have machine code for a GPU, or it is left out. PTX does
 not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
 """
-_LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|64_[0-9_]+\.dll)\Z")
+_LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|(?:64)?_[0-9_]+\.dll)\Z")
 _FOR_32_BITS = re.compile(r"32_\d+\.dll\Z")
 _DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 Code = tuple[tuple[str, ...], tuple[str, ...]]
