@@ -240,7 +240,7 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
     assert found.verdict == "crashed"
     [(argv, env, timeout)] = seen
     names = [Path(word).name for word in argv]
-    assert names == ["python", "smoke.py", "--plain", "conv.onnx", "matmul.onnx", "fft.onnx"]
+    assert names == ["python", "-B", "smoke.py", "--plain", "conv.onnx", "matmul.onnx", "fft.onnx"]
     assert env == {"PATH": "/bin", "LD_LIBRARY_PATH": "/y"}
     assert timeout == 600
 
