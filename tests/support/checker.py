@@ -1,0 +1,268 @@
+"""An independent judge of plans: the contract, asked of the raw tables.
+
+`check` shares no code with the program. It does not build a plan; it takes one as `--json` prints
+it and looks for whatever the contract forbids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from raw_tables import (
+    ORT,
+    Machine,
+    Row,
+    dotted,
+    meets,
+    prefix_at_least,
+    requirement,
+    satisfiable,
+    version,
+)
+
+
+def check(
+    document: Row, plan: Row, tables: Mapping[str, Row], wishes: Row | None = None
+) -> list[str]:
+    """Return what is wrong with `plan` for the machine of the facts `document`, in words.
+
+    `tables` are the parsed TOML files by name; `wishes` may hold `onnxruntime` (a specifier),
+    `latest`, `cuda` and `ignored` (compute capabilities).
+    """
+    return list(Judge(document, tables, wishes or {}).violations(plan))
+
+
+class Judge(Machine):
+    """Looks for what is wrong with a plan for a machine."""
+
+    def violations(self, plan: Row) -> Iterator[str]:
+        """Yield everything that the contract forbids, in words."""
+        possible = {row["version"] for row in self.builds if self.possible(row)}
+        known = {row["version"] for row in self.tables["onnxruntime"]["build"]}
+        rejected = {row["version"] for row in plan["rejected"]}
+        for release in sorted(known, key=version):
+            if (release in rejected) == (release in possible):
+                able = release in possible
+                yield f"{release} is rejected: {release in rejected}, possible: {able}"
+        if any(not row["reasons"] for row in plan["rejected"]):
+            yield "a release is rejected without a reason"
+        changes = [
+            name for name in ("uninstall", "install", "companions", "requires") if plan[name]
+        ]
+        if plan["verdict"] == "impossible":
+            if possible or plan["selection"] is not None or changes:
+                yield f"not impossible: {sorted(possible)}, {plan['selection']}, {changes}"
+            return
+        if (plan["verdict"] == "healthy") == bool(changes):
+            yield f"{plan['verdict']} with {changes}"
+        selected = {row["name"]: row["version"] for row in plan["selection"]["packages"]}
+        if len(selected) != len(plan["selection"]["packages"]) or ORT not in selected:
+            yield f"no set: {selected}"
+            return
+        yield from self._release_is_right(selected[ORT], possible)
+        build = next((row for row in self.builds if row["version"] == selected[ORT]), None)
+        if build is None or plan["selection"]["cuda"] != str(dotted(build["cuda"])[0]):
+            yield f"{selected[ORT]} is no build of CUDA {plan['selection']['cuda']} here"
+            return
+        yield from self._wheels_are_right(plan, selected, build)
+        yield from self._libraries_are_there(plan, selected, build)
+        yield from self._one_toolkit(selected, build)
+        yield from self._nobody_is_hurt(plan, selected, build)
+
+    def _release_is_right(self, chosen: str, possible: set[str]) -> Iterator[str]:
+        if chosen not in possible:
+            yield f"{chosen} cannot work here"
+        there = self.installed.get(ORT, {}).get("version")
+        if not self.wishes.get("latest") and there in possible:
+            if chosen != there:
+                yield f"{there} can work and is not kept"
+        elif possible and version(chosen) != max(map(version, possible)):
+            yield f"{chosen} is not the newest of {sorted(possible, key=version)}"
+
+    def _wheels_are_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
+        rows: dict[str, list[Row]] = {
+            name: [row for row in kind["releases"] if self._here(row)]
+            for name, kind in self.kinds.items()
+        }
+        rows["numpy"] = [
+            row
+            for row in self.tables["numpy"]["wheel"]
+            if self._here(row) and row.get("python") == self.abi
+        ]
+        rows[ORT] = [
+            {**row, "version": build["version"]}
+            for row in build["wheels"]
+            if row["python"] == self.abi
+        ]
+        for wheel in plan["install"]:
+            known = [
+                row
+                for row in rows.get(wheel["name"], ())
+                if all(row[key] == wheel[key] for key in ("version", "file", "size", "sha256"))
+            ]
+            if not known or wheel["index"] != "pypi" or not self.old_enough(known[0].get("glibc")):
+                yield f"no such wheel: {wheel}"
+            if selected.get(wheel["name"]) != wheel["version"]:
+                yield f"installs what is not selected: {wheel['name']} {wheel['version']}"
+        installing = {wheel["name"] for wheel in plan["install"]}
+        for name, release in selected.items():
+            there = self.installed.get(name, {"version": None})
+            whole = there["version"] == release and there.get("intact", True)
+            if name == ORT:
+                whole = whole and self._folder_is(release)
+            if whole == (name in installing):
+                yield f"{name} {release} is there: {whole}; installed: {name in installing}"
+
+    def _folder_is(self, release: str) -> bool:
+        """Tell whether the folder `onnxruntime` holds the whole GPU build, and nothing else."""
+        others = {
+            name
+            for name, row in self.installed.items()
+            if name in self.owners - {ORT} and not row.get("provided")
+        }
+        claim = {"distribution": ORT, "version": release}
+        folder = self.document.get("onnxruntime", claim if not others else None)
+        return (
+            not others
+            and folder is not None
+            and folder.get("intact", True)
+            and folder.get("distribution") in {None, ORT}
+            and folder.get("version") in {None, release}
+        )
+
+    def _libraries_are_there(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
+        installs = bool(plan["uninstall"]) or any(
+            row["name"] == ORT or row["name"] in self.kinds for row in plan["install"]
+        )
+        for need in build["needs"]:
+            name = need.get("distribution")
+            if name is None:
+                continue
+            if name in selected:
+                if not self.fits(name, selected[name], build):
+                    yield f"{name} {selected[name]} cannot serve {build['version']}"
+            elif installs or not self.system_serves(need):
+                yield f"nothing brings {need['library']}"
+        for name in selected.keys() & self.kinds.keys():
+            for other in self.follows(name, selected[name]) - selected.keys():
+                libraries = self.libraries(name, selected[name])
+                wanted = {*libraries.get("links", ()), *libraries.get("loads", ())}
+                found = {row["name"] for row in self.document.get("libraries", ())}
+                if installs or not wanted & found:
+                    yield f"{name} {selected[name]} lacks {other}"
+            if not self.has_code(name, selected[name]):
+                yield f"{name} {selected[name]} has no code for {self.gpus}"
+
+    def system_serves(self, need: Row) -> bool:
+        """Tell whether the library of this name that the loader finds can serve `need`."""
+        rows = [row for row in self.document.get("libraries", ()) if row["name"] == need["library"]]
+        if not rows:
+            return False
+        name, found = need["distribution"], rows[0].get("version")
+        if found is None:
+            return True
+        holding = [
+            release
+            for row in self.kinds[name].get("files", ())
+            if self._here(row) and need["library"] in row["libraries"]
+            for release in row["versions"]
+        ]
+        floor = min(map(version, holding))
+        if version(need["since"]) > floor and not prefix_at_least(found, need["since"]):
+            return False
+        # What the tables know by more than its name must have code for the GPUs.
+        alike = {
+            release
+            for release in holding
+            if dotted(release)[: len(dotted(found))] == dotted(found)[: len(dotted(release))]
+        }
+        return not alike or any(self.has_code(name, release) for release in alike)
+
+    def _one_toolkit(self, selected: Row, build: Row) -> Iterator[str]:
+        free: dict[str, str] = {}
+        for name in selected.keys() & self.kinds.keys():
+            there = self.installed.get(name)
+            whole = there is not None and there.get("intact", True)
+            if whole and there and self.fits(name, there["version"], build):
+                if there["version"] != selected[name]:
+                    yield f"{name} {there['version']} can serve and is not kept"
+            elif name.startswith("nvidia-cudnn") or self.pinned(name):
+                fitting = [
+                    row["version"]
+                    for row in self.kinds[name]["releases"]
+                    if self._here(row) and self.fits(name, row["version"], build)
+                ]
+                if selected[name] != max(fitting, key=version, default=None):
+                    yield f"{name} {selected[name]} is not the newest that fits"
+            else:
+                free[name] = selected[name]
+        rungs = [row for row in self.tables["toolkits"]["toolkit"] if self._rung(row, build)]
+        rungs.sort(key=lambda row: (dotted(row["version"])[1], -dotted(row["version"])[2]))
+        for rung in rungs:
+            parts = rung["components"]
+            if all(parts.get(name) == release for name, release in free.items()):
+                return
+            if all(name in parts and self.fits(name, parts[name], build) for name in free):
+                yield f"{free} are not those of {rung['version']}, which would do"
+                return
+        yield f"{free} belong to no one toolkit"
+
+    def _rung(self, row: Row, build: Row) -> bool:
+        toolkit, built = dotted(row["version"]), dotted(build["cuda"])
+        return toolkit[0] == built[0] and toolkit[:2] >= built[:2]
+
+    def pinned(self, name: str) -> bool:
+        releases = [row["version"] for row in self.kinds[name]["releases"] if self._here(row)]
+        wanted = self.demanded(name)
+        return any(not meets(release, one) for release in releases for one in wanted)
+
+    def _nobody_is_hurt(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
+        before = {name: row["version"] for name, row in self.installed.items()}
+        after = {name: there for name, there in before.items() if name not in plan["uninstall"]}
+        after |= {row["name"]: row["version"] for row in (*plan["install"], *plan["companions"])}
+        picked: dict[str, SpecifierSet] = {
+            canonicalize_name(one.name): one.specifier
+            for one in map(requirement, plan["requires"])
+            if one
+        }
+        yield from self._folders_are_free(plan, selected)
+        yield from self._ordinary_are_there(build, after, picked)
+        if after.get("onnxruntime", selected[ORT]) != selected[ORT]:
+            yield f"the stand-in is {after['onnxruntime']}"
+        after.setdefault("onnxruntime", selected[ORT])
+        gone = {*plan["uninstall"], *self.owners, *(row["name"] for row in plan["install"])}
+        stays = [row for name, row in self.installed.items() if name not in gone]
+        for by, name, wanted in self.active(stays):
+            well = name in before and meets(before[name], wanted) and name not in picked
+            if well and not (name in after and meets(after[name], wanted)):
+                yield f"{by} loses {name}{wanted}, gets {after.get(name)}"
+
+    def _folders_are_free(self, plan: Row, selected: Row) -> Iterator[str]:
+        leaving = {
+            name
+            for name, row in self.installed.items()
+            if name in self.owners - {ORT} and not row.get("provided")
+        }
+        for row in self.shared:
+            if selected.keys() & set(row):
+                leaving |= (set(row) & self.installed.keys()) - selected.keys()
+        if leaving != set(plan["uninstall"]):
+            yield f"uninstalls {plan['uninstall']}, must {sorted(leaving)}"
+
+    def _ordinary_are_there(
+        self, build: Row, after: Row, picked: Mapping[str, SpecifierSet]
+    ) -> Iterator[str]:
+        wheel = next(row for row in build["wheels"] if row["python"] == self.abi)
+        required = self.ordinary(build, wheel)
+        for name, wanted in required.items():
+            if name in picked:
+                if picked[name] != wanted or (name in after and meets(after[name], wanted)):
+                    yield f"picks {name}{picked[name]} for {name}{wanted}"
+                if not satisfiable([wanted, *self.demanded(name)]):
+                    yield f"picks {name}{wanted} against {self.demanded(name)}"
+            elif name not in after or not meets(after[name], wanted):
+                yield f"{ORT} lacks {name}{wanted}"
+        for name in picked.keys() - required.keys():
+            yield f"picks {name}, which nobody asked for"

@@ -1,0 +1,326 @@
+"""What a machine can run, asked of the raw tables by trying everything.
+
+It shares no code with the program: the other half of `checker`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+ORT = "onnxruntime-gpu"
+Row = Mapping[str, Any]
+
+
+@functools.cache
+def version(text: str) -> Version:
+    """Return a version that compares; what is none is lower than all."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return Version("0.dev0")
+
+
+@functools.cache
+def requirement(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def meets(text: str, specifier: SpecifierSet) -> bool:
+    """Tell whether the version `text` meets `specifier`; what is no version meets only nothing."""
+    try:
+        return specifier.contains(Version(text), prereleases=True)
+    except InvalidVersion:
+        return not str(specifier)
+
+
+@functools.cache
+def dotted(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def machine_code(targets: Sequence[str], gpu: str) -> bool:
+    """Tell whether a GPU runs machine code for one of `targets`."""
+    (major, minor), exact = dotted(gpu), {f"{gpu}a"}
+    return any(
+        target in exact or (not target.endswith("a") and (major == at[0] and minor >= at[1]))
+        for target in targets
+        for at in [dotted(target)]
+    )
+
+
+def compilable(targets: Sequence[str], gpu: str) -> bool:
+    """Tell whether a driver that is new enough compiles PTX for one of `targets` for a GPU."""
+    return any(
+        target == f"{gpu}a"
+        if target.endswith("a")
+        else dotted(target) <= dotted(gpu)
+        and (not target.endswith("f") or dotted(target)[0] == dotted(gpu)[0])
+        for target in targets
+    )
+
+
+def satisfiable(wanted: Sequence[SpecifierSet]) -> bool:
+    """Tell whether one version can meet all of `wanted`, by trying those around all they name."""
+    named = {one.version.removesuffix(".*") for each in wanted for one in each}
+    tried = {f"{name}{tail}" for name in named for tail in ("", ".0.0.1", ".1", ".999")}
+    return any(
+        all(meets(candidate, one) for one in wanted) for candidate in ["0", "99999", *sorted(tried)]
+    )
+
+
+def prefix_at_least(have: str, floor: str) -> bool:
+    """Compare as many numbers as both give: the system says `9.1`, a wheel `9.1.0.70`."""
+    length = min(len(dotted(have)), len(dotted(floor)))
+    return dotted(have)[:length] >= dotted(floor)[:length]
+
+
+class Machine:
+    """The machine, and what the tables say of everything on it."""
+
+    def __init__(self, document: Row, tables: Mapping[str, Row], wishes: Row) -> None:
+        self.tables, self.wishes, self.document = tables, wishes, document
+        system, python = document["platform"], document["python"]
+        self.system = system
+        self.platform = f"{system['system']}_{system['machine']}"
+        self.libc = system.get("libc") or ""
+        self.installed: dict[str, Row] = {
+            canonicalize_name(row["name"]): row for row in document["packages"]
+        }
+        self.gpus = None
+        if document["gpus"] is not None:
+            seen = [gpu.get("compute_capability") for gpu in document["gpus"]]
+            self.gpus = [gpu for gpu in seen if gpu not in wishes.get("ignored", ())]
+        self.cpython = python.get("implementation", "cpython") == "cpython"
+        numbers = dotted(python["version"])
+        self.abi = f"cp{numbers[0]}{numbers[1]}{'t' if python.get('free_threaded') else ''}"
+        windows = system["system"] == "windows"
+        self.markers = {
+            "os_name": "nt" if windows else "posix",
+            "sys_platform": "win32" if windows else "linux",
+            "platform_system": "Windows" if windows else "Linux",
+            "platform_machine": "AMD64" if windows else system["machine"],
+            "python_version": f"{numbers[0]}.{numbers[1]}",
+            "python_full_version": python["version"],
+            "implementation_name": python.get("implementation", "cpython"),
+            "platform_python_implementation": "CPython" if self.cpython else "PyPy",
+        }
+        self.driver = self._driver_cuda()
+        self.builds = [row for row in tables["onnxruntime"]["build"] if self._here(row)]
+        self.kinds = {row["name"]: row for row in tables["nvidia"]["distribution"]}
+        self.owners = {row["name"] for row in tables["distributions"]["owner"]}
+        self.shared = [
+            row["distributions"] for row in tables["distributions"]["shared"] if row["files"]
+        ]
+        self.staying = [
+            row
+            for name, row in self.installed.items()
+            if name not in self.owners and name not in self.kinds
+        ]
+        self.demands = list(self.active(self.staying))
+
+    def _here(self, row: Row) -> bool:
+        return bool(row["platform"] == self.platform)
+
+    def _driver_cuda(self) -> tuple[int, ...]:
+        driver = self.document["driver"] or {}
+        if driver.get("cuda"):
+            return dotted(driver["cuda"])
+        first = dotted(driver.get("version") or "0")[0]
+        rows = [row for row in self.tables["drivers"]["branch"] if row["branch"] <= first]
+        return dotted(max(rows, key=lambda row: row["branch"])["cuda"]) if rows else ()
+
+    def active(self, packages: Sequence[Row]) -> Iterator[tuple[str, str, SpecifierSet]]:
+        """Yield who requires what, by name and specifier, with the extras that are asked for."""
+        extras: dict[str, set[str]] = {canonicalize_name(row["name"]): {""} for row in packages}
+        before, found = -1, list[tuple[str, Requirement]]()
+        while before != sum(map(len, extras.values())):
+            before = sum(map(len, extras.values()))
+            found = [
+                (canonicalize_name(row["name"]), wanted)
+                for row in packages
+                for wanted in map(requirement, row.get("requires", ()))
+                if wanted and self._holds(wanted, extras[canonicalize_name(row["name"])])
+            ]
+            for _, wanted in found:
+                if canonicalize_name(wanted.name) in extras:
+                    extras[canonicalize_name(wanted.name)] |= wanted.extras
+        for by, wanted in found:
+            yield by, canonicalize_name(wanted.name), wanted.specifier
+
+    def _holds(self, wanted: Requirement, extras: set[str]) -> bool:
+        marker = wanted.marker
+        return marker is None or any(
+            marker.evaluate({**self.markers, "extra": extra}) for extra in extras
+        )
+
+    def demanded(self, name: str) -> list[SpecifierSet]:
+        return [specifier for _, wanted, specifier in self.demands if wanted == name]
+
+    def old_enough(self, glibc: str | None) -> bool:
+        kind, _, number = self.libc.partition(" ")
+        return not glibc or not kind or (kind == "glibc" and dotted(number) >= dotted(glibc))
+
+    # What one release of one thing can do here.
+
+    def libraries(self, name: str, release: str) -> Row:
+        """Return the block of files of an nvidia release."""
+        blocks = self.kinds[name].get("files", ())
+        found = [row for row in blocks if self._here(row) and release in row["versions"]]
+        return found[0] if found else {"libraries": {}}
+
+    def has_code(self, name: str, release: str) -> bool:
+        """Tell whether an nvidia release carries machine code for every GPU, or none at all."""
+        rows = [row for row in self.kinds[name].get("code", ()) if self._here(row)]
+        at = version(release)
+        covering = [row for row in rows if version(row["first"]) <= at <= version(row["last"])]
+        if not rows:
+            return True
+        strict = name.startswith(("nvidia-cublas", "nvidia-cudnn"))
+        shipped = [
+            dotted(row["version"])[:2]
+            for row in self.tables["toolkits"]["toolkit"]
+            if row["components"].get(name) == release
+        ]
+        compiles = not strict and (not self.driver or self.driver[:2] >= min(shipped, default=()))
+        return bool(covering) and all(
+            machine_code(covering[0]["sass"], gpu)
+            or (compiles and compilable(covering[0]["ptx"], gpu))
+            for gpu in self.gpus or ()
+            if gpu
+        )
+
+    def fits(self, name: str, release: str, build: Row) -> bool:
+        """Tell whether an nvidia release can serve `build` here, next to what stays."""
+        rows = [row for row in self.kinds[name]["releases"] if self._here(row)]
+        row = next((row for row in rows if row["version"] == release), None)
+        if row is None or not self.old_enough(row.get("glibc")):
+            return False
+        there = self.libraries(name, release)["libraries"]
+        needs = [need for need in build["needs"] if need.get("distribution") == name]
+        return (
+            all(need["library"] in there for need in needs)
+            and all(version(release) >= version(need.get("since", "0")) for need in needs)
+            and all(meets(release, specifier) for specifier in self.demanded(name))
+            and self.has_code(name, release)
+        )
+
+    def follows(self, name: str, release: str) -> set[str]:
+        """Return the nvidia distributions that an nvidia release cannot do without."""
+        rows = [row for row in self.kinds[name]["releases"] if self._here(row)]
+        row = next(row for row in rows if row["version"] == release)
+        wanted = filter(None, map(requirement, row.get("requires", ())))
+        names: set[str] = {canonicalize_name(one.name) for one in wanted if self._holds(one, {""})}
+        block = self.libraries(name, release)
+        for library in (*block.get("links", ()), *block.get("loads", ())):
+            names |= {
+                other
+                for other, kind in self.kinds.items()
+                if kind["cuda"] == self.kinds[name]["cuda"]
+                and any(library in row["libraries"] for row in kind.get("files", ()))
+            }
+        return names & self.kinds.keys()
+
+    # What is possible at all.
+
+    def possible(self, build: Row) -> bool:
+        """Tell whether any set with `build` can work here, by trying every release."""
+        wheel = next((row for row in build["wheels"] if row["python"] == self.abi), None)
+        wish = self.wishes.get("onnxruntime", "")
+        return (
+            wheel is not None
+            and self.machine_runs(build)
+            and meets(build["version"], SpecifierSet(wish))
+            and self.wishes.get("cuda") in {None, str(dotted(build["cuda"])[0])}
+            and all(
+                meets(build["version"], specifier)
+                for name in ("onnxruntime", ORT)
+                for specifier in self.demanded(name)
+            )
+            and self._ordinary_agree(build, wheel)
+            and self._wheels_exist(build)
+        )
+
+    def machine_runs(self, build: Row) -> bool:
+        """Tell whether system, driver and GPUs run the CUDA provider of `build`."""
+        return (
+            self.cpython
+            and not self.system.get("jetson")
+            and not self.libc.startswith("musl")
+            and self.old_enough(build.get("glibc"))
+            and self.gpus != []
+            and self.driver[:1] >= dotted(build["cuda"])[:1]
+            and all(
+                machine_code(build["sass"], gpu)
+                or (compilable(build["ptx"], gpu) and self.driver[:2] >= dotted(build["cuda"])[:2])
+                for gpu in self.gpus or ()
+                if gpu
+            )
+        )
+
+    def ordinary(self, build: Row, wheel: Row) -> dict[str, SpecifierSet]:
+        """Return what `build` requires of ordinary distributions, its forgotten limits too."""
+        found: dict[str, SpecifierSet] = {}
+        for wanted in map(requirement, wheel.get("requires", build["requires"])):
+            if wanted and self._holds(wanted, {""}):
+                name = canonicalize_name(wanted.name)
+                found[name] = found.get(name, SpecifierSet()) & wanted.specifier
+        for row in self.tables["limits"]["limit"]:
+            if meets(build["version"], SpecifierSet(row["onnxruntime"])):
+                limit = SpecifierSet(row["requires"])
+                found[row["name"]] = found.get(row["name"], SpecifierSet()) & limit
+        return found
+
+    def _ordinary_agree(self, build: Row, wheel: Row) -> bool:
+        for name, wanted in self.ordinary(build, wheel).items():
+            there = self.installed.get(name)
+            if there and meets(there["version"], wanted):
+                continue
+            if name == "numpy" and there:
+                if not self.numpys(wanted):
+                    return False
+            elif not satisfiable([wanted, *self.demanded(name)]):
+                return False
+        return True
+
+    def numpys(self, wanted: SpecifierSet) -> list[str]:
+        """Return the numpy releases of the tables that can take the place of the one installed."""
+        return [
+            row["version"]
+            for row in self.tables["numpy"]["wheel"]
+            if self._here(row)
+            and row.get("python") == self.abi
+            and self.old_enough(row.get("glibc"))
+            and all(meets(row["version"], one) for one in [wanted, *self.demanded("numpy")])
+        ]
+
+    def _wheels_exist(self, build: Row) -> bool:
+        names = {need["distribution"] for need in build["needs"] if need.get("distribution")}
+        return all(self._obtainable(name, build, frozenset()) for name in names)
+
+    def _obtainable(self, name: str, build: Row, asking: frozenset[str]) -> bool:
+        """Tell whether some release of `name`, and of all that it needs, can serve `build`."""
+        if name in asking:
+            return True
+        rivals = {other for row in self.shared if name in row for other in row} - {name}
+        if any(other in self.installed and self.demanded(other) for other in rivals):
+            return False
+        releases = {row["version"] for row in self.kinds[name]["releases"] if self._here(row)}
+        return any(
+            self.fits(name, release, build)
+            and all(
+                self._obtainable(other, build, asking | {name})
+                for other in self.follows(name, release)
+            )
+            for release in sorted(releases, key=version, reverse=True)
+        )
