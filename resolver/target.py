@@ -84,7 +84,9 @@ def ask(
     """Return what `inside.py` prints in `interpreter`.
 
     The script goes to its standard input: nothing needs to be readable there. `-I` is not used, for
-    it would hide the user's own site-packages, which the interpreter normally sees.
+    it would hide the user's own site-packages, which the interpreter normally sees. `-B`
+    is: looking at an environment must not write into it, not even the bytecode of what its `.pth`
+    files import.
 
     Raises Error `python-failed` where it cannot be started or ends with an error, `python-hangs`
     after `seconds`, `python-too-old` where it is too old even to read the script.
@@ -93,7 +95,7 @@ def ask(
     env = own_environment(environ)
     if "PYTHONNOUSERSITE" in environ:
         env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
-    answer = _run(interpreter, ["-"], runner=runner, env=env, seconds=seconds, text_in=script)
+    answer = _run(interpreter, ["-B", "-"], runner=runner, env=env, seconds=seconds, text_in=script)
     if answer.returncode != 0:
         old = _run(interpreter, ["-c", _VERSION], runner=runner, env=env, seconds=seconds)
         version = old.stdout.strip()

@@ -307,7 +307,9 @@ def digest(folder: Path) -> str:
         if path.suffix == ".pyc" or {"__pycache__", ".ortgpu-fix"} & set(path.parts):
             continue
         info = path.lstat()
-        kind = path.readlink() if path.is_symlink() else f"{info.st_size} {info.st_mtime_ns}"
+        kind = str(path.readlink()) if path.is_symlink() else "folder"
+        if path.is_file() and not path.is_symlink():
+            kind = f"{info.st_size} {info.st_mtime_ns}"
         summed.update(f"{path} {info.st_mode} {kind}\n".encode())
     return summed.hexdigest()
 

@@ -362,3 +362,15 @@ def test_it_is_fast(venv: Path) -> None:
         times.append(time.perf_counter() - start)
 
     assert min(times) < 0.5
+
+
+def test_looking_writes_nothing(venv: Path) -> None:
+    """A `.pth` line imports a module at every start; its bytecode is not ours to write."""
+    site = site_packages(venv)
+    (site / "started.py").write_text("")
+    (site / "started.pth").write_text("import started\n")
+    before = sorted(site.rglob("*"))
+
+    describe(venv)
+
+    assert sorted(site.rglob("*")) == before
