@@ -60,6 +60,7 @@ def parser() -> Parser:
     add(
         "--facts",
         metavar="FILE",
+        action="append",
         help="plan for the machine in FILE (`example`: one that is shipped)",
     )
     add("--driver", metavar="VERSION", help="plan for this driver release; with --gpu")
@@ -67,6 +68,7 @@ def parser() -> Parser:
     add("--ignore-gpu", metavar="CC", action="append", default=[], help="plan as if not there")
     add("--ort", metavar="SPEC", help="the onnxruntime-gpu you want: 1.26.0, '<1.27', latest")
     add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
+    add("--torch", metavar="WISH", default="keep", help="keep: an installed torch stays as it is")
     add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
     add("--no-autoload", action="store_true", help="leave loading the libraries to applications")
     add("--no-provide", action="store_true", help="install no stand-in named onnxruntime")
@@ -92,6 +94,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise Error("driver-without-gpu")
     if arguments.driver is not None and arguments.facts is not None:
         raise Error("flags-clash", flags="--driver, --facts")
+    if arguments.facts is not None:
+        if len(arguments.facts) > 1:
+            raise Error("several-machines", count=len(arguments.facts))
+        [arguments.facts] = arguments.facts
+    if arguments.torch != "keep":
+        raise Error("wish-torch", value=arguments.torch)
     if arguments.argument is not None and arguments.command != "explain":
         raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
     return arguments

@@ -42,5 +42,6 @@ def _header(plan: Plan, facts: Facts, command: Sequence[str]) -> list[str]:
         f"matrix: {plan.matrix_date} {plan.matrix_digest}",
         "install with: pip install --require-hashes -r FILE",
         "before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)",
+        "the application: onnxruntime.preload_dlls() first (ortgpu-fix --apply needs no such line)",
         "",
     ]

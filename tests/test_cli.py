@@ -197,6 +197,8 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--ignore-gpu", "x"], "`--ignore-gpu x`"),
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
+        (["--torch", "match"], "`--torch match`"),
+        (["--facts", "a", "--facts", "b"], "2 facts files"),
     ],
 )
 def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:

@@ -32,6 +32,7 @@ def test_a_lock_to_the_letter() -> None:
 # matrix: 2026-01-01 sha256:invented
 # install with: pip install --require-hashes -r FILE
 # before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)
+# the application: onnxruntime.preload_dlls() first (ortgpu-fix --apply needs no such line)
 #
 flatbuffers==25.0 \\
     --hash=sha256:{"1" * 64}

@@ -45,7 +45,9 @@ def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str
         if not fitting:
             missing[requirement.name] = list(PLATFORMS)
             continue
-        newest = max(release.wheel.version for release in fitting)
+        # A few pins are ranges (nvJitLink from 12.8.2 on): a newer toolkit's is not this one's.
+        own = [one for one in fitting if one.wheel.version.release[:2] == wheel.version.release[:2]]
+        newest = max(release.wheel.version for release in own or fitting)
         components[requirement.name] = str(newest)
         there = {r.wheel.platform for r in fitting if r.wheel.version == newest}
         usual = {r.wheel.platform for r in known[requirement.name]}
