@@ -23,7 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     language = console.language(os.environ)
     as_json = "--json" in arguments
     try:
-        return run_command(parse(arguments), os.environ, language)
+        code = run_command(parse(arguments), os.environ, language)
+        sys.stdout.flush()  # so that a reader that is gone is met here
+        return code  # noqa: TRY300 - the flush is what is tried
     except Error as error:
         if console.debugging():
             traceback.print_exc()

@@ -403,6 +403,8 @@ def test_a_folder_that_cannot_be_made(server: LocalIndex, tmp_path: Path) -> Non
 
 def test_ctrl_c_ends_it_soon_and_the_rest_is_kept(server: LocalIndex, tmp_path: Path) -> None:
     """The main thread is interrupted while an endless file trickles in."""
+    # What a shell puts into the background is deaf to Ctrl-C, these tests too.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
     server.behaviour.faults = dict.fromkeys((wheel.file for wheel in wheels(server)), "trickle")
     patient = Index(index(server).sources, replace(QUICK, window=60))
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -410,6 +412,7 @@ def test_ctrl_c_ends_it_soon_and_the_rest_is_kept(server: LocalIndex, tmp_path: 
 
     with pytest.raises(KeyboardInterrupt):
         download_all(patient, wheels(server), tmp_path, silent)
+    signal.signal(signal.SIGINT, former)
 
     assert time.monotonic() - began < 5
     assert list(tmp_path.glob("*.part"))

@@ -18,6 +18,8 @@ def find_python(version: str) -> Path | None:
     for folder in sorted(PYENV.glob(f"{version}.*")):
         if (folder / "bin" / "python").is_file():
             return folder / "bin" / "python"
+    if own_base().name == f"python{version}" and own_base().is_file():
+        return own_base()
     found = shutil.which(f"python{version}")
     return Path(found) if found else None
 
