@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.version import Version
 
-from evidence import checks, fatbin, nvidia, support
+from evidence import checks, fatbin, names, nvidia, support
 from evidence.cache import Cache
 from evidence.index import PLATFORMS
 from evidence.onnxruntime import PROVIDER
@@ -190,7 +190,7 @@ def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path)
     assert wheel.sha256 == build["wheels"][0]["sha256"], file
     assert support.supported(library.groups) == (tuple(build["sass"]), tuple(build["ptx"])), file
     linked = {need["library"] for need in build["needs"] if need["how"] == "links"}
-    assert linked == set(filter(nvidia.is_cuda_library, library.links + library.delayed)), file
+    assert linked == set(filter(names.is_cuda_library, library.links + library.delayed)), file
 
     for _ in range(3):
         distribution = chance.choice(data["nvidia"]["distribution"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
+from .names import DRIVER
 from .nvidia import JUDGED, component
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def libraries(data: Data) -> Iterator[str]:
     for build in data["onnxruntime"]["build"]:
         for need in build["needs"]:
             if "distribution" not in need:
-                if need["library"] not in {"libcuda.so.1", "nvcuda.dll"}:
+                if need["library"] not in DRIVER:
                     yield f"{_place(build)}: {need['library']} has no distribution"
                 continue
             place = (need["distribution"], need["since"], build["platform"])

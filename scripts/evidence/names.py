@@ -24,6 +24,10 @@ KNOWN = frozenset(
 )
 """Names looked for in machine code, where they are not in one piece."""
 
+DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
+"""The driver's own library: no wheel holds it."""
+_LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|(?:64)?_[0-9_]+\.dll)\Z")
+_CUDA = re.compile(r"cu(blas|blasLt|dart|dnn\w*|fft|rand)|nvrtc|nvJitLink")
 _SONAME = re.compile(rb"lib(?:cu|nv)[A-Za-z_.\-]{2,40}?\.so(?:\.[0-9]+)*(?=\0)")
 _DLL_TAIL = re.compile(rb"(?:cu|nv)[A-Za-z_\-]{2,40}[0-9_]{0,12}(?:\.alt)?\.dll\Z")
 _WINDOW = 192
@@ -31,6 +35,17 @@ _WINDOW = 192
 _LONGEST = 64
 _MOV_IMMEDIATE = re.compile(rb"[\x48\x49][\xb8-\xbf]")
 """x86-64 `mov r64, imm64` up to the value: a prefix, and an opcode that names the register."""
+
+
+def stem(name: str) -> str:
+    """Return `cublasLt` for `libcublasLt.so.12` and `cublasLt64_12.dll`; empty for others."""
+    match = _LIBRARY.fullmatch(name)
+    return match[1] if match else ""
+
+
+def is_cuda_library(name: str) -> bool:
+    """Say whether a library name is one of CUDA's, with its version, or the driver's."""
+    return name in DRIVER or _CUDA.fullmatch(stem(name)) is not None
 
 
 def sonames_in(data: bytes | bytearray) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from . import support
+from . import names, support
 from .index import PLATFORMS, Wheel
 from .metadata import requirements
 from .spread import by_bisection, each
@@ -47,9 +47,7 @@ operations in cuDNN; BLAS levels 1 and 2 in cuBLAS) and decides by `support.supp
 hold kernels picked by hand; they must have machine code for a GPU, or it is left out. PTX does
 not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
 """
-_LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|(?:64)?_[0-9_]+\.dll)\Z")
 _FOR_32_BITS = re.compile(r"32_\d+\.dll\Z")
-_DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 Code = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -117,8 +115,7 @@ def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
     judged: list[Library] = []
     for pattern in patterns:
         for name, path in release.libraries.items():
-            match = _LIBRARY.fullmatch(name)
-            if match and re.fullmatch(pattern, match[1]):
+            if re.fullmatch(pattern, names.stem(name)):
                 judged.append(reader.library(release.wheel, path))
     if not judged:
         return (), ()
@@ -192,19 +189,9 @@ def _uses(reader: Reader, release: Release) -> tuple[tuple[str, ...], tuple[str,
         links |= linked
         mentions |= mentioned
     own = set(release.libraries)
-    outside = {name for name in links if is_cuda_library(name)} - own
+    outside = {name for name in links if names.is_cuda_library(name)} - own
     return tuple(sorted(outside)), tuple(
-        sorted({name for name in mentions if is_cuda_library(name)} - outside - own)
-    )
-
-
-def is_cuda_library(name: str) -> bool:
-    """Say whether a library name is one of CUDA's, with its version, or the driver's."""
-    match = _LIBRARY.fullmatch(name)
-    return name in _DRIVER or (
-        match is not None
-        and re.fullmatch(r"cu(blas|blasLt|dart|dnn\w*|fft|rand)|nvrtc|nvJitLink", match[1])
-        is not None
+        sorted({name for name in mentions if names.is_cuda_library(name)} - outside - own)
     )
 
 
@@ -215,8 +202,13 @@ def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> lis
         for name in sorted(known)
         for platform in PLATFORMS
     ]
-    codes = each(lambda place: code_ranges(reader, *place), places, threads)
-    files = each(lambda place: file_groups(reader, place[1]), places, threads)
+    # The longest first, so that no thread begins one when the others are done.
+    longest = sorted(
+        range(len(places)), key=lambda at: -sum(release.size for release in places[at][1])
+    )
+    texts = dict(
+        zip(longest, each(lambda at: _describe(reader, *places[at]), longest, threads), strict=True)
+    )
     parts = []
     for name in sorted(known):
         if not known[name]:
@@ -226,9 +218,15 @@ def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> lis
         parts.append(
             table("distribution", {"name": name, "cuda": DISTRIBUTIONS[name], "releases": rows})
         )
-        parts += [text for at in mine for text in files[at]]
-        parts += [text for at in mine for text in codes[at]]
+        parts += [text for at in mine for text in texts[at][0]]
+        parts += [text for at in mine for text in texts[at][1]]
     return parts
+
+
+def _describe(
+    reader: Reader, distribution: str, here: Sequence[Release]
+) -> tuple[list[str], list[str]]:
+    return file_groups(reader, here), code_ranges(reader, distribution, here)
 
 
 def _release_row(release: Release) -> dict[str, Value]:

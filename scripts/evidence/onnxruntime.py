@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import support
 from .errors import EvidenceError
-from .nvidia import is_cuda_library
+from .names import is_cuda_library
 from .spread import each
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from . import support
 from .errors import EvidenceError
 from .metadata import extras, requirements
-from .nvidia import is_cuda_library
+from .names import DRIVER, is_cuda_library
 from .onnxruntime import numbers
 from .symbols import taken
 from .toml_text import Rows, Value, table
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _MSVC = re.compile(r"(?:msvcp|vcruntime|concrt|vcomp)\w*\.dll\Z", re.IGNORECASE)
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)(?:\.dll)?\Z")
-_DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 
 
 def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
@@ -36,7 +35,7 @@ def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
     for name in sorted({*build.library.mentions, *linked}):
         how = "links" if name in linked else "loads"
-        if name in _DRIVER:
+        if name in DRIVER:
             found[name] = {"library": name, "how": how}
             continue
         owner = catalogue.provider(name, build.platform, build.major, taken(build, name))

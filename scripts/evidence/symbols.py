@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .nvidia import is_cuda_library
+from .names import is_cuda_library
 from .toml_text import Value, table
 
 if TYPE_CHECKING:

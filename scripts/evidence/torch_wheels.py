@@ -12,7 +12,7 @@ from packaging.version import Version
 from .documents import TORCH_VARIANTS, VARIANTS_SOURCE
 from .index import PLATFORMS
 from .metadata import requirements
-from .nvidia import is_cuda_library
+from .names import is_cuda_library
 from .spread import each
 from .support import ordered
 from .toml_text import Rows, table
