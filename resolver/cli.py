@@ -19,6 +19,7 @@ COMMANDS = {
     "explain": "read an error log, name the cause and the remedy",
     "facts": "write what was seen of this machine and environment",
     "undo": "put the environment back to before the last apply",
+    "matrix": "show what the matrix holds, and where each row comes from",
 }
 PLAN = "plan"
 """What runs without a command."""
@@ -100,7 +101,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         [arguments.facts] = arguments.facts
     if arguments.torch != "keep":
         raise Error("wish-torch", value=arguments.torch)
-    if arguments.argument is not None and arguments.command != "explain":
+    if arguments.argument is not None and arguments.command not in {"explain", "matrix"}:
         raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
     return arguments
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
-from .data_files import load_texts, table
+from .data_files import load_matrix, load_texts, table
 from .errors import Error
 from .facts import to_json
 from .files import write
-from .occasion import Occasion, occasion, seen
+from .occasion import Occasion, occasion, read_short_form, seen
 from .plan import Plan
 from .run import run
 from .texts import Language
@@ -138,4 +138,32 @@ def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
     else:
         write(Path(arguments.output), text)
         console.say(load_texts(language).label("written", file=arguments.output))
+    return 0
+
+
+def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Show all releases, one of them, or what runs on a GPU and a driver."""
+    del environ
+    from . import matrix_report as report
+    from .rules import NAME
+
+    known, texts = load_matrix(), load_texts("en" if arguments.json else language)
+    rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
+    if arguments.argument is not None:
+        version = arguments.argument.removeprefix(NAME).lstrip("= ")
+        document = report.release_json(known, rows, floors, version)
+        sections = report.release_sections(known, rows, floors, version, texts)
+        if document is None:
+            raise Error("usage", problem=f"the matrix holds no {NAME} {version}")
+    elif arguments.driver is not None:
+        driver, gpus = read_short_form(arguments.driver, arguments.gpu)
+        document = report.runs_json(known, driver, gpus, texts)
+        sections = report.runs_sections(known, driver, gpus, texts)
+    else:
+        document = report.overview_json(known)
+        sections = report.overview_sections(known, texts)
+    if arguments.json:
+        console.print_json(document)
+    else:
+        console.print_sections(sections)
     return 0

@@ -126,14 +126,19 @@ def read_facts(file: str) -> Facts:
     return from_json(document)
 
 
-def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
-    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
+def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
+    """Return the values of `--driver` and `--gpu`. Raises Error `wish-driver` or `wish-gpu`."""
     if not driver.replace(".", "").isdigit():
         raise Error("wish-driver", value=driver)
-    capabilities = [capability(text.strip(), "--gpu") for text in gpus.split(",")]
+    return driver, tuple(capability(text.strip(), "--gpu") for text in gpus.split(","))
+
+
+def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
+    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
+    version, capabilities = read_short_form(driver, gpus)
     return replace(
         facts,
-        driver=Driver(version=driver),
+        driver=Driver(version=version),
         gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
         toolkits=(),
         libraries=(),

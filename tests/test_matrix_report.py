@@ -1,0 +1,209 @@
+"""What `matrix` shows, on the invented matrix: exact texts, and documents."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix import matrix as matrix_module
+from ortgpu_fix import matrix_report as report
+from ortgpu_fix.data_files import load_matrix, load_texts, table
+from ortgpu_fix.sections import plain, width
+
+MATRIX = synthetic.matrix()
+TEXTS = load_texts("en")
+ROWS = [
+    {**row, "cuda_source": "build_and_package_info.py"}
+    for row in synthetic.tables()["onnxruntime"]["build"]
+]
+FLOORS = [{**row, "source": "https://d"} for row in synthetic.tables()["drivers"]["floor"]]
+
+
+OVERVIEW = """\
+onnxruntime-gpu 1.31.0
+  linux_aarch64  CUDA 13.0, cuDNN 9, driver >= 580.65.06, glibc >= 2.28
+                 Python 3.10-3.12
+                 GPU code 9.0 12.1a
+  linux_x86_64   CUDA 13.0, cuDNN 9, driver >= 580.65.06, glibc >= 2.28
+                 Python 3.11-3.13, 3.13t
+                 GPU code 7.5 8.0 8.6 8.9 9.0 12.0a
+
+onnxruntime-gpu 1.26.0
+  linux_x86_64  CUDA 12.8, cuDNN 9, driver >= 525.60.13, glibc >= 2.28
+                Python 3.10-3.12
+                GPU code 6.0 7.0 7.5 8.0 8.6 9.0; PTX 9.0
+
+onnxruntime-gpu 1.23.0
+  linux_x86_64  CUDA 12.2, cuDNN 9, driver >= 525.60.13, glibc >= 2.28
+                Python 3.10-3.12
+                GPU code 6.0 7.0 7.5 8.0 8.6 9.0; PTX 9.0a
+
+onnxruntime-gpu 1.18.0
+  linux_x86_64  CUDA 11.8, cuDNN 8, driver >= 450.80.02, glibc >= 2.28
+                Python 3.10-3.12
+                GPU code 5.2 6.0 7.0 7.5 8.0; PTX 8.0
+
+The matrix of 2026-01-01, sha256:invented"""
+
+ONE = """\
+onnxruntime-gpu 1.26.0, linux_x86_64
+                   CUDA 12.8, cuDNN 9, driver >= 525.60.13, glibc >= 2.28
+                   Python 3.10-3.12
+                   GPU code 6.0 7.0 7.5 8.0 8.6 9.0; PTX 9.0
+  libcublas.so.12  linked, nvidia-cublas-cu12 >= 12.2.0
+  libcudnn.so.9    linked, nvidia-cudnn-cu12 >= 9.0.0
+  libcuda.so.1     linked
+  Requires         flatbuffers, numpy>=1.21.6
+
+How that is known
+  CUDA    build_and_package_info.py
+  cuDNN   as the provider names its library
+  Driver  https://d
+
+Wheels
+  cp310  onnxruntime_gpu-1.26.0-cp310-cp310-linux_x86_64.whl
+  cp311  onnxruntime_gpu-1.26.0-cp311-cp311-linux_x86_64.whl
+  cp312  onnxruntime_gpu-1.26.0-cp312-cp312-linux_x86_64.whl
+
+The matrix of 2026-01-01, sha256:invented"""
+
+RUNS = """\
+linux_aarch64
+  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; this driver
+          can do CUDA 12.2
+
+linux_x86_64
+  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; this driver
+          can do CUDA 12.2
+  1.26.0  runs, on Python 3.10-3.12, with CUDA 12.8, cuDNN 9.10.2
+  1.23.0  runs, on Python 3.10-3.12, with CUDA 12.2, cuDNN 9.10.2
+  1.18.0  runs, on Python 3.10-3.12, with CUDA 11.8, cuDNN 8.9.6
+
+The matrix of 2026-01-01, sha256:invented"""
+
+
+def test_the_overview() -> None:
+    assert plain(report.overview_sections(MATRIX, TEXTS)) == OVERVIEW
+
+
+def test_neighbours_that_are_alike_stand_together() -> None:
+    tables = synthetic.tables()
+    first = tables["onnxruntime"]["build"][0]
+    tables["onnxruntime"]["build"].append({**first, "version": "1.18.1"})
+    matrix = matrix_module.parse(tables, "sha256:x")
+
+    assert "onnxruntime-gpu 1.18.0 to 1.18.1\n" in plain(report.overview_sections(matrix, TEXTS))
+
+
+def test_one_release_with_its_sources() -> None:
+    sections = report.release_sections(MATRIX, ROWS, FLOORS, "1.26.0", TEXTS)
+
+    assert plain(sections) == ONE
+
+
+def test_what_runs() -> None:
+    sections = report.runs_sections(MATRIX, "535.104", ["7.0"], TEXTS)
+
+    assert plain(sections) == RUNS
+
+
+def test_a_release_that_is_not_there() -> None:
+    assert report.release_sections(MATRIX, ROWS, FLOORS, "1.0", TEXTS) == ()
+    assert report.release_json(MATRIX, ROWS, FLOORS, "1.0") is None
+
+
+def test_a_major_without_a_floor() -> None:
+    tables = synthetic.tables()
+    tables["drivers"]["floor"] = []
+    matrix = matrix_module.parse(tables, "sha256:x")
+
+    said = plain(report.release_sections(matrix, ROWS, [], "1.26.0", TEXTS))
+
+    assert "driver >= ?" in said
+    assert "Driver  ?" in said
+
+
+def test_pythons_are_drawn_together() -> None:
+    tags = ("cp37m", "cp38", "cp310", "cp313", "cp313t")
+    tables = synthetic.tables()
+    tables["onnxruntime"]["build"] = [synthetic.build("1.0", "12.8", sass=(), pythons=tags)]
+    [build] = matrix_module.parse(tables, "sha256:x").builds
+
+    assert report.pythons(build) == "3.7-3.8, 3.10, 3.13, 3.13t"
+
+
+def test_the_documents() -> None:
+    every: Any = report.overview_json(MATRIX)
+    one: Any = report.release_json(MATRIX, ROWS, FLOORS, "1.26.0")
+    runs: Any = report.runs_json(MATRIX, "535.104", ["7.0"], TEXTS)
+
+    assert [row["version"] for row in every["releases"]][:2] == ["1.31.0", "1.31.0"]
+    assert every["releases"][0] == {
+        "version": "1.31.0",
+        "platform": "linux_aarch64",
+        "cuda": "13.0",
+        "cudnn": "9",
+        "driver": "580.65.06",
+        "glibc": "2.28",
+        "pythons": ["cp310", "cp311", "cp312"],
+        "sass": ["9.0", "12.1a"],
+        "ptx": [],
+    }
+    assert one["releases"][0]["wheels"][0]["sha256"] == "0" * 64
+    assert one["drivers"] == [FLOORS[1]]
+    assert [(row["version"], row["runs"]) for row in runs["releases"]] == [
+        ("1.31.0", False),
+        ("1.31.0", False),
+        ("1.26.0", True),
+        ("1.23.0", True),
+        ("1.18.0", True),
+    ]
+    assert runs["releases"][2]["packages"] == [
+        {"name": "nvidia-cublas-cu12", "version": "12.8.4"},
+        {"name": "nvidia-cudnn-cu12", "version": "9.10.2"},
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_real_matrix_fits_100_columns(language: Any) -> None:
+    matrix, texts = load_matrix(), load_texts(language)
+    rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
+    said = [
+        plain(report.overview_sections(matrix, texts)),
+        plain(report.runs_sections(matrix, "535.104.12", ["7.0"], texts)),
+        *(
+            plain(report.release_sections(matrix, rows, floors, version, texts))
+            for version in ("1.11.0", "1.26.0", "1.31.1")
+        ),
+    ]
+
+    assert max(width(line) for text in said for line in text.splitlines()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ((), "onnxruntime-gpu 1.23.2\n"),
+        (("onnxruntime-gpu==1.26.0",), "build_and_package_info.py"),
+        (("--gpu", "7.0", "--driver", "535"), "1.20.0 to 1.20.2"),
+        (("1.26.0", "--json"), '"cuda_source": "build_and_package_info.py"'),
+        (("--json",), '"version": "1.31.1"'),
+        (("1.16.1",), "the matrix holds no onnxruntime-gpu 1.16.1"),
+    ],
+)
+def test_the_command(argv: tuple[str, ...], said: str) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "ortgpu_fix", "matrix", *argv],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={"PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"},
+        check=False,
+    )
+
+    assert said in finished.stdout + finished.stderr
+    assert finished.returncode == (2 if "holds no" in said else 0)
