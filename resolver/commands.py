@@ -145,6 +145,7 @@ def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
     """Show all releases, one of them, or what runs on a GPU and a driver."""
     del environ
     from . import matrix_report as report
+    from . import matrix_runs
     from .rules import NAME
 
     known, texts = load_matrix(), load_texts("en" if arguments.json else language)
@@ -157,8 +158,8 @@ def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
             raise Error("usage", problem=f"the matrix holds no {NAME} {version}")
     elif arguments.driver is not None:
         driver, gpus = read_short_form(arguments.driver, arguments.gpu)
-        document = report.runs_json(known, driver, gpus, texts)
-        sections = report.runs_sections(known, driver, gpus, texts)
+        document = matrix_runs.runs_json(known, driver, gpus, texts)
+        sections = matrix_runs.runs_sections(known, driver, gpus, texts)
     else:
         document = report.overview_json(known)
         sections = report.overview_sections(known, texts)

@@ -1,4 +1,4 @@
-"""What the matrix holds: all releases, one with its sources, or what runs on a GPU and a driver.
+"""What the matrix holds: all releases, or one of them with its sources.
 
 Core: returns sections and documents, prints nothing. `rows` are the builds as their table has them,
 with the sources that plans have no use for.
@@ -6,31 +6,17 @@ with the sources that plans have no use for.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .facts import Driver, Facts, Gpu, Interpreter, Machine, Platform, System
 from .matrix import Build, Matrix
-from .plan import Reason
-from .rules import NAME, Candidate, candidate, reasons_against
-from .sections import Row, Section, width
-from .situation import Situation, Wishes, situation
+from .rules import NAME
+from .sections import Row, Section
 from .texts import Texts
-from .versions import major, newest_first, numbers
+from .versions import major, newest_first
 
 SCHEMA = 1
 Table = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A build, and what speaks against it on the GPUs and the driver that were asked for."""
-
-    build: Build
-    subject: Candidate
-    reasons: tuple[Reason, ...]
 
 
 def pythons(build: Build) -> str:
@@ -72,10 +58,10 @@ def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
         else:
             groups.append(([version], rows))
     sections = [
-        Section(heading=f"{NAME} {_range(versions, texts)}", rows=tuple(rows))
+        Section(heading=f"{NAME} {span(versions, texts)}", rows=tuple(rows))
         for versions, rows in groups
     ]
-    return (*sections, _dated(matrix, texts))
+    return (*sections, dated(matrix, texts))
 
 
 def _lines(build: Build, matrix: Matrix, texts: Texts) -> list[Row]:
@@ -94,28 +80,32 @@ def _code(build: Build, texts: Texts) -> str:
     return code + (f"; PTX {' '.join(build.ptx)}" if build.ptx else "")
 
 
-def _range(versions: Sequence[str], texts: Texts) -> str:
+def span(versions: Sequence[str], texts: Texts) -> str:
+    """Return neighbouring releases, newest first, as one: `1.24.1 to 1.26.0`."""
     if len(versions) == 1:
         return versions[0]
     return texts.label("versions", first=versions[-1], last=versions[0])
 
 
-def _dated(matrix: Matrix, texts: Texts) -> Section:
+def dated(matrix: Matrix, texts: Texts) -> Section:
+    """Return which matrix it is."""
     text = texts.label("matrix-of", date=matrix.date, digest=matrix.digest)
     return Section(rows=(Row(text=text, style="dim"),))
 
 
 def overview_json(matrix: Matrix) -> dict[str, object]:
     """Return all releases as the document that `--json` prints."""
-    return _document(matrix, [_summary(build, matrix) for build in ordered(matrix)])
+    return document(matrix, [summary(build, matrix) for build in ordered(matrix)])
 
 
-def _document(matrix: Matrix, releases: Sequence[object]) -> dict[str, object]:
+def document(matrix: Matrix, releases: Sequence[object]) -> dict[str, object]:
+    """Return the document of `releases`, and which matrix they are from."""
     dated = {"date": matrix.date, "digest": matrix.digest}
     return {"schema": SCHEMA, "releases": list(releases), "matrix": dated}
 
 
-def _summary(build: Build, matrix: Matrix) -> dict[str, object]:
+def summary(build: Build, matrix: Matrix) -> dict[str, object]:
+    """Return what `build` runs on, for a document."""
     return {
         "version": build.version,
         "platform": build.platform,
@@ -141,7 +131,7 @@ def release_sections(
     for build in ordered(matrix):
         if build.version == version:
             sections += _one(build, by_platform[build.platform], floors, matrix, texts)
-    return (*sections, _dated(matrix, texts)) if sections else ()
+    return (*sections, dated(matrix, texts)) if sections else ()
 
 
 def _one(
@@ -178,98 +168,4 @@ def release_json(
         return None
     majors = {major(row["cuda"]) for row in found}
     drivers = [dict(row) for row in floors if row["cuda"] in majors]
-    return {**_document(matrix, found), "drivers": drivers}
-
-
-def judged(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> list[Judged]:
-    """Return every build with what speaks against it on these GPUs with this driver.
-
-    Each is asked on its own platform and the newest Python that it has a wheel for, with nothing
-    installed.
-    """
-    found: list[Judged] = []
-    for build in ordered(matrix):
-        here = _elsewhere(build, matrix, driver, capabilities)
-        subject = candidate(build, here)
-        reasons = reasons_against(subject, here)
-        found.append(Judged(build=build, subject=subject, reasons=reasons))
-    return found
-
-
-def _elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[str]) -> Situation:
-    system, _, machine = build.platform.partition("_")
-    minor = max(numbers(wheel.python.removeprefix("cp3"))[0] for wheel in build.wheels)
-    facts = Facts(
-        platform=Platform(system=cast("System", system), machine=cast("Machine", machine)),
-        driver=Driver(version=driver),
-        gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
-        python=Interpreter(
-            version=f"3.{minor}.0",
-            free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
-        ),
-    )
-    return situation(facts, Wishes(), matrix)
-
-
-def runs_sections(
-    matrix: Matrix, driver: str, capabilities: Sequence[str], texts: Texts
-) -> tuple[Section, ...]:
-    """Return what runs on these GPUs with this driver, and why the rest does not, by platform."""
-    platforms: dict[str, list[tuple[list[str], str, str]]] = {}
-    for row in sorted(judged(matrix, driver, capabilities), key=lambda row: row.build.platform):
-        style = "dim" if row.reasons else "green"
-        text = texts.reason(row.reasons[0]) if row.reasons else _running(row, texts)
-        groups = platforms.setdefault(row.build.platform, [])
-        if groups and groups[-1][1:] == (text, style):
-            groups[-1][0].append(row.build.version)
-        else:
-            groups.append(([row.build.version], text, style))
-    sections = [
-        Section(
-            heading=platform,
-            rows=tuple(
-                Row(head=_range(versions, texts) if first else "", text=line, style=style)
-                for versions, text, style in groups
-                for first, line in _wrapped(text)
-            ),
-        )
-        for platform, groups in platforms.items()
-    ]
-    return (*sections, _dated(matrix, texts))
-
-
-def _wrapped(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield `text` in lines that leave room for a head, and which is the first."""
-    columns = 78 * len(text) // width(text)
-    for at, line in enumerate(textwrap.wrap(text, columns)):
-        yield at == 0, line
-
-
-def _running(row: Judged, texts: Texts) -> str:
-    cudnn = [
-        f"cuDNN {component.release.version}"
-        for component in row.subject.components.chosen
-        if component.release.name.startswith("nvidia-cudnn")
-    ]
-    wheels = ", ".join([f"CUDA {row.build.cuda}", *cudnn])
-    return texts.label("matrix-runs", pythons=pythons(row.build), wheels=wheels)
-
-
-def runs_json(
-    matrix: Matrix, driver: str, capabilities: Sequence[str], texts: Texts
-) -> dict[str, object]:
-    """Return what runs on these GPUs with this driver as a document; `texts` must be English."""
-    releases = [
-        {
-            **_summary(row.build, matrix),
-            "runs": not row.reasons,
-            "reasons": [{"code": why.code, "text": texts.reason(why)} for why in row.reasons],
-            "packages": [
-                {"name": component.release.name, "version": component.release.version}
-                for component in row.subject.components.chosen
-                if not row.reasons
-            ],
-        }
-        for row in judged(matrix, driver, capabilities)
-    ]
-    return _document(matrix, releases)
+    return {**document(matrix, found), "drivers": drivers}

@@ -11,6 +11,7 @@ import pytest
 import synthetic
 from ortgpu_fix import matrix as matrix_module
 from ortgpu_fix import matrix_report as report
+from ortgpu_fix import matrix_runs
 from ortgpu_fix.data_files import load_matrix, load_texts, table
 from ortgpu_fix.sections import plain, width
 
@@ -106,7 +107,7 @@ def test_one_release_with_its_sources() -> None:
 
 
 def test_what_runs() -> None:
-    sections = report.runs_sections(MATRIX, "535.104", ["7.0"], TEXTS)
+    sections = matrix_runs.runs_sections(MATRIX, "535.104", ["7.0"], TEXTS)
 
     assert plain(sections) == RUNS
 
@@ -139,7 +140,7 @@ def test_pythons_are_drawn_together() -> None:
 def test_the_documents() -> None:
     every: Any = report.overview_json(MATRIX)
     one: Any = report.release_json(MATRIX, ROWS, FLOORS, "1.26.0")
-    runs: Any = report.runs_json(MATRIX, "535.104", ["7.0"], TEXTS)
+    runs: Any = matrix_runs.runs_json(MATRIX, "535.104", ["7.0"], TEXTS)
 
     assert [row["version"] for row in every["releases"]][:2] == ["1.31.0", "1.31.0"]
     assert every["releases"][0] == {
@@ -174,7 +175,7 @@ def test_the_real_matrix_fits_100_columns(language: Any) -> None:
     rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
     said = [
         plain(report.overview_sections(matrix, texts)),
-        plain(report.runs_sections(matrix, "535.104.12", ["7.0"], texts)),
+        plain(matrix_runs.runs_sections(matrix, "535.104.12", ["7.0"], texts)),
         *(
             plain(report.release_sections(matrix, rows, floors, version, texts))
             for version in ("1.11.0", "1.26.0", "1.31.1")
