@@ -176,6 +176,15 @@ def test_known_edges_of_gpu_support(
     assert _supports(_distribution(data, name), version, "linux_x86_64", gpu) is expected
 
 
+def test_cudnn_links_the_driver_from_9_27_on(data: checks.Data) -> None:
+    """So a machine without a driver cannot load all of it."""
+    for name in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
+        for block in _distribution(data, name)["files"]:
+            newer = {Version(version) >= Version("9.27") for version in block["versions"]}
+            links = "libcuda.so.1" in block["links"]
+            assert newer == {links} or block["platform"] == "windows_x86_64"
+
+
 @pytest.mark.online
 def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path) -> None:
     """One provider and three components, read anew from the index, agree with the data."""
