@@ -21,6 +21,11 @@ from .stage import Stage, stage
 from .state import Site, exclusive, prepare, remove_tree
 from .switch import Verify, switch
 
+RESUMED = frozenset(
+    {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
+)
+"""A network that fails may be back soon: what was brought by then is kept for the next run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
@@ -78,11 +83,14 @@ def apply(
         unfinished = [one for one in changes(site) if one.state in {"open", "undoing"}]
         if unfinished:
             raise Error("unfinished-change", folder=target.prefix)
-        staged = stage(plan, target, index=index, engine=engine, progress=progress, local=local)
-        broken = _conflicts(plan, target, staged)
-        if broken and not allowed.conflicts:
-            raise Error("would-conflict", conflicts="; ".join(map(_words, broken)))
-        _check_unchanged(plan, target, staged)
+        try:
+            staged = stage(plan, target, index=index, engine=engine, progress=progress, local=local)
+            broken = _conflicts(plan, target, staged, allowed)
+            _check_unchanged(plan, target, staged)
+        except Error as error:
+            if error.code not in RESUMED:
+                remove_tree(site.stage)
+            raise
         try:
             number = switch(plan, target, staged, engine=engine, verify=verify, progress=progress)
         finally:
@@ -110,8 +118,10 @@ def _coming(staged: Stage) -> tuple[tuple[str, str], ...]:
     return tuple((one.wheel.name, one.wheel.version) for one in staged.staged)
 
 
-def _conflicts(plan: Plan, target: Target, staged: Stage) -> tuple[conflicts.Unmet, ...]:
-    """Return what distributions would miss then and do not miss now."""
+def _conflicts(
+    plan: Plan, target: Target, staged: Stage, allowed: Allowed
+) -> tuple[conflicts.Unmet, ...]:
+    """Return what distributions would miss then and do not miss now, where that is allowed."""
     now: dict[str, conflicts.Has] = {}
     for one in target.installed:
         has = conflicts.Has(name=one.key, version=one.version, requires=one.requires)
@@ -120,7 +130,10 @@ def _conflicts(plan: Plan, target: Target, staged: Stage) -> tuple[conflicts.Unm
     for new in staged.contents:
         then[new.name] = conflicts.Has(name=new.name, version=new.version, requires=new.requires)
     environment = conflicts.environment_of(target.version, target.implementation)
-    return conflicts.new_conflicts(now.values(), then.values(), environment)
+    broken = conflicts.new_conflicts(now.values(), then.values(), environment)
+    if broken and not allowed.conflicts:
+        raise Error("would-conflict", conflicts="; ".join(map(_words, broken)))
+    return broken
 
 
 def _words(one: conflicts.Unmet) -> str:

@@ -230,9 +230,7 @@ def works(build: Build, here: Situation) -> bool:
 def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
     """Return what speaks for a candidate that has no reason against it."""
     build = subject.build
-    found: list[Reason] = []
-    if here.driver_cuda is not None:
-        found.append(reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda))
+    found = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
     for capability in capabilities(here):
         how = runs(build.sass, build.ptx, capability)
         found.append(reason(f"why-{how}", gpu=capability))

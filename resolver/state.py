@@ -95,7 +95,7 @@ def prepare(site: Site) -> None:
         site.state.mkdir(exist_ok=True)
     except OSError as error:
         raise _read_only(site.purelib, error) from error
-    for folder in {str(site.state), site.platlib, site.scripts} - {site.purelib}:
+    for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
         probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
         try:
             if Path(folder).is_dir():
@@ -161,6 +161,11 @@ def _same(descriptor: int, path: Path) -> bool:
 
 def _release(descriptor: int, path: Path) -> None:
     """Let go of the lock, and of the whole state folder where nothing else is in it."""
+    stage = path.parent / "stage"
+    with contextlib.suppress(OSError):  # downloads that were begun stay
+        remove_tree(stage / "resolve")
+        for folder in (stage / "wheels", stage):
+            folder.rmdir()
     with contextlib.suppress(OSError):
         if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
             (path.parent / "engine.lock").unlink(missing_ok=True)

@@ -671,7 +671,10 @@ def test_libraries_that_a_wheel_loads_bring_their_distribution() -> None:
                 release["requires"] += ["unknown-one", "windows-one; sys_platform == 'win32'"]
     tables["nvidia"]["distribution"].append(
         synthetic.distribution("nvidia-cuda-nvrtc-cu12", "12", "libnvrtc.so.12", ("12.8.93",))
+        | {"requires": []}
     )
+    bare = synthetic.distribution("unknown-one", "12", "libbare.so", ("1.0",)) | {"files": []}
+    tables["nvidia"]["distribution"].append(bare)
 
     made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
 
