@@ -35,6 +35,7 @@ def findings(
         *_builds(here),
         *_installed_release(here, rejected),
         *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *(_windows(here, best) if best else ()),
         *(_companions(here, best, steps) if best and steps is not None else ()),
         *(_project(here, best, steps) if best and steps is not None else ()),
         *(_better(best, works) if best else ()),
@@ -163,6 +164,14 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
     for name in steps.uninstall:
         if name not in here.matrix.owners:
             yield _finding("shared-folder", "error", rival=name)
+
+
+def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
+    """Look for what cuDNN 8 needs on Windows and no wheel of NVIDIA's holds."""
+    found = {library.name.lower() for library in here.facts.libraries}
+    windows = here.facts.platform.system == "windows"
+    if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:
+        yield _finding("zlibwapi-needed", "warning", version=best.version)
 
 
 def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:

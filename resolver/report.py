@@ -36,6 +36,7 @@ HOST = frozenset(
         "preload-line",
         "preload-none",
         "release-newer",
+        "zlibwapi-needed",
     }
 )
 """Findings that only the user can mend, or may want to act on."""
