@@ -201,9 +201,9 @@ def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
 
 OF_BUILD: tuple[Rule, ...] = (
+    gpu_there,
     platform_has_build,
     python_has_wheel,
-    gpu_there,
     driver_runs,
     gpus_have_code,
 )
