@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ortgpu_fix.run import install_environment
 
@@ -339,6 +340,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
+    parser.add_argument("--rest", action="store_true", help="leave out what passed today")
     arguments = parser.parse_args()
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
     shop = Workshop(folder, make_tools(folder))
@@ -347,6 +349,9 @@ def main() -> int:
         for case in cases()
         if not arguments.only or any(part in case.name for part in arguments.only)
     ]
+    if arguments.rest:
+        passed = {row["name"] for row in recorded() if not row["problems"]}
+        chosen = [case for case in chosen if case.name not in passed]
     pythons = {case.python: interpreter(case.python) for case in chosen}
     skipped = [f"{case.name}: not on this machine" for case in chosen if not pythons[case.python]]
     present = [case for case in chosen if pythons[case.python]]
@@ -379,16 +384,25 @@ def main() -> int:
     return 1 if failed else 0
 
 
+DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
+RESULT = ROOT / "scripts" / "results" / f"apply-{DATE}.json"
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return the outcomes in today's result file."""
+    if not RESULT.exists():
+        return []
+    rows: list[dict[str, Any]] = json.loads(RESULT.read_text())["outcomes"]
+    return rows
+
+
 def record(outcome: Outcome) -> None:
     """Put an outcome into today's result file, in the place of an earlier one of the same case."""
-    date = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    path = ROOT / "scripts" / "results" / f"apply-{date}.json"
-    path.parent.mkdir(exist_ok=True)
-    rows = json.loads(path.read_text())["outcomes"] if path.exists() else []
-    known = {row["name"]: row for row in rows} | {outcome.name: asdict(outcome)}
+    RESULT.parent.mkdir(exist_ok=True)
+    known = {row["name"]: row for row in recorded()} | {outcome.name: asdict(outcome)}
     order = [case.name for case in cases()]
     result = {
-        "date": date,
+        "date": DATE,
         "system": platform.platform(terse=True),
         "cases": len(order),
         "passed": sum(not row["problems"] for row in known.values()),
@@ -396,7 +410,7 @@ def record(outcome: Outcome) -> None:
         "not_run": sorted(set(order) - known.keys()),
         "outcomes": [known[name] for name in order if name in known],
     }
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
