@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+import compact
+
 from evidence import matrix
 from evidence.cache import Cache
 from evidence.errors import EvidenceError
@@ -58,6 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     except EvidenceError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if not arguments.check and arguments.data.resolve() == compact.DATA:
+        compact.COMPACT.write_bytes(compact.compact())
     progress("done")
     wrong = [] if arguments.names else matrix.problems(arguments.data)
     for line in [*different, *wrong]:
