@@ -15,6 +15,7 @@ environment goes, and is never imported: its name is no module's.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -96,13 +97,30 @@ def prepare(site: Site) -> None:
     except OSError as error:
         raise _read_only(site.purelib, error) from error
     for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
-        probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
         try:
             if Path(folder).is_dir():
-                probe.touch()
-                probe.unlink()
-        except OSError as error:
+                _try_file(folder)
+        except OSError as error:  # noqa: PERF203 - few folders, and the first that fails is named
             raise _read_only(folder, error) from error
+
+
+def _try_file(folder: str) -> None:
+    """Create a file in `folder` and remove it; one without a name where there is such a thing.
+
+    That one leaves nothing behind even where removing fails. Raises OSError.
+    """
+    unnamed = getattr(os, "O_TMPFILE", 0)
+    if unnamed:
+        try:
+            os.close(os.open(folder, unnamed | os.O_WRONLY, 0o600))
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL}:
+                raise
+        else:
+            return
+    probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
+    probe.touch()
+    probe.unlink()
 
 
 def _read_only(folder: str, error: OSError) -> Error:

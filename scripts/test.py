@@ -58,11 +58,13 @@ def test(*, fast: bool) -> None:
     """Run the tests: the fast ones side by side, and they decide the coverage of the core."""
     for old in ROOT.glob(".coverage*"):
         old.unlink()
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
     quick = ["-m", "not slow and not online", "-n", "auto"]
-    run(PYTHON, "-m", "pytest", *quick, "--cov", "--cov-report=", "--cov-config=pyproject.toml")
+    coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
+    run(PYTHON, "-m", "pytest", *quick, *coverage, PATH=path)
     run(PYTHON, "scripts/core_coverage.py")
     if not fast:
-        run(PYTHON, "-m", "pytest", "-m", "slow or online")
+        run(PYTHON, "-m", "pytest", "-m", "slow or online", "--durations=8", PATH=path)
 
 
 def main() -> int:
