@@ -295,19 +295,35 @@ def test_the_state_folder_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_scripts_that_cannot_be_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    touch = Path.touch
+    opened = os.open
 
-    def failing(path: Path) -> None:
-        if path.parent.name == "bin":
+    def failing(path: str, flags: int, *mode: int) -> int:
+        if Path(path).name == "bin" or Path(path).parent.name == "bin":
             raise OSError(errno.EROFS, "Read-only file system")
-        touch(path)
+        return opened(path, flags, *mode)
 
-    monkeypatch.setattr(Path, "touch", failing)
+    monkeypatch.setattr(os, "open", failing)
     with pytest.raises(Error) as caught:
         prepare(world.site)
 
     assert caught.value.values["folder"] == str(world.folder / "bin")
     assert world.state() == world.before
+
+
+def test_a_filesystem_without_files_that_have_no_name(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def failing(path: str, flags: int, *mode: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", failing)
+    prepare(world.site)
+
+    assert not list((world.folder / "bin").glob("*probe*"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the file of the lock")
