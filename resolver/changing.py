@@ -41,13 +41,12 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     _recover(arguments, environ, texts)
     about = occasion(arguments, environ, on_target=True)
     made = resolve(about.facts, about.wishes, about.matrix)
-    wishes = about.wishes
     sections = plan_sections(
         made,
         about.facts,
         texts,
         verbose=arguments.verbose,
-        asked=bool(wishes.onnxruntime or wishes.latest or wishes.cuda),
+        asked=about.wishes.chooses,
     )
     if made.verdict != "fixable":
         if arguments.json:

@@ -46,9 +46,8 @@ def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: L
     if arguments.json:
         console.print_json(plan_json(made, load_texts("en")))
         return
-    wishes = about.wishes
-    asked = bool(wishes.onnxruntime or wishes.latest or wishes.cuda)
     texts = load_texts(language)
+    asked = about.wishes.chooses
     console.print_sections(
         plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
     )

@@ -60,6 +60,8 @@ class Pip:
         argv = [*self.command, "install", "--dry-run", "--quiet", "--report", str(report)]
         argv += ["--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]
         argv += ["--constraint", str(fixed)]
+        if not target.installed:  # a lock: resolved as if nothing was there, whatever pip sees
+            argv.append("--ignore-installed")
         if self.break_system_packages:
             argv.append("--break-system-packages")
         if sources.find_links is not None:

@@ -37,6 +37,11 @@ class Wishes:
     requirements: tuple[str, ...] = ()
     """Requirements of the user's own file, which the plan must leave satisfied."""
 
+    @property
+    def chooses(self) -> bool:
+        """Tell whether a wish has a say in which release is taken."""
+        return bool(self.onnxruntime or self.latest or self.cuda)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
