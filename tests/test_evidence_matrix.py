@@ -164,6 +164,20 @@ def test_rows_hold_what_the_wheels_hold(index: samples.Index, tmp_path: Path) ->
     assert "glibc" not in windows
 
 
+def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> None:
+    """What was once published and is not there is listed with a source; what is there is not."""
+    provider = samples.elf(links=["libcublas.so.12"], extra=GENERAL)
+    name, content = _onnxruntime("1.20.1", LINUX, provider, "libonnxruntime_providers_cuda.so")
+    index.files["onnxruntime-gpu"][name] = content
+    _run(index, tmp_path, "onnxruntime")
+
+    gone = {row["version"]: row["source"] for row in _read(tmp_path, "onnxruntime")["gone"]}
+
+    assert "1.16.1" in gone
+    assert "1.20.1" not in gone
+    assert all(str(source).startswith("https://") for source in gone.values())
+
+
 def test_gpu_code_by_range_of_releases(index: samples.Index, tmp_path: Path) -> None:
     """The edge between two releases with different code is found."""
     _run(index, tmp_path, "nvidia")

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+_SIZE_LIMIT = "https://github.com/microsoft/onnxruntime/issues/20737, read 2026-11-21"
+_RELEASE_LIST = "https://www.piwheels.org/project/onnxruntime-gpu/, read 2026-11-21"
+
+PUBLISHED = {
+    "1.9.0": _SIZE_LIMIT,
+    "1.10.0": _SIZE_LIMIT,
+    "1.16.1": _RELEASE_LIST,
+    "1.16.2": _RELEASE_LIST,
+    "1.20.1": _RELEASE_LIST,
+    "1.24.2": _RELEASE_LIST,
+    "1.24.3": _RELEASE_LIST,
+}
+"""Releases of onnxruntime-gpu that were once on the index, and who saw them there.
+
+The index limits what a project may keep there, so releases leave it: the next ones belong here.
+"""
+
 VARIANTS_SOURCE = "https://github.com/pytorch/pytorch/blob/main/RELEASE.md, read 2026-11-21"
 
 TORCH_VARIANTS: dict[str, tuple[str, ...]] = {

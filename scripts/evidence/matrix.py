@@ -80,7 +80,7 @@ class Builder:
         if name == "toolkits":
             return toolkits.tables(self._reader, self.known)
         if name == "onnxruntime":
-            return [onnxruntime_rows.row(build, self.catalogue) for build in self.builds]
+            return onnxruntime_rows.tables(self.builds, self.catalogue)
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 
 from . import support
+from .documents import PUBLISHED
 from .errors import EvidenceError
 from .metadata import extras, requirements
 from .names import DRIVER, is_cuda_library
@@ -17,6 +18,8 @@ from .symbols import taken
 from .toml_text import Rows, Value, table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .catalogue import Catalogue
     from .onnxruntime import Build
 
@@ -52,6 +55,19 @@ def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
                 f"{build.version} {build.platform} links {name}: no release has all it takes"
             )
     return list(found.values())
+
+
+def tables(builds: Sequence[Build], catalogue: Catalogue) -> list[str]:
+    """Return the `[[build]]` tables, then a `[[gone]]` table for what the index has no more."""
+    there = {build.version for build in builds}
+    return [
+        *(row(build, catalogue) for build in builds),
+        *(
+            table("gone", {"version": version, "source": source})
+            for version, source in PUBLISHED.items()
+            if version not in there
+        ),
+    ]
 
 
 def row(build: Build, catalogue: Catalogue) -> str:
