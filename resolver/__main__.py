@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
-from . import console
-from .data_files import load_texts
 from .errors import Error
 
 INTERRUPTED = 130
@@ -20,20 +17,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .cli import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
-    language = console.language(os.environ)
-    as_json = "--json" in arguments
     try:
-        code = run_command(parse(arguments), os.environ, language)
+        code = run_command(parse(arguments), os.environ)
         sys.stdout.flush()  # so that a reader that is gone is met here
         return code  # noqa: TRY300 - the flush is what is tried
     except Error as error:
-        if console.debugging():
-            traceback.print_exc()
-        # Programs get English whatever the locale, as in every other document.
-        texts = load_texts("en" if as_json else language)
-        message = texts.error(error)
-        console.print_error(message, texts, as_json=as_json)
-        return message.exit_code
+        return _report(error, error, arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away: `ortgpu-fix matrix | head`
@@ -41,13 +30,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - a defect must not show as a traceback
-        if console.debugging():
-            traceback.print_exc()
-        texts = load_texts("en" if as_json else language)
-        cause = f"{type(error).__name__}: {error}"
-        message = texts.error(Error("internal", cause=cause))
-        console.print_error(message, texts, as_json=as_json)
-        return message.exit_code
+        return _report(
+            Error("internal", cause=f"{type(error).__name__}: {error}"), error, arguments
+        )
+
+
+def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
+    """Print `error`, and what is `behind` it if the user debugs; return its exit code."""
+    import traceback  # noqa: PLC0415 - all this takes a while to import
+
+    from . import console  # noqa: PLC0415
+    from .data_files import load_texts  # noqa: PLC0415
+
+    if console.debugging():
+        traceback.print_exception(behind)
+    as_json = "--json" in arguments
+    # Programs get English whatever the locale, as in every other document.
+    texts = load_texts("en" if as_json else console.language(os.environ))
+    message = texts.error(error)
+    console.print_error(message, texts, as_json=as_json)
+    return message.exit_code
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """The command line: flags, and which function each command is.
 
-Shell. What a command needs is imported when it runs, so that `--help` is there at once.
+Shell. What a command needs is imported when it runs, so that `--help` is there at once, and only
+after the children that it waits for were started.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from . import __version__
 from .errors import Error
-from .texts import Language
 
 COMMANDS = {
     "verify": "run real inference in the environment and say what ran where",
@@ -23,8 +24,9 @@ COMMANDS = {
 }
 PLAN = "plan"
 """What runs without a command."""
-
-Command = Callable[[argparse.Namespace, Mapping[str, str], Language], int]
+CHANGING = frozenset({"apply", "undo"})
+LOOKING = frozenset({PLAN, "check", "facts", "lock", "verify"})
+"""The commands that begin with a look at this machine."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,17 +108,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def run_command(
-    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
-) -> int:
+def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run the command that `arguments` name and return its exit code."""
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
-    if name in {"apply", "undo"}:  # what they need takes a while to import
-        from . import changing
+    arguments.asking = None
+    if name in LOOKING and arguments.facts is None:
+        from .asking import begin
 
-        chosen: Command = getattr(changing, name)
-    else:
-        from . import commands
+        arguments.asking = begin(arguments.python, environ)
+    from . import console
 
-        chosen = getattr(commands, name)
-    return chosen(arguments, environ, language)
+    module = import_module(".changing" if name in CHANGING else ".commands", __package__)
+    code: int = getattr(module, name)(arguments, environ, console.language(environ))
+    return code

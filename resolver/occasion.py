@@ -9,11 +9,11 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import capture
+from .asking import begin
 from .data_files import example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
@@ -23,7 +23,7 @@ from .matrix import Matrix
 from .probe import probe
 from .run import run
 from .situation import Wishes
-from .target import find_interpreter, target_of
+from .target import target_of
 from .wishes import capability, read_wishes
 
 EXAMPLE = "example"
@@ -59,13 +59,13 @@ def occasion(
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
     )
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        looking = pool.submit(_look, arguments, environ, on_target=on_target)
-        # The children of the probe take as long as all this: it is done meanwhile.
-        matrix = load_matrix()
-        from . import report, resolve  # noqa: F401, PLC0415
+    if arguments.facts is None and arguments.asking is None:
+        arguments.asking = begin(arguments.python, environ)
+    # The children that are asked take as long as all this: it is done meanwhile.
+    matrix = load_matrix()
+    from . import report, resolve  # noqa: F401, PLC0415
 
-        facts, target = looking.result()
+    facts, target = _look(arguments, environ, on_target=on_target)
     return Occasion(
         facts=facts,
         wishes=wishes,
@@ -93,8 +93,8 @@ def _look(
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
     """Return the facts of this machine and of the environment that `--python` names."""
-    interpreter = find_interpreter(arguments.python, environ, Path.cwd())
-    found = probe(interpreter, runner=run, environ=environ)
+    asking = arguments.asking or begin(arguments.python, environ)
+    found = probe(asking, runner=run, environ=environ)
     facts = capture.facts(found.capture, by_name(table("gpus")))
     return _with_project(facts, found.target), found.target
 

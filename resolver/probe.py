@@ -6,33 +6,24 @@ What is read is made fit to be shared here, before anything else sees it.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TypeVar
 
 from .asked import read_asked
+from .asking import Asking, query_gpus, started
 from .capture import Capture, Child
 from .environment import Target, read_target
 from .readers import SMI_FIELDS, SMI_OLD_FIELDS
-from .run import Runner, own_environment
+from .run import Finished, Runner, own_environment
 from .scrub import scrub
 from .search import find_dlls, find_libraries, find_text, find_toolkits, names_in
-from .target import ask
 
-T = TypeVar("T")
-GPU_SECONDS = 25.0
-"""For NVML and libcuda together, three fifths of it for NVML. The first contact with eight
-data-centre GPUs that nothing keeps awake takes more than ten seconds on a healthy machine."""
 SMI_SECONDS = 10.0
 _TEXTS = (
     "/etc/os-release",
@@ -64,23 +55,19 @@ class Seen:
 
 
 def probe(
-    interpreter: Path,
+    asking: Asking,
     *,
     runner: Runner,
     environ: Mapping[str, str],
-    gpu_seconds: float = GPU_SECONDS,
     root: Path = Path("/"),
 ) -> Seen:
-    """Look at this machine and at the environment of `interpreter`.
+    """Look at this machine and at the environment that is being asked.
 
-    `root` stands for `/` where files of the system are read. Raises Error as `target.ask` and
+    `root` stands for `/` where files of the system are read. Raises Error as `asking.ask` and
     `environment.read_target` do; what the machine itself does not tell is not an error but a fact.
     """
-    driver = _start(
-        partial(_ask_driver, runner=runner, environ=environ, seconds=gpu_seconds, root=root)
-    )
-    inside = ask(interpreter, runner=runner, environ=environ)
-    target = read_target(inside, str(interpreter))
+    inside = asking.inside.result()
+    target = read_target(inside, str(asking.interpreter))
     conda = target.base_prefix if _is_conda(target) else None
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)
@@ -95,29 +82,12 @@ def probe(
         machine=platform.machine(),
         inside=clean(_last_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
-        children=driver.result(),
+        children=_ask_driver(asking, runner=runner, environ=environ, root=root),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
         libraries=tuple((clean(path), clean(real)) for path, real in libraries),
         environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
     )
     return Seen(target=target, capture=capture)
-
-
-def _start(call: Callable[[], T]) -> Future[T]:
-    """Begin `call` beside us; nobody waits for it who does not ask for its result.
-
-    A pool would be waited for when the user interrupts, and the driver may be what hangs.
-    """
-    future: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return future
 
 
 def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
@@ -139,56 +109,33 @@ def _last_line(stdout: str) -> str:
 
 
 def _ask_driver(
-    *, runner: Runner, environ: Mapping[str, str], seconds: float, root: Path
+    asking: Asking, *, runner: Runner, environ: Mapping[str, str], root: Path
 ) -> dict[str, Child]:
-    """Ask NVML and libcuda, and nvidia-smi where NVML did not name the GPUs.
+    """Return what NVML and libcuda said, and nvidia-smi where NVML did not name the GPUs.
 
     nvidia-smi is NVML with another face: where NVML hangs, crashes or names a reason that will not
     go away, it is not asked. Where NVML crashed, libcuda is asked in a child of its own.
     """
-    children = {
-        "gpu_query": _gpu_query("nvml", "libcuda", runner=runner, environ=environ, seconds=seconds)
-    }
-    first = children["gpu_query"]
+    clean = _cleaner(environ)
+    first = _child(asking.gpu_query.result(), clean)
+    children = {"gpu_query": first}
     nvml = read_asked(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
     if nvml.state == "crashed":
-        children["gpu_query libcuda"] = _gpu_query(
-            "libcuda", runner=runner, environ=environ, seconds=seconds
-        )
+        again = query_gpus("libcuda", runner=runner, environ=environ, seconds=asking.gpu_seconds)
+        children["gpu_query libcuda"] = _child(again, clean)
     final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"}
     program = None if final or nvml.gpus is not None else _find_smi(environ, root)
     if program is not None:
-        children["nvidia-smi"] = _smi(program, runner=runner, environ=environ)
-    clean = _cleaner(environ)
-    return {
-        name: Child(
-            stdout=clean(child.stdout),
-            returncode=child.returncode,
-            timed_out=child.timed_out,
-        )
-        for name, child in children.items()
-    }
+        children["nvidia-smi"] = _child(_smi(program, runner=runner, environ=environ), clean)
+    return children
 
 
-def _gpu_query(
-    *libraries: str, runner: Runner, environ: Mapping[str, str], seconds: float
-) -> Child:
-    """Run `gpu_query.py`; CUDA_VISIBLE_DEVICES is no fact of the machine and is taken away."""
-    env = own_environment(environ)
-    env.pop("CUDA_VISIBLE_DEVICES", None)
-    pynvml = importlib.util.find_spec("pynvml")
-    folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
-    with as_file(files("ortgpu_fix") / "gpu_query.py") as script:
-        argv = [sys.executable, "-I", str(script), folder, f"{seconds}", *libraries]
-        return _child(argv, runner=runner, env=env, seconds=seconds + 2)
-
-
-def _child(argv: list[str], *, runner: Runner, env: Mapping[str, str], seconds: float) -> Child:
-    try:
-        answer = runner(argv, timeout=seconds, env=env)
-    except OSError:
+def _child(answer: Finished | None, clean: Callable[[str], str]) -> Child:
+    if answer is None:
         return Child()
-    return Child(stdout=answer.stdout, returncode=answer.returncode, timed_out=answer.timed_out)
+    return Child(
+        stdout=clean(answer.stdout), returncode=answer.returncode, timed_out=answer.timed_out
+    )
 
 
 def _find_smi(environ: Mapping[str, str], root: Path) -> str | None:
@@ -196,16 +143,16 @@ def _find_smi(environ: Mapping[str, str], root: Path) -> str | None:
     return shutil.which("nvidia-smi", path=os.pathsep.join(places))
 
 
-def _smi(program: str, *, runner: Runner, environ: Mapping[str, str]) -> Child:
+def _smi(program: str, *, runner: Runner, environ: Mapping[str, str]) -> Finished | None:
     """Ask nvidia-smi, again without the field that drivers before 510 do not know."""
     env = own_environment(environ) | {"LC_ALL": "C"}
-    child = Child()
+    answer = None
     for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
         argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-        child = _child(argv, runner=runner, env=env, seconds=SMI_SECONDS)
-        if "not a valid field" not in child.stdout:
+        answer = started(argv, runner=runner, env=env, seconds=SMI_SECONDS)
+        if answer is None or "not a valid field" not in answer.stdout:
             break
-    return child
+    return answer
 
 
 def _texts(environ: Mapping[str, str], root: Path) -> dict[str, str]:

@@ -1,27 +1,29 @@
 """Start other programs: the only place that does.
 
 Shell. Every child gets a time limit, its own process group (so that nothing it started outlives
-it) and an environment that was chosen for it.
+it, or us) and an environment that was chosen for it.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
 left the process group may hold the pipe."""
 
+_running: set[subprocess.Popen[str]] = set()
+"""The children that were not waited for: those of a thread that an interrupt left behind."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+
+class Finished(NamedTuple):
     """How a child ended."""
 
     argv: tuple[str, ...]
@@ -70,6 +72,7 @@ def run(
         errors="replace",
         start_new_session=sys.platform != "win32",
     )
+    _running.add(process)
     timed_out = False
     try:
         stdout, stderr = process.communicate(text_in, timeout=timeout)
@@ -84,6 +87,8 @@ def run(
     except BaseException:
         _kill_group(process)
         raise
+    finally:
+        _running.discard(process)
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
@@ -105,6 +110,12 @@ def _let_go(process: subprocess.Popen[str]) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+@atexit.register
+def _leave_nobody() -> None:
+    for process in tuple(_running):
+        _kill_group(process)
 
 
 def _kill_group(process: subprocess.Popen[str]) -> None:

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from ortgpu_fix import capture, run
 from ortgpu_fix import facts as facts_module
+from ortgpu_fix.asking import Asking
 from ortgpu_fix.data_files import table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.gpu_names import by_name
+from ortgpu_fix.interpreter import find_interpreter
 from ortgpu_fix.probe import probe
-from ortgpu_fix.target import find_interpreter
 
 FOLDER = Path(__file__).parents[1] / "tests" / "captures"
 
@@ -31,7 +32,11 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         interpreter = find_interpreter(arguments.python, os.environ, Path.cwd())
-        seen = probe(interpreter, runner=run.run, environ=os.environ).capture
+        seen = probe(
+            Asking(interpreter, runner=run.run, environ=os.environ),
+            runner=run.run,
+            environ=os.environ,
+        ).capture
         facts = capture.facts(seen, by_name(table("gpus")))
     except Error as error:
         print(error, file=sys.stderr)

@@ -13,8 +13,8 @@ import pytest
 from environments import find_python, make_venv, own_base, put, put_onnxruntime, site_packages
 
 from ortgpu_fix import environment, inside, run
+from ortgpu_fix.asking import ask
 from ortgpu_fix.environment import Target
-from ortgpu_fix.target import ask
 
 
 def describe(interpreter: Path) -> Target:

@@ -16,6 +16,7 @@ from environments import put, site_packages
 
 from ortgpu_fix import capture, run
 from ortgpu_fix import facts as facts_module
+from ortgpu_fix.asking import Asking
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Driver, Facts, Gpu
 from ortgpu_fix.probe import probe
@@ -27,9 +28,8 @@ A100_GPU = Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0", memory_mi
 
 def look(environ: Mapping[str, str], root: Path, *, seconds: float = 20) -> Facts:
     """Return the facts, having been through the JSON of the capture and of the facts."""
-    seen = probe(
-        Path(sys.executable), runner=run.run, environ=environ, gpu_seconds=seconds, root=root
-    )
+    asking = Asking(Path(sys.executable), runner=run.run, environ=environ, gpu_seconds=seconds)
+    seen = probe(asking, runner=run.run, environ=environ, root=root)
     recorded = capture.from_json(json.loads(json.dumps(capture.to_json(seen.capture))))
     facts = capture.facts(recorded, NAMES.get)
 
@@ -301,7 +301,12 @@ def test_nothing_private_is_kept(simulate: Simulate, empty_root: Path, venv: Pat
     home = str(venv.parents[2])
     environ |= {"HOME": home, "VIRTUAL_ENV": str(venv.parents[1]), "USER": "alice"}
     environ["CUDA_HOME"] = "/scratch/alice/cuda"
-    seen = probe(venv, runner=run.run, environ=environ, root=empty_root)
+    seen = probe(
+        Asking(venv, runner=run.run, environ=environ),
+        runner=run.run,
+        environ=environ,
+        root=empty_root,
+    )
 
     recorded = json.dumps(capture.to_json(seen.capture))
 
@@ -321,7 +326,12 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
             raise OSError
         return run.run(argv, **values)
 
-    seen = probe(venv, runner=runner, environ={"PATH": "/bin"}, root=empty_root)
+    seen = probe(
+        Asking(venv, runner=runner, environ={"PATH": "/bin"}),
+        runner=runner,
+        environ={"PATH": "/bin"},
+        root=empty_root,
+    )
     facts = capture.facts(seen.capture, NAMES.get)
 
     assert facts.driver is not None
@@ -331,10 +341,11 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
 
 
 def test_a_target_that_does_not_run(simulate: Simulate, empty_root: Path) -> None:
+    environ = simulate(libraries=())
+    asking = Asking(Path("/etc/hostname"), runner=run.run, environ=environ)
+
     with pytest.raises(Error, match="python-failed"):
-        probe(
-            Path("/etc/hostname"), runner=run.run, environ=simulate(libraries=()), root=empty_root
-        )
+        probe(asking, runner=run.run, environ=environ, root=empty_root)
 
 
 def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
@@ -348,8 +359,9 @@ def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
         return run.run(argv, **values)
 
     start = time.monotonic()
+    asking = Asking(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=3)
     with pytest.raises(KeyboardInterrupt):
-        probe(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=3, root=empty_root)
+        probe(asking, runner=runner, environ=environ, root=empty_root)
 
     assert time.monotonic() - start < 2
 

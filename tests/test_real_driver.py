@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix import capture, run
+from ortgpu_fix.asking import Asking
 from ortgpu_fix.facts import Driver
 from ortgpu_fix.probe import probe
 
@@ -74,7 +75,12 @@ def test_a_real_driver_without_a_gpu(
     lib = "usr/lib/x86_64-linux-gnu/nvidia"
     folders = [str(packages / name / lib / PACKAGES[name]) for name in names]
     environ = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)}
-    seen = probe(Path(sys.executable), runner=run.run, environ=environ, root=empty_root)
+    seen = probe(
+        Asking(Path(sys.executable), runner=run.run, environ=environ),
+        runner=run.run,
+        environ=environ,
+        root=empty_root,
+    )
     facts = capture.facts(seen.capture, lambda _: None)
 
     release = next(packages.glob(f"{names[0]}_*.deb")).name.split("_")[1].partition("-")[0]

@@ -753,3 +753,10 @@ def test_an_extra_that_two_ask_for_is_read_once() -> None:
 
     assert selected(made)["onnxruntime-gpu"] == "1.23.0"
     assert len([why for why in reasons(made, "1.31.0") if why == "demand-conflict"]) == 1
+
+
+def test_which_wishes_choose_a_release() -> None:
+    assert not Wishes(ignored_gpus=frozenset({"7.0"}), requirements=("numpy<2",)).chooses
+    assert Wishes(onnxruntime="<1.27").chooses
+    assert Wishes(latest=True).chooses
+    assert Wishes(cuda="12").chooses

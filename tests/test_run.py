@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from ortgpu_fix import run
+from ortgpu_fix.asking import Later
 
 
 def python(code: str) -> list[str]:
@@ -91,3 +95,36 @@ def test_environments_for_children() -> None:
     child = run.install_environment({**caller, "VIRTUAL_ENV": "/venv"})
     assert child["PATH"] == "/bin"
     assert not {"PYTHONPATH", "PIP_FIND_LINKS", "UV_INDEX", "VIRTUAL_ENV"} & set(child)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+def test_no_child_outlives_us(tmp_path: Path) -> None:
+    """Ctrl-C leaves threads behind that wait for an interpreter or a driver that hangs."""
+    program = """
+import sys, time
+from pathlib import Path
+from ortgpu_fix.asking import Later
+from ortgpu_fix.run import run
+Later(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
+while not (Path("pid").exists() and Path("pid").read_text()):
+    time.sleep(0.01)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=20)
+    child = int((tmp_path / "pid").read_text())
+
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the child is still there")
+
+
+def test_what_happens_beside_us_is_returned_or_raised() -> None:
+    def broken() -> int:
+        raise ZeroDivisionError
+
+    assert Later(lambda: 3).result() == 3
+    with pytest.raises(ZeroDivisionError):
+        Later(broken).result()

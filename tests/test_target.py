@@ -10,8 +10,10 @@ import pytest
 from environments import PYENV, make_venv
 
 from ortgpu_fix import run
+from ortgpu_fix.asking import ask
 from ortgpu_fix.errors import Error
-from ortgpu_fix.target import ask, find_interpreter, target_of
+from ortgpu_fix.interpreter import find_interpreter
+from ortgpu_fix.target import target_of
 
 
 def program(path: Path, text: str) -> Path:

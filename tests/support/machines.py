@@ -22,6 +22,7 @@ from environments import find_python, make_venv, put, put_onnxruntime, site_pack
 from ortgpu_fix import capture as captures
 from ortgpu_fix import facts as facts_module
 from ortgpu_fix import run
+from ortgpu_fix.asking import Asking
 from ortgpu_fix.capture import Capture, Child
 from ortgpu_fix.probe import probe
 
@@ -290,7 +291,9 @@ def simulate(machine: Machine, stubs: Path, folder: Path) -> Capture:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     environ = drivers.simulate(stubs, folder / "driver", **machine.driver)  # type: ignore[arg-type]
-    seen = probe(venv, runner=run.run, environ=environ, root=root).capture
+    seen = probe(
+        Asking(venv, runner=run.run, environ=environ), runner=run.run, environ=environ, root=root
+    ).capture
     inside = seen.inside
     base = str(python.resolve().parents[1])
     for old, new in (
