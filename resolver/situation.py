@@ -6,8 +6,9 @@ Core.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -148,13 +149,13 @@ def _demands(
     The builds of onnxruntime and the nvidia wheels themselves do not count: they are what a plan
     replaces, and the matrix knows what they require.
     """
-    staying = [
+    staying = tuple(
         package
         for package in facts.packages
         if package.name not in matrix.owners and package.name not in matrix.distributions
-    ]
+    )
     demands: defaultdict[str, list[Demand]] = defaultdict(list)
-    for package, wanted in _active_requirements(staying, markers):
+    for package, wanted in _active_requirements(staying, tuple(markers.items())):
         by = f"{package.name} {package.version}"
         demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
     for line in wishes.requirements:
@@ -165,13 +166,16 @@ def _demands(
     return {name: tuple(rows) for name, rows in demands.items()}
 
 
+@lru_cache(maxsize=64)  # the same packages are asked about for every change that might unlock more
 def _active_requirements(
-    packages: list[Package], markers: Mapping[str, str]
-) -> Iterator[tuple[Package, Requirement]]:
-    """Yield every requirement that is in force, those behind extras that something asks for too.
+    packages: tuple[Package, ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[tuple[Package, Requirement], ...]:
+    """Return every requirement that is in force, those behind extras that something asks for too.
 
     torch 2.11 and newer pins its nvidia wheels only so: through `cuda-toolkit[cublas,…]==13.0.2`.
     """
+    markers = dict(environment)
+    found: list[tuple[Package, Requirement]] = []
     by_name = {package.name: package for package in packages}
     waiting = [(package, "") for package in packages]
     seen: set[tuple[str, str]] = set()
@@ -186,10 +190,11 @@ def _active_requirements(
                 continue
             if extra and applies(wanted, markers, ""):
                 continue  # in force without the extra, so it was yielded already
-            yield package, wanted
+            found.append((package, wanted))
             provider = by_name.get(canonicalize_name(wanted.name))
             if provider is not None:
                 waiting.extend((provider, name) for name in sorted(wanted.extras))
+    return tuple(found)
 
 
 def applies(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
