@@ -48,7 +48,7 @@ def choose(build: Build, here: Situation) -> Components:
     """
     attempts: list[Components] = []
     picked: _Picked = {}
-    for toolkit in _ladder(build, here):
+    for toolkit in ladder(build, here):
         attempt = _choose_from(toolkit, build, here, picked)
         if not attempt.reasons:
             return attempt
@@ -60,7 +60,7 @@ def choose(build: Build, here: Situation) -> Components:
     return min(attempts, key=lambda attempt: len(attempt.reasons))
 
 
-def _ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
+def ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
     usable = [
@@ -100,11 +100,11 @@ def _choose_from(
             reasons.append(picked)
             continue
         chosen[name] = picked
-        waiting.extend(_also(picked.release, distribution, here))
+        waiting.extend(follows(picked.release, distribution, here))
     return Components(chosen=tuple(chosen[name] for name in sorted(chosen)), reasons=tuple(reasons))
 
 
-def _also(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:
+def follows(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
     for text in release.requires:
         wanted = requirement(text)
@@ -140,7 +140,7 @@ def _pick(
         for row in allowed:
             if (
                 row.version == installed.version
-                and _refusal(row, distribution, build, here) is None
+                and refusal_of(row, distribution, build, here) is None
             ):
                 return Component(release=row, installed=True)
     return _newest(allowed, distribution, toolkit, build, here, pinned=pinned)
@@ -162,7 +162,7 @@ def _newest(
         candidates = [row for row in allowed if row.version == wanted]
     refusals: list[Reason] = []
     for row in candidates:
-        refusal = _refusal(row, distribution, build, here)
+        refusal = refusal_of(row, distribution, build, here)
         if refusal is None:
             return Component(release=row, installed=False)
         refusals.append(refusal)
@@ -172,7 +172,7 @@ def _newest(
     return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
 
 
-def _refusal(
+def refusal_of(
     release: Release, distribution: Distribution, build: Build, here: Situation
 ) -> Reason | None:
     """Return why `release` cannot serve `build` here, or None."""

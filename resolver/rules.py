@@ -20,6 +20,7 @@ from .situation import Situation, cuda_major_runs
 from .versions import allows, major, numbers
 
 NAME = "onnxruntime-gpu"
+NO_COMPONENTS = Components(chosen=(), reasons=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,16 +214,20 @@ OF_WILL: tuple[Rule, ...] = (requirements_agree, wishes_met)
 RULES = (*OF_BUILD, *OF_SET, *OF_WILL)
 
 
-def works(build: Build, here: Situation) -> bool:
-    """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
-    bare = Candidate(
+def bare(build: Build, here: Situation, components: Components = NO_COMPONENTS) -> Candidate:
+    """Return the candidate for `build` with these wheels: choosing them takes time."""
+    return Candidate(
         version=build.version,
         build=build,
         wheel=wheel_for(build, here.abi) if build.platform == here.platform else None,
-        components=Components(chosen=(), reasons=()),
+        components=components,
         numpy=None,
     )
-    if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare, here)):
+
+
+def works(build: Build, here: Situation) -> bool:
+    """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
+    if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare(build, here), here)):
         return False
     return not reasons_against(candidate(build, here), here)
 

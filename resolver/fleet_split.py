@@ -1,0 +1,180 @@
+"""Which release serves which machines, and the fewest groups that serve all.
+
+Core. Machines are their situations here, known by their index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from .components import Components
+from .cover import largest_subsets, smallest_covers
+from .fleet_facts import wheels_kind
+from .matrix import Build, Matrix
+from .plan import Reason
+from .rules import OF_BUILD, OF_WILL, bare, candidate, folders_free, reasons_against
+from .situation import Situation
+from .together import Chosen, Place, choose_together
+from .versions import newest_first
+
+Members = tuple[int, ...]
+"""Indices of situations, ascending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Machines that can share a set of wheels, and the set."""
+
+    version: str
+    members: Members
+    wheels: Chosen
+
+
+class Fleet:
+    """The machines, and what was found out about them: each question is answered once."""
+
+    def __init__(self, heres: Sequence[Situation], matrix: Matrix) -> None:
+        self.heres = heres
+        self._builds = {(build.version, build.platform): build for build in matrix.builds}
+        self._any = {build.version: build for build in matrix.builds}
+        self.versions = sorted(self._any, key=newest_first, reverse=True)
+        self._shares: dict[tuple[str, Members], Share | None] = {}
+        self._quick: dict[tuple[str, int], tuple[Reason, ...]] = {}
+
+    def build(self, version: str, member: int) -> Build:
+        """Return the release's build for the platform of a machine; for any, where it has none."""
+        return self._builds.get((version, self.heres[member].platform), self._any[version])
+
+    def against(self, version: str, member: int) -> tuple[Reason, ...]:
+        """Return why a release does not work on one machine, as far as that is easily told.
+
+        The wheels are looked at only where nothing else speaks against it.
+        """
+        quick = self._without_wheels(version, member)
+        if quick or self.share(version, (member,)):
+            return quick
+        here = self.heres[member]
+        return reasons_against(candidate(self.build(version, member), here), here)
+
+    def least_against(self, member: int) -> tuple[Reason, ...]:
+        """Return the reasons against the release that has the fewest, the newest of such."""
+        return min((self.against(version, member) for version in self.versions), key=len)
+
+    def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
+        key = version, member
+        if key not in self._quick:
+            here = self.heres[member]
+            subject = bare(self.build(version, member), here)
+            self._quick[key] = tuple(
+                found for rule in (*OF_BUILD, *OF_WILL) for found in rule(subject, here)
+            )
+        return self._quick[key]
+
+    def share(self, version: str, members: Members) -> Share | None:
+        """Return the set with which a release serves all of `members`, or None."""
+        key = version, members
+        if key not in self._shares:
+            self._shares[key] = self._share(version, members)
+        return self._shares[key]
+
+    def _share(self, version: str, members: Members) -> Share | None:
+        if any(self._without_wheels(version, member) for member in members):
+            return None
+        platforms: dict[str, dict[object, Situation]] = {}
+        for member in members:
+            here = self.heres[member]
+            platforms.setdefault(here.platform, {}).setdefault(wheels_kind(here), here)
+        wheels = choose_together(
+            [
+                Place(build=self._builds[version, platform], here=tuple(heres.values()))
+                for platform, heres in sorted(platforms.items())
+            ]
+        )
+        if wheels is None or not all(
+            self._folders_are_free(version, wheels, member) for member in members
+        ):
+            return None
+        return Share(version=version, members=members, wheels=wheels)
+
+    def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
+        here = self.heres[member]
+        components = Components(chosen=wheels[here.platform], reasons=())
+        subject = bare(self.build(version, member), here, components)
+        return not any(True for _ in folders_free(subject, here))
+
+    def shares(self, version: str) -> list[Share]:
+        """Return the largest sets of machines that a release serves with one set of wheels each."""
+        able = tuple(
+            member for member in range(len(self.heres)) if not self._without_wheels(version, member)
+        )
+        whole = self.share(version, able) if able else None
+        if whole is not None or not able:
+            return [whole] if whole else []
+        alike: dict[object, list[int]] = {}
+        for member in able:
+            if self.share(version, (member,)):
+                alike.setdefault(wheels_kind(self.heres[member]), []).append(member)
+        kinds = list(alike.values())
+
+        def together(mask: int) -> Share | None:
+            chosen = [kind for at, kind in enumerate(kinds) if mask >> at & 1]
+            return self.share(version, _members(chosen))
+
+        found = (
+            together(mask) for mask in largest_subsets(len(kinds), lambda m: bool(together(m)))
+        )
+        return [share for share in found if share]
+
+    def newest(self, members: Members) -> Share | None:
+        """Return the newest release that serves all of `members`."""
+        return next(filter(None, (self.share(version, members) for version in self.versions)), None)
+
+    def split(self) -> tuple[Share, ...]:
+        """Return the fewest groups that serve every machine that anything serves, newest first.
+
+        Each machine is in the group with the newest release, of those that serve it; each group
+        has the newest release that serves all of it.
+        """
+        if not self.heres:
+            return ()
+        one = self.newest(tuple(range(len(self.heres))))
+        if one is not None:
+            return (one,)
+        shares: list[Share] = []
+        masks: list[int] = []
+        goal = 0
+        for share in (share for version in self.versions for share in self.shares(version)):
+            mask = sum(1 << member for member in share.members)
+            if not any(mask & newer == mask for newer in masks):
+                shares.append(share)
+                masks.append(mask)
+                goal |= mask
+        splits = [self._regrouped([shares[at] for at in c]) for c in smallest_covers(masks, goal)]
+        return max(splits, key=_preference, default=())
+
+    def _regrouped(self, cover: Sequence[Share]) -> tuple[Share, ...]:
+        taken: set[int] = set()
+        groups: list[Share] = []
+        for share in cover:  # newest first
+            left = tuple(member for member in share.members if member not in taken)
+            taken.update(left)
+            best = self.newest(left)
+            assert best is not None  # noqa: S101 - `share` serves them
+            groups.append(best)
+        return tuple(sorted(groups, key=_order, reverse=True))
+
+
+def _members(kinds: Iterable[Iterable[int]]) -> Members:
+    return tuple(sorted(member for kind in kinds for member in kind))
+
+
+def _order(share: Share) -> tuple[Version, list[int]]:
+    return newest_first(share.version), [-member for member in share.members]
+
+
+def _preference(split: Sequence[Share]) -> list[tuple[Version, int]]:
+    """Prefer what gives newer releases, then what gives them to more machines."""
+    return [(newest_first(share.version), len(share.members)) for share in split]
