@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import Error
+from .signals import terminating
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
@@ -18,7 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = run_command(parse(arguments), os.environ)
+        with terminating():  # SIGTERM too leaves nothing behind
+            code = run_command(parse(arguments), os.environ)
         sys.stdout.flush()  # so that a reader that is gone is met here
         return code  # noqa: TRY300 - the flush is what is tried
     except Error as error:

@@ -5,7 +5,7 @@ Shell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from .engine import Engine
 from .environment import Target
 from .errors import Error
 from .index import Index
+from .kept import UNFINISHED, changes, tidy
 from .plan import Plan
 from .progress import Progress
-from .restore import changes, tidy
 from .stage import Stage, stage
 from .state import Site, exclusive, prepare, remove_tree
 from .switch import Verify, switch
@@ -62,12 +62,12 @@ def apply(
     verify: Verify,
     progress: Progress,
     allowed: Allowed | None = None,
-    local: Sequence[Path] = (),
+    local: Mapping[str, bytes] | None = None,
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
-    `local` are wheels that were made here and are installed too. On return everything is done and
-    verified, and `restore.undo` can take it back until the next change.
+    `local` are wheels that were made here, by file name; they are installed too. On return
+    everything is done and verified, and `restore.undo` can take it back until the next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `environment-locked`, `unfinished-change`,
@@ -76,12 +76,11 @@ def apply(
     or `apply-failed` says why; `restore-failed` where that could not be done.
     """
     allowed = allowed or Allowed()
-    _check_kind(target, allowed)
+    require_ours(target, allowed)
     site = Site.of(target)
     with exclusive(site):
         prepare(site)
-        unfinished = [one for one in changes(site) if one.state in {"open", "undoing"}]
-        if unfinished:
+        if any(one.state in UNFINISHED for one in changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
         try:
             staged = stage(plan, target, index=index, engine=engine, progress=progress, local=local)
@@ -92,10 +91,9 @@ def apply(
                 remove_tree(site.stage)
             raise
         try:
-            number = switch(plan, target, staged, engine=engine, verify=verify, progress=progress)
+            switch(plan, target, staged, engine=engine, verify=verify, progress=progress)
         finally:
-            untidy = remove_tree(site.stage)
-        untidy += tidy(site, keep=number)
+            untidy = remove_tree(site.stage) + tidy(site)
     return Applied(
         removed=plan.uninstall,
         installed=_coming(staged),
@@ -105,7 +103,11 @@ def apply(
     )
 
 
-def _check_kind(target: Target, allowed: Allowed) -> None:
+def require_ours(target: Target, allowed: Allowed) -> None:
+    """Refuse an environment that is somebody else's to change.
+
+    Raises Error `externally-managed`, `conda-environment` or `user-environment`.
+    """
     if target.externally_managed and not allowed.externally_managed:
         raise Error("externally-managed", path=target.executable)
     if target.kind == "conda" and not allowed.conda:
@@ -132,12 +134,8 @@ def _conflicts(
     environment = conflicts.environment_of(target.version, target.implementation)
     broken = conflicts.new_conflicts(now.values(), then.values(), environment)
     if broken and not allowed.conflicts:
-        raise Error("would-conflict", conflicts="; ".join(map(_words, broken)))
+        raise Error("would-conflict", conflicts="; ".join(map(str, broken)))
     return broken
-
-
-def _words(one: conflicts.Unmet) -> str:
-    return f"{one.by}: {one.requirement}" + (f" ({one.found})" if one.found else "")
 
 
 def _check_unchanged(plan: Plan, target: Target, staged: Stage) -> None:

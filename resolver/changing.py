@@ -8,17 +8,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
+from .apply import Allowed, require_ours
 from .apply import apply as do_plan
 from .companions import LIBRARIES, for_plan
 from .data_files import load_texts
 from .engine import choose
+from .environment import Target
 from .errors import Error
 from .index import Index
+from .kept import forget
 from .occasion import Occasion, occasion
 from .plan import Plan
 from .report import plan_json, plan_sections
@@ -27,8 +29,9 @@ from .resolve import resolve
 from .restore import recover
 from .restore import undo as undo_last
 from .run import run
+from .sections import size
 from .sources import Sources, read
-from .state import Site
+from .state import Site, size_of
 from .target import target_of
 from .texts import Language, Texts
 from .verdict import Verification, exit_code
@@ -56,8 +59,10 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
         return 0 if made.verdict == "healthy" else 3
     if not arguments.json:
         console.print_sections(sections)
+    assert about.target is not None  # noqa: S101 - `on_target` reads it
+    require_ours(about.target, allowed_by(arguments))
     confirm(arguments, texts)
-    verification = _do(made, about, arguments, environ, texts)
+    verification = _do(made, about, about.target, arguments, environ, texts)
     if arguments.json:
         document = plan_json(made, texts) | {"verification": verification.to_json()}
         console.print_json(document)
@@ -68,15 +73,14 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     return 0
 
 
-def _do(
+def _do(  # noqa: PLR0917
     made: Plan,
     about: Occasion,
+    target: Target,
     arguments: argparse.Namespace,
     environ: Mapping[str, str],
     texts: Texts,
 ) -> Verification:
-    target = about.target
-    assert target is not None  # noqa: S101 - `on_target` reads it
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if about.elsewhere else about.facts.driver
     # With the libraries' companion an unchanged application must find them: no help, then.
@@ -97,20 +101,32 @@ def _do(
         return right, texts.verdict(verification.verdict, verification.values)
 
     sources = sources_of(arguments, environ, Path(target.prefix))
-    with (
-        console.progress(texts, quiet=arguments.json) as progress,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        do_plan(
+    allowed = allowed_by(arguments)
+    with console.progress(texts, quiet=arguments.json) as progress:
+        done = do_plan(
             made,
             target,
             index=Index(sources),
-            engine=choose(target, environ, run),
+            engine=choose(target, environ, run, break_system_packages=allowed.externally_managed),
             verify=verified,
             progress=progress,
-            local=_companions(made, about, Path(folder)),
+            allowed=allowed,
+            local=_companions(made, about),
         )
+    if done.conflicts:
+        said = "; ".join(str(one) for one in done.conflicts)
+        console.say(texts.label("conflicts-allowed", conflicts=said))
+    _warn_of(done.untidy, Site.of(target), texts)
     return seen[-1]
+
+
+def allowed_by(arguments: argparse.Namespace) -> Allowed:
+    """Return what `--allow` allows."""
+    return Allowed(
+        conflicts="conflicts" in arguments.allow,
+        externally_managed="system" in arguments.allow,
+        conda="conda" in arguments.allow,
+    )
 
 
 def _loads_itself(made: Plan, about: Occasion) -> bool:
@@ -119,16 +135,12 @@ def _loads_itself(made: Plan, about: Occasion) -> bool:
     return LIBRARIES in coming or about.facts.package(LIBRARIES) is not None
 
 
-def _companions(made: Plan, about: Occasion, folder: Path) -> list[Path]:
-    """Make the companions that the plan lacks, in `folder`, and return their paths."""
+def _companions(made: Plan, about: Occasion) -> dict[str, bytes]:
+    """Make the companions that the plan lacks, and return the wheels by their file names."""
     wanted = {companion.name for companion in made.companions}
     platform = f"{about.facts.platform.system}_{about.facts.platform.machine}"
-    paths: list[Path] = []
-    for wheel in for_plan(made.selection, about.matrix, platform, about.matrix.modules):
-        if wheel.name in wanted:
-            paths.append(folder / wheel.file)
-            paths[-1].write_bytes(wheel.content)
-    return paths
+    wheels = for_plan(made.selection, about.matrix, platform, about.matrix.modules)
+    return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 
 def sources_of(
@@ -145,13 +157,18 @@ def sources_of(
     )
 
 
-def confirm(arguments: argparse.Namespace, texts: Texts) -> None:
-    """Ask whether to go on, unless `--yes`. Raises Error `not-confirmed` without a terminal."""
+def confirm(
+    arguments: argparse.Namespace, texts: Texts, label: str = "ask", **values: object
+) -> None:
+    """Ask whether to go on, unless `--yes`; `label` is the question.
+
+    Raises Error `not-confirmed` without a terminal, and `declined`.
+    """
     if arguments.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or arguments.json:
         raise Error("not-confirmed")
-    print("\n" + texts.label("ask"), end="", file=sys.stderr, flush=True)
+    print("\n" + texts.label(label, **values), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
 
@@ -164,16 +181,46 @@ def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: T
 
 
 def undo(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Put the environment back to before the last apply."""
+    """Put the environment back to before the last apply, or forget how it was before."""
     texts = load_texts("en" if arguments.json else language)
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
     site = Site.of(target)
-    recovered = recover(site)
-    if not recovered:
-        confirm(arguments, texts)
-        undo_last(site, [(one.key, one.version) for one in target.installed])
-    if arguments.json:
-        console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
-    else:
-        print(texts.label("recovered" if recovered else "undone", path=target.prefix))
+    if arguments.forget:
+        return _forget(site, arguments, texts)
+
+    def say(label: str) -> None:
+        if arguments.json:
+            console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
+        else:
+            print(texts.label(label, path=target.prefix), flush=True)
+
+    if recover(site):
+        say("recovered")
+        return 0
+    confirm(arguments, texts, "ask-undo")
+    left = undo_last(
+        site, [(one.key, one.version) for one in target.installed], lambda: say("undone")
+    )
+    _warn_of(left, site, texts)
     return 0
+
+
+def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
+    """Remove what is kept for `undo`, and say how much that freed."""
+    kept = size_of(site.state)
+    if not kept:
+        raise Error("nothing-to-undo")
+    confirm(arguments, texts, "ask-forget", size=size(kept))
+    left = forget(site)
+    if arguments.json:
+        console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
+    else:
+        print(texts.label("forgotten", size=size(kept - left)))
+    _warn_of(left, site, texts)
+    return 0
+
+
+def _warn_of(left: int, site: Site, texts: Texts) -> None:
+    """Say where something is left that could not be removed; the next run tries again."""
+    if left:
+        console.say(texts.label("untidy", size=size(left), folder=site.state))

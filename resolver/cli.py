@@ -22,6 +22,7 @@ COMMANDS = {
     "undo": "put the environment back to before the last apply",
     "matrix": "show what the matrix holds, and where each row comes from",
 }
+ALLOWANCES = ("conflicts", "conda", "system")
 PLAN = "plan"
 """What runs without a command."""
 CHANGING = frozenset({"apply", "undo"})
@@ -79,6 +80,16 @@ def parser() -> Parser:
     add("--verbose", action="store_true", help="every rejected release with every reason")
     add("-o", "--output", metavar="FILE", help="where lock and facts write")
     add("--yes", action="store_true", help="do not ask")
+    add("--forget", action="store_true", help="with undo: free the space that undo needs instead")
+    add(
+        "--allow",
+        metavar="WHAT",
+        action="append",
+        default=[],
+        choices=ALLOWANCES,
+        help="apply all the same: conflicts (packages lose what they require),"
+        " conda, system (environments that are another tool's)",
+    )
     add("--offline", action="store_true", help="use no network; with --find-links")
     add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
     add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
@@ -101,6 +112,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if len(arguments.facts) > 1:
             raise Error("several-machines", count=len(arguments.facts))
         [arguments.facts] = arguments.facts
+    if arguments.forget and arguments.command != "undo":
+        raise Error("usage", problem="--forget goes with undo")
     if arguments.torch != "keep":
         raise Error("wish-torch", value=arguments.torch)
     if arguments.argument is not None and arguments.command not in {"explain", "matrix"}:

@@ -38,6 +38,10 @@ class Unmet:
     found: str | None
     """The version that is there instead; None where there is none."""
 
+    def __str__(self) -> str:
+        """Return `fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)`."""
+        return f"{self.by}: {self.requirement}" + (f" ({self.found})" if self.found else "")
+
 
 def environment_of(version: str, implementation: str) -> dict[str, str]:
     """Return the marker environment of a Python `version` on this machine."""

@@ -1,7 +1,9 @@
 """Put an environment back: after a failure, after a crash, or because the user wants it.
 
 Shell. Works from the journal alone and can be repeated: whatever ends it half-way, the next run
-goes on. What came is moved away rather than removed, which a library in use allows everywhere.
+goes on. What came is moved away rather than removed: that takes milliseconds for gigabytes, and a
+library in use allows it everywhere. When its journal is gone the environment is whole; `tidy`
+removes what was moved away, now or at any later run.
 """
 
 # Paths are text here: there are tens of thousands of them.
@@ -11,60 +13,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from . import engine_guard
 from .download import disk_error
 from .errors import Error
-from .journal import (
-    Begin,
-    Install,
-    Mark,
-    Record,
-    State,
-    begin_of,
-    decode,
-    emptied_of,
-    install_of,
-    moves_of,
-    state,
-)
+from .journal import Install, Mark, emptied_of, install_of, moves_of
+from .kept import UNFINISHED, Found, changed_since, changes, folders, read_journal, retire, tidy
 from .leaving import bytecode, files_under, parents
-from .state import Site, exclusive, join, remove_tree, size_of, sync_folder
+from .signals import deaf
+from .state import Site, exclusive, join, sync_folder
 from .transaction import append, move, temporary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A change that the state folder tells of."""
-
-    number: int
-    state: State
-    begin: Begin | None
-    """None where nothing had begun when it ended."""
-    size: int
-    """Bytes that it keeps."""
-
-
-def changes(site: Site) -> tuple[Found, ...]:
-    """Return the changes that the state folder of this environment tells of, the newest first.
-
-    Raises Error `journal-damaged` where a journal cannot be read.
-    """
-    found = []
-    for number, folder in _folders(site):
-        records = _read(folder)
-        found.append(
-            Found(
-                number=number,
-                state=state(records),
-                begin=begin_of(records) if records else None,
-                size=size_of(folder),
-            )
-        )
-    return tuple(found)
 
 
 def recover(site: Site) -> tuple[Found, ...]:
@@ -72,19 +32,26 @@ def recover(site: Site) -> tuple[Found, ...]:
 
     Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.
     """
-    if not any(True for _ in _folders(site)):
+    if not any(True for _ in folders(site)):
         return ()
     with exclusive(site):
-        found = [one for one in changes(site) if one.state in {"open", "undoing", "nothing"}]
+        found = tuple(one for one in changes(site) if one.state in UNFINISHED)
         for one in found:
             restore(site, site.state / str(one.number))
-    return tuple(one for one in found if one.state != "nothing")
+        tidy(site)
+    return found
 
 
-def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
-    """Take back the last change that came to its end, and return what it was.
+def undo(
+    site: Site,
+    installed: Iterable[tuple[str, str]],
+    restored: Callable[[], None] = lambda: None,
+) -> int:
+    """Take back the last change that came to its end; return the bytes that could not be removed.
 
-    `installed` are canonical name and version of what is installed now. Raises Error
+    `installed` are canonical name and version of what is installed now. `restored` is called when
+    everything is as it was; what came with the change is removed from the disk after that, which
+    takes seconds for gigabytes. Raises Error
     `nothing-to-undo`, `undo-changed` where the distributions of the change are not as it left
     them, `disk-full` or `disk-failed` before anything is moved, and those of `recover`.
     """
@@ -92,9 +59,7 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
         done = next((one for one in changes(site) if one.state == "committed"), None)
         if done is None or done.begin is None:
             raise Error("nothing-to-undo")
-        now = dict(installed)
-        left = dict.fromkeys(done.begin.removed) | dict(done.begin.installed)
-        other = sorted(name for name, version in left.items() if now.get(name) != version)
+        other = changed_since(done.begin, installed)
         if other:
             raise Error("undo-changed", names=", ".join(other))
         folder = site.state / str(done.number)
@@ -103,40 +68,12 @@ def undo(site: Site, installed: Iterable[tuple[str, str]]) -> Begin:
         except OSError as error:
             raise disk_error(error, folder) from error
         restore(site, folder)
-        return done.begin
-
-
-def forget(site: Site) -> int:
-    """Remove everything that is kept, so that nothing can be undone; return the bytes that stay.
-
-    Raises Error `unfinished-change` where something has to be put back first, and those of
-    `recover`.
-    """
-    if not site.state.exists():
-        return 0
-    with exclusive(site):
-        if any(one.state in {"open", "undoing"} for one in changes(site)):
-            raise Error("unfinished-change", folder=site.prefix)
-        return tidy(site) + remove_tree(site.stage)
-
-
-def tidy(site: Site, keep: int = 0) -> int:
-    """Remove what changes that came to their end keep, all but number `keep`; return bytes left.
-
-    The caller holds the lock. What cannot be removed is no failure: the next run tries again.
-    """
-    left = 0
-    for number, folder in _folders(site):
-        if number != keep and state(_read(folder)) in {"committed", "nothing"}:
-            try:
-                left += _drop(folder)
-            except OSError:
-                left += size_of(folder)
-    return left
+        restored()
+        return tidy(site)
 
 
 def restore(site: Site, folder: Path) -> None:
-    """Put back what the change in `folder` moved, and remove it from the state folder.
+    """Put back what the change in `folder` moved; `tidy` removes the rest.
 
     Raises Error `restore-failed` with the first file that could not be put back; everything else
     is, and the journal stays for another try.
@@ -145,7 +82,8 @@ def restore(site: Site, folder: Path) -> None:
     with failures.noted(str(site.state)):
         engine_guard.wait(site.state / "engine.lock")
     if failures.first is None:
-        _put_all_back(site, folder, failures)
+        with deaf():
+            _put_all_back(site, folder, failures)
     if failures.first is not None:
         path, error = failures.first
         reason = error.strerror or str(error)
@@ -169,7 +107,7 @@ class _Failures:
 
 
 def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
-    records = _read(folder)
+    records = read_journal(folder)
     aside = str(folder / "aside")
     moves = [(_absolute(site, path), join(aside, kept)) for path, kept in moves_of(records)]
     back = {path for path, kept in moves if not os.path.lexists(kept)}
@@ -189,7 +127,7 @@ def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
             sync_folder(name)
     if failures.first is None:
         with failures.noted(str(folder)):
-            _drop(folder)
+            retire(folder)
 
 
 def _remove_created(
@@ -222,31 +160,6 @@ def _make_folder(path: str, mode: int) -> None:
     os.makedirs(path, exist_ok=True)
     if os.stat(path).st_mode & 0o7777 != mode:
         os.chmod(path, mode)
-
-
-def _drop(folder: Path) -> int:
-    """Remove a change and return the bytes of it that could not be removed.
-
-    Its journal goes first, so that what may be left stands for nothing; raises OSError where it
-    does not go.
-    """
-    (folder / "journal").unlink(missing_ok=True)
-    if folder.exists():
-        sync_folder(folder)
-    return remove_tree(folder)
-
-
-def _folders(site: Site) -> Iterator[tuple[int, Path]]:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        entries = [entry for entry in site.state.iterdir() if entry.name.isdigit()]
-        yield from sorted(((int(entry.name), entry) for entry in entries), reverse=True)
-
-
-def _read(folder: Path) -> tuple[Record, ...]:
-    try:
-        return decode((folder / "journal").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return ()
 
 
 def _absolute(site: Site, path: str) -> str:

@@ -14,7 +14,10 @@ from types import FrameType
 
 @contextlib.contextmanager
 def terminating() -> Iterator[None]:
-    """Let the signals that end a program raise KeyboardInterrupt: there is something to undo."""
+    """Let the signals that end a program raise KeyboardInterrupt: there is something to undo.
+
+    One that is ignored already (`nohup`, a job in the background) stays ignored.
+    """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -39,7 +42,11 @@ def _handled(
         return
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    former = {number: signal.signal(number, handler) for number in numbers}
+    former = {
+        number: signal.signal(number, handler)
+        for number in numbers
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
 """Run real inference in the target environment and tell, step by step, what happened.
 
-    TARGET_PYTHON smoke.py [--plain] [--ignore CC] MODEL.onnx …
+    TARGET_PYTHON smoke.py --scratch FOLDER [--plain] [--ignore CC] MODEL.onnx …
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
 own onnxruntime and numpy. It prints one JSON object a line, and one before each step that may kill
@@ -10,6 +10,8 @@ Everything that other code prints goes to stderr. It decides nothing: `verdict` 
 Every model runs on one GPU of each kind, those of a compute capability given with `--ignore`
 excepted. Without `--plain` the script helps as an application could: it calls `preload_dlls()`, and
 then loads from the environment's NVIDIA wheels what the provider links and nothing else has loaded.
+FOLDER is for the profiles that onnxruntime writes; whoever starts the script removes it, for it
+outlives a crash.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 import sys
 
-if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):  # noqa: PTH100, PTH120
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
     del sys.path[0]  # what lies beside this script is not the target's
 
 import argparse
@@ -26,7 +28,6 @@ import faulthandler
 import importlib.util
 import json
 import re
-import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -60,6 +61,7 @@ def main(arguments: list[str]) -> None:
     """Do every step, each in its own event."""
     faulthandler.enable()
     parser = argparse.ArgumentParser()
+    parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("models", nargs="+", type=Path)
@@ -91,13 +93,12 @@ def main(arguments: list[str]) -> None:
         preload(onnxruntime)
     tell("needed", **libraries.needed(Path(origin).parent, version, helping=not plain))
     tell("loaded", libraries=libraries.loaded())
-    with tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as folder:
-        for gpu, providers in chosen(machine["gpus"], options.ignore):
-            for model in options.models:
-                tell("doing", what="inference", model=model.stem, gpu=gpu)
-                tell("model", gpu=gpu, **infer(onnxruntime, model, providers, Path(folder)))
-                tell("loaded", libraries=libraries.loaded())
-        tell("end")
+    for gpu, providers in chosen(machine["gpus"], options.ignore):
+        for model in options.models:
+            tell("doing", what="inference", model=model.stem, gpu=gpu)
+            tell("model", gpu=gpu, **infer(onnxruntime, model, providers, options.scratch))
+            tell("loaded", libraries=libraries.loaded())
+    tell("end")
 
 
 def short(error: BaseException) -> str:

@@ -12,7 +12,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,9 +61,9 @@ def stage(
     index: Index,
     engine: Engine,
     progress: Progress,
-    local: Sequence[Path] = (),
+    local: Mapping[str, bytes] | None = None,
 ) -> Stage:
-    """Stage what `plan` installs, what it requires besides, and the wheels at the `local` paths.
+    """Stage what `plan` installs, what it requires besides, and `local` wheels by their file names.
 
     What an interrupted run brought is used, what belongs to no plan any more is removed. Raises
     Error `no-space`, `requirements-impossible`, those of `download.download_all`, and
@@ -82,7 +82,7 @@ def stage(
         urls = {one.wheel.file: one.url for one in pinned}
         paths = download_all(index, wheels, folder, progress, urls)
         staged = [Staged(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)]
-        staged += [_bring(path, folder) for path in local]
+        staged += [_bring(folder / name, content) for name, content in (local or {}).items()]
         inside = tuple(look_into(one.path) for one in staged)
         _check_unpacked(folder, inside)
     except OSError as error:
@@ -127,21 +127,19 @@ def _member(info: zipfile.ZipInfo) -> Member:
     )
 
 
-def _bring(path: Path, folder: Path) -> Staged:
-    """Copy a wheel that was made here to the others."""
-    goal = folder / path.name
-    if path != goal:
-        shutil.copyfile(path, goal)
-    inside = look_into(goal)
+def _bring(path: Path, content: bytes) -> Staged:
+    """Write a wheel that was made here beside the others."""
+    path.write_bytes(content)
+    inside = look_into(path)
     wheel = Wheel(
         name=inside.name,
         version=inside.version,
         index="pypi",
-        file=goal.name,
-        size=goal.stat().st_size,
-        sha256=file_digest(goal),
+        file=path.name,
+        size=len(content),
+        sha256=file_digest(path),
     )
-    return Staged(wheel=wheel, path=goal)
+    return Staged(wheel=wheel, path=path)
 
 
 def _clear(folder: Path, wanted: set[str]) -> None:

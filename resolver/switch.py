@@ -45,8 +45,8 @@ def switch(
     engine: Engine,
     verify: Verify,
     progress: Progress,
-) -> int:
-    """Change the environment and return the number of the change.
+) -> None:
+    """Change the environment.
 
     Raises, with the environment as it was, those of `leaving.leaving`, Error `files-in-use`,
     `disk-full` or `disk-failed` before the first change, and after it `install-failed`,
@@ -94,7 +94,6 @@ def switch(
                     append(change.folder, Mark(step="undo"))
                 restore(site, change.folder)
             raise _outcome(error, change) from error
-    return change.number
 
 
 def _install(  # noqa: PLR0917

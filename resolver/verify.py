@@ -5,6 +5,7 @@ Shell. Starts `smoke` with the target's interpreter and hands its answer to `ver
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -39,8 +40,13 @@ def verify(
     application finds too; only PYTHON* variables are dropped, and the script removes its own
     folder from the path. Raises Error `verify-not-started` where `target` cannot be run.
     """
-    with as_file(files("ortgpu_fix.data")) as data, as_file(files("ortgpu_fix")) as program:
-        argv = [str(target), "-B", str(program / "smoke.py"), *(["--plain"] if plain else [])]
+    with (
+        as_file(files("ortgpu_fix.data")) as data,
+        as_file(files("ortgpu_fix")) as program,
+        tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch,
+    ):
+        argv = [str(target), "-B", str(program / "smoke.py"), "--scratch", scratch]
+        argv += ["--plain"] if plain else []
         argv += [f"--ignore={capability}" for capability in ignore_gpus]
         argv += [str(data / f"{name}.onnx") for name in MODELS]
         try:

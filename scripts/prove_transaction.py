@@ -30,7 +30,7 @@ from typing import Any
 from local_index import LocalIndex
 from standins import Venv, as_plan, clean_environment, find_uv, make_set, make_venv, state_of
 
-from ortgpu_fix import engine_guard, restore, state, switch, transaction
+from ortgpu_fix import engine_guard, kept, restore, state, switch, transaction
 from ortgpu_fix.apply import Allowed, apply
 from ortgpu_fix.engine_pip import Pip
 from ortgpu_fix.engine_uv import Uv
@@ -75,12 +75,15 @@ class Steps:
         append = self.around("journal", transaction.append)
         move = self.around("move", transaction.move)
         remove_tree = self.around("remove", state.remove_tree)
+        retire = self.around("retire", kept.retire)
         for module in (transaction, restore, switch):
             vars(module)["append"] = append
         for module in (transaction, restore):
             vars(module)["move"] = move
-        for module in (restore, switch):
+        for module in (kept, switch):
             vars(module)["remove_tree"] = remove_tree
+        for module in (kept, restore):
+            vars(module)["retire"] = retire
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
         vars(engine_guard)["wait"] = self.around("wait", engine_guard.wait)
 
@@ -223,7 +226,7 @@ class Proof:
         if again:
             start("recover", self.case(again)).communicate()
         restore.recover(self.site)
-        if not restore.changes(self.site):
+        if not kept.changes(self.site):
             self.compare(self.before, state_of(self.venv.folder))
             return "before"
         self.compare(self.after, self.planned())

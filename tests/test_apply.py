@@ -34,9 +34,10 @@ from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index import Index, Limits
 from ortgpu_fix.journal import Begin
+from ortgpu_fix.kept import changes, forget
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.progress import silent
-from ortgpu_fix.restore import changes, forget, recover, undo
+from ortgpu_fix.restore import recover, undo
 from ortgpu_fix.run import run
 from ortgpu_fix.sources import Sources
 from ortgpu_fix.state import NAME, Site, exclusive, prepare
@@ -308,7 +309,7 @@ def test_a_wheel_made_here_is_installed_too(stand: Stand, tmp_path: Path) -> Non
     made = make_wheel(tmp_path / "made", "onnxruntime", "1.26.0", requires=["onnxruntime-gpu"])
     stand.have("onnxruntime 1.22.1")
 
-    stand.apply(stand.plan(GOOD), local=[made])
+    stand.apply(stand.plan(GOOD), local={made.name: made.read_bytes()})
 
     assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
@@ -617,7 +618,10 @@ def test_ordinary_requirements_that_do_not_exist(stand: Stand) -> None:
 def test_a_wheel_that_is_hostile(quick: Stand, tmp_path: Path) -> None:
     evil = make_wheel(tmp_path, "evil", "1.0", files={"../../../../evil.py": "x"})
 
-    assert code_of(quick, quick.plan(GOOD), local=[evil]).code == "wheel-escapes"
+    assert (
+        code_of(quick, quick.plan(GOOD), local={evil.name: evil.read_bytes()}).code
+        == "wheel-escapes"
+    )
     assert quick.unchanged()
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from standins import state_of
 
-from ortgpu_fix import engine_guard, restore, state
+from ortgpu_fix import engine_guard, kept, restore, state
 from ortgpu_fix.errors import Error
 from ortgpu_fix.journal import Begin, Mark
-from ortgpu_fix.restore import changes, forget, recover, undo
+from ortgpu_fix.kept import changes, forget
+from ortgpu_fix.restore import recover, undo
 from ortgpu_fix.state import NAME, Site, exclusive, prepare, remove_tree
 from ortgpu_fix.transaction import Change, append, move
 
@@ -95,8 +96,27 @@ def test_back_from_a_good_end(world: World) -> None:
     world.change().commit()
     assert recover(world.site) == ()
 
-    assert undo(world.site, [("new", "1")]) == BEGIN
+    seen: list[object] = []
+    assert undo(world.site, [("new", "1")], lambda: seen.append(world.state())) == 0
+
+    assert seen == [world.before]
     assert world.state() == world.before
+    assert not world.site.state.exists()
+
+
+def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(world: World) -> None:
+    world.change().commit()
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        undo(world.site, [("new", "1")], killed)
+    assert [one.state for one in changes(world.site)] == ["nothing"]
+    assert world.state() == world.before
+
+    assert recover(world.site) == ()
+    assert not world.site.state.exists()
 
 
 def test_a_file_that_was_temporary_before_is_left_alone(world: World) -> None:
@@ -201,7 +221,7 @@ def test_a_journal_that_does_not_go(world: World, monkeypatch: pytest.MonkeyPatc
             raise OSError(errno.EIO, "Input/output error")
         sync(path)
 
-    monkeypatch.setattr(restore, "sync_folder", failing)
+    monkeypatch.setattr(kept, "sync_folder", failing)
     with pytest.raises(Error, match="restore-failed"):
         recover(world.site)
     assert world.state() == world.before
@@ -271,7 +291,7 @@ def test_forgetting(world: World) -> None:
 
 def test_forgetting_what_cannot_be_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.change().commit()
-    monkeypatch.setattr(restore, "_drop", lambda _: (_ for _ in ()).throw(OSError()))
+    monkeypatch.setattr(kept, "retire", lambda _: (_ for _ in ()).throw(OSError()))
     assert forget(world.site) > 0
 
     monkeypatch.undo()

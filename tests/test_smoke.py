@@ -53,7 +53,7 @@ def smoke(
     argv = [sys.executable, *(["-c", code] if code else [str(SCRIPT)]), *arguments]
     merged = {**os.environ, **environ, "PYTHONPATH": str(site)}
     done = subprocess.run(
-        [*argv, str(DATA / "conv.onnx")],
+        [*argv, f"--scratch={site}", str(DATA / "conv.onnx")],
         env=merged,
         capture_output=True,
         text=True,

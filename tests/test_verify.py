@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def plant(site: Path) -> Plant:
     return put
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, in this test; what is left in it would stay for ever."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
 def check(
     venv: Path,
     *,
@@ -153,16 +163,18 @@ def test_no_numbers(venv: Path, plant: Plant, values: str) -> None:
     assert found.models[0].deviation is None
 
 
-def test_a_crash(venv: Path, plant: Plant) -> None:
+def test_a_crash(venv: Path, plant: Plant, temporary: Path) -> None:
     plant(on_create="import signal; os.kill(os.getpid(), signal.SIGSEGV)")
     found = check(venv)
+    assert list(temporary.iterdir()) == []
     assert found.evidence[-1] == "inference conv: ended by SIGSEGV"
     assert (found.verdict, notes(found)) == ("no-driver", ["crash-without-driver"])
 
 
-def test_a_hang_ends_with_the_time_limit(venv: Path, plant: Plant) -> None:
+def test_a_hang_ends_with_the_time_limit(venv: Path, plant: Plant, temporary: Path) -> None:
     plant(on_create="import time; time.sleep(60)")
     found = check(venv, timeout=2)
+    assert list(temporary.iterdir()) == []
     assert (found.verdict, notes(found)) == ("crashed", ["timed-out"])
 
 
@@ -240,7 +252,12 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
     assert found.verdict == "crashed"
     [(argv, env, timeout)] = seen
     names = [Path(word).name for word in argv]
-    assert names == ["python", "-B", "smoke.py", "--plain", "conv.onnx", "matmul.onnx", "fft.onnx"]
+    scratch = names.pop(4)
+    assert names == [
+        *("python", "-B", "smoke.py", "--scratch", "--plain"),
+        *("conv.onnx", "matmul.onnx", "fft.onnx"),
+    ]
+    assert not Path(tempfile.gettempdir(), scratch).exists()
     assert env == {"PATH": "/bin", "LD_LIBRARY_PATH": "/y"}
     assert timeout == 600
 
