@@ -115,16 +115,23 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
     if gpu is None:
         return
     if not any(build.version == gpu.version for build in here.matrix.builds):
-        newest = max((build.version for build in here.matrix.builds), key=newest_first)
-        code = (
-            "release-newer" if newest_first(gpu.version) > newest_first(newest) else "release-gone"
-        )
-        yield _finding(code, "warning", version=gpu.version, newest=newest)
+        yield _unknown_release(gpu.version, here)
     for row in rejected:
         if row.version == gpu.version:
             for why in row.reasons:
                 values = (("version", gpu.version), *why.values)
                 yield Finding(code=why.code, severity="error", values=values)
+
+
+def _unknown_release(version: str, here: Situation) -> Finding:
+    """Say why nothing is known of a release: it left the index, is too new, or was never there."""
+    newest = max((build.version for build in here.matrix.builds), key=newest_first)
+    code = "release-unknown"
+    if version in here.matrix.gone:
+        code = "release-gone"
+    elif newest_first(version) > newest_first(newest):
+        code = "release-newer"
+    return _finding(code, "warning", version=version, newest=newest)
 
 
 def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:

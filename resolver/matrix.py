@@ -144,6 +144,8 @@ class Matrix:
     date: str
     digest: str
     builds: tuple[Build, ...]
+    gone: Mapping[str, str]
+    """Releases of onnxruntime-gpu that left the index, to who saw them there."""
     distributions: Mapping[str, Distribution]
     toolkits: tuple[ToolkitRelease, ...]
     floors: tuple[DriverFloor, ...]
@@ -176,6 +178,7 @@ def parse(
     place = "onnxruntime"
     try:
         builds = tuple(_build(row) for row in tables["onnxruntime"]["build"])
+        gone = {row["version"]: row["source"] for row in tables["onnxruntime"]["gone"]}
         place = "nvidia"
         distributions = {
             row["name"]: _distribution(row) for row in tables["nvidia"]["distribution"]
@@ -210,6 +213,7 @@ def parse(
         date=tables["onnxruntime"]["date"],
         digest=digest,
         builds=builds,
+        gone=gone,
         distributions=distributions,
         toolkits=toolkits,
         floors=floors,

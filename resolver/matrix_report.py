@@ -124,8 +124,14 @@ def release_sections(
 ) -> tuple[Section, ...]:
     """Return one release with its sources; nothing where the matrix does not hold it.
 
-    `floors` are the driver floors as their table has them.
+    `floors` are the driver floors as their table has them. Of a release that left the index that is
+    all there is to say.
     """
+    if version in matrix.gone:
+        gone = Row(text=texts.label("matrix-gone"))
+        source = Row(head=texts.label("matrix-sources"), text=matrix.gone[version])
+        heading = f"{NAME} {version}"
+        return Section(heading=heading, rows=(gone, source)), dated(matrix, texts)
     by_platform = {row["platform"]: row for row in rows if row["version"] == version}
     sections: list[Section] = []
     for build in ordered(matrix):
@@ -162,7 +168,13 @@ def _one(
 def release_json(
     matrix: Matrix, rows: Sequence[Table], floors: Sequence[Table], version: str
 ) -> dict[str, object] | None:
-    """Return one release, every value of its table, or None where the matrix does not hold it."""
+    """Return one release, every value of its table, or None where the matrix does not hold it.
+
+    Of a release that left the index it says so, with the source.
+    """
+    if version in matrix.gone:
+        row = {"version": version, "gone": True, "source": matrix.gone[version]}
+        return {**document(matrix, [row]), "drivers": []}
     found = [dict(row) for row in rows if row["version"] == version]
     if not found:
         return None

@@ -104,6 +104,7 @@ def build(version: str, platform: str, needs: Iterable[str]) -> Build:
 MATRIX = Matrix(
     date="",
     digest="",
+    gone={},
     builds=(
         build("1.26.0", WINDOWS, ("cublas64_12.dll", "cublasLt64_12.dll", "cudnn64_9.dll")),
         build("1.26.0", LINUX, (*NEEDS_12, "libcufft.so.11")),

@@ -112,6 +112,17 @@ def test_what_runs() -> None:
     assert plain(sections) == RUNS
 
 
+def test_a_release_that_left_the_index() -> None:
+    said = plain(report.release_sections(MATRIX, ROWS, FLOORS, "1.16.1", TEXTS))
+    document: Any = report.release_json(MATRIX, ROWS, FLOORS, "1.16.1")
+
+    assert "has left the package index" in said
+    assert "https://g, read 2026-01-01" in said
+    assert document["releases"] == [
+        {"version": "1.16.1", "gone": True, "source": "https://g, read 2026-01-01"}
+    ]
+
+
 def test_a_release_that_is_not_there() -> None:
     assert report.release_sections(MATRIX, ROWS, FLOORS, "1.0", TEXTS) == ()
     assert report.release_json(MATRIX, ROWS, FLOORS, "1.0") is None
@@ -193,7 +204,8 @@ def test_the_real_matrix_fits_100_columns(language: Any) -> None:
         (("--gpu", "7.0", "--driver", "535"), "1.20.0 to 1.20.2"),
         (("1.26.0", "--json"), '"cuda_source": "build_and_package_info.py"'),
         (("--json",), '"version": "1.31.1"'),
-        (("1.16.1",), "the matrix holds no onnxruntime-gpu 1.16.1"),
+        (("1.16.1",), "has left the package index"),
+        (("1.0",), "the matrix holds no onnxruntime-gpu 1.0"),
     ],
 )
 def test_the_command(argv: tuple[str, ...], said: str) -> None:

@@ -598,11 +598,13 @@ def test_gpus_that_are_not_known_are_a_warning() -> None:
 
 
 def test_a_release_that_the_matrix_does_not_know_is_said() -> None:
-    older = plan("onnxruntime-gpu 1.16.1")
+    gone = plan("onnxruntime-gpu 1.16.1")
     newer = plan("onnxruntime-gpu 1.99.0")
+    never = plan("onnxruntime-gpu 1.17.9")
 
-    assert "release-gone" in codes(older)
+    assert "release-gone" in codes(gone)
     assert "release-newer" in codes(newer)
+    assert "release-unknown" in codes(never)
 
 
 def test_the_order_of_packages_does_not_matter() -> None:

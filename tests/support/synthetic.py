@@ -126,6 +126,7 @@ def tables() -> dict[str, dict[str, Any]]:
     return {
         "onnxruntime": {
             "date": "2026-01-01",
+            "gone": [{"version": "1.16.1", "source": "https://g, read 2026-01-01"}],
             "build": [
                 build("1.18.0", "11.8", sass=OLD, ptx=("8.0",), cudnn="8", suffix="-cu11"),
                 build("1.23.0", "12.2", sass=MIDDLE, ptx=("9.0a",), suffix="-cu12"),
