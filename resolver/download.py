@@ -63,6 +63,7 @@ def download_all(
         failure = None if job.cancelled() else job.exception()
         if failure is not None and not isinstance(failure, Stopped):
             raise failure
+    index.stop.clear()  # none of them runs any more, and the index may be asked again
     return tuple(job.result() for job in jobs)
 
 

@@ -19,9 +19,9 @@ import requests
 import urllib3
 
 from .errors import Error
-from .folder_index import folder_page
+from .folder_index import folder_page, local_path
 from .index_page import ACCEPT, IndexFile, parse, public
-from .plan import Wheel
+from .plan import PYPI, Wheel
 from .sources import Sources, is_trusted, require_secure
 
 _CHUNK = 1 << 20
@@ -70,27 +70,48 @@ class Index:
         self._limits = limits or Limits()
         self._local = local()
         self._pages: dict[str, tuple[IndexFile, ...]] = {}
+        self._bases = {sources.index_url.rstrip("/")}
 
     def find(self, wheel: Wheel) -> str:
         """Return the address of `wheel` on its index, found by its file name or else by its hash.
 
         Raises Error `file-not-on-index`, `index-page-unreadable`, and whatever `read` raises.
         """
-        base = self.sources.index_url if wheel.index == "pypi" else wheel.index
-        page = f"{base.rstrip('/')}/{quote(wheel.name)}/"
+        page, files = self.project(wheel.index, wheel.name)
+        found = next((file for file in files if file.name == wheel.file), None) or next(
+            (file for file in files if file.sha256 == wheel.sha256), None
+        )
+        if found is None:
+            raise Error("file-not-on-index", file=wheel.file, url=page)
+        return found.url
+
+    def project(self, base: str, name: str) -> tuple[str, tuple[IndexFile, ...]]:
+        """Return the address of the page of project `name`, as it may be shown, and its files.
+
+        `base` is the index: `pypi` for the default one, else its address. Raises as `find` does.
+        """
+        base = (self.sources.index_url if base == PYPI else base).rstrip("/")
+        self._bases.add(base)
+        page = f"{base}/{quote(name)}/"
         if page not in self._pages:
             self._pages[page] = (
                 folder_page(page)
                 if page.startswith("file:")
                 else self.retry(lambda: self._get_page(page))
             )
-        files = self._pages[page]
-        found = next((file for file in files if file.name == wheel.file), None) or next(
-            (file for file in files if file.sha256 == wheel.sha256), None
-        )
-        if found is None:
-            raise Error("file-not-on-index", file=wheel.file, url=public(page))
-        return found.url
+        return public(page), self._pages[page]
+
+    def size(self, url: str) -> int:
+        """Return how many bytes the file at `url` has; 0 where the server does not say."""
+        if url.startswith("file:"):
+            return local_path(url).stat().st_size
+
+        def ask() -> int:
+            with self._open(url, {}, method="HEAD") as response:
+                length = response.headers.get("Content-Length", "")
+                return int(length) if response.ok and length.isdigit() else 0
+
+        return self.retry(ask)
 
     def retry(self, step: Callable[[], T], moved: Callable[[], int] = lambda: 0) -> T:
         """Return what `step` returns, trying again, after a pause, as often as the limits say.
@@ -142,12 +163,12 @@ class Index:
             kind, base = response.headers.get("Content-Type", ""), response.url
         return parse(kind, body.decode("utf-8", errors="replace"), base)
 
-    def _open(self, url: str, headers: dict[str, str]) -> requests.Response:
+    def _open(self, url: str, headers: dict[str, str], method: str = "GET") -> requests.Response:
         if not hasattr(self._local, "session"):
             self._local.session = requests.Session()
         session: requests.Session = self._local.session
         sources = self.sources
-        if not url.startswith(sources.index_url.rstrip("/")) or sources.origin != "flag":
+        if not url.startswith(sources.flagged):
             require_secure(url, sources)
         verify: str | bool = sources.cert or True
         if is_trusted(url, sources):
@@ -155,8 +176,10 @@ class Index:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         proxies = {"http": sources.proxy, "https": sources.proxy} if sources.proxy else None
         try:
-            return session.get(
+            return session.request(
+                method,
                 url,
+                allow_redirects=True,
                 headers={"Accept-Encoding": "identity", **headers},
                 stream=True,
                 timeout=(self._limits.connect, self._limits.read),
@@ -169,12 +192,13 @@ class Index:
             raise _network_error(error, url) from error
 
     def _credentials(self, url: str) -> tuple[str, str] | None:
-        """Return those of the index, for an absolute link to its own host; else None (netrc)."""
-        index, asked = urlsplit(self.sources.index_url), urlsplit(url)
-        where = index.netloc.rpartition("@")[2]
-        if index.username is None or (index.scheme, where) != (asked.scheme, asked.netloc):
-            return None
-        return unquote(index.username), unquote(index.password or "")
+        """Return those of an index, for an absolute link to its own host; else None (netrc)."""
+        asked = urlsplit(url)
+        for index in map(urlsplit, self._bases):
+            where = index.netloc.rpartition("@")[2]
+            if index.username and (index.scheme, where) == (asked.scheme, asked.netloc):
+                return unquote(index.username), unquote(index.password or "")
+        return None
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
         """Give the bytes of `response` as they come, and give up where hardly any do."""

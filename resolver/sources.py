@@ -35,9 +35,13 @@ class Sources:
     """The default index; may carry credentials, so never shown without `index_page.public`."""
     origin: Origin = "default"
     """Who named the index."""
+    torch_index: str | None = None
+    """The address below which a flag says that PyTorch's own indexes are."""
     find_links: Path | None = None
     """A folder of wheels that is looked into first."""
     offline: bool = False
+    alone: bool = False
+    """No other index counts, though the user's configuration may name more."""
     cert: str | None = None
     """A file of certificates to trust in place of the usual ones."""
     client_cert: str | None = None
@@ -45,11 +49,18 @@ class Sources:
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
 
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Return the addresses that the user gave by a flag: they need not be secure."""
+        index = self.index_url if self.origin == "flag" else None
+        return tuple(url.rstrip("/") for url in (index, self.torch_index) if url)
+
 
 def read(
     environ: Mapping[str, str],
     *,
     index_url: str | None = None,
+    torch_index: str | None = None,
     find_links: Path | None = None,
     offline: bool = False,
     prefix: Path | None = None,
@@ -77,6 +88,7 @@ def read(
     sources = Sources(
         index_url=url,
         origin=origin,
+        torch_index=torch_index,
         find_links=find_links,
         offline=offline,
         cert=(

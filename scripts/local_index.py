@@ -43,6 +43,8 @@ class Behaviour:
     no_ranges: bool = False
     absolute: bool = False
     """Links with scheme and host, as some mirrors write them."""
+    attributes: dict[str, str] = field(default_factory=dict)
+    """File → what its link says besides: `data-yanked=""`."""
     login: str | None = None
     """What to demand, as `name:password`."""
     requests: list[str] = field(default_factory=list)
@@ -66,6 +68,20 @@ class LocalIndex:
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
         )
+
+    def html(self, path: str, name: str, rows: list[tuple[str, str]]) -> str:
+        """Return the page at `path` of project `name`, whose files and digests are `rows`."""
+        del name
+        fragment = "#sha256={}" if self.behaviour.hashes else ""
+        up = "../" * len(path.strip("/").split("/"))
+        if self.behaviour.absolute:
+            up = self.url.removesuffix("simple")
+        links = "".join(
+            f'<a href="{up}files/{file}{fragment.format(digest)}"'
+            f"{self.behaviour.attributes.get(file, '')}>{file}</a><br>\n"
+            for file, digest in rows
+        )
+        return f"<!DOCTYPE html><html><body>{links}</body></html>"
 
     def __enter__(self) -> LocalIndex:  # noqa: PYI034 - Self is 3.11's
         self._thread.start()
@@ -116,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(503, b"busy", "text/plain")
         elif fault == "reset" and not name.endswith(".whl"):
             self.close_connection = True
-        elif self.path.startswith("/files/"):
+        elif name.endswith(".whl"):
             self._send_file(self.index.folder / name, fault)
         else:
             self._send_page(canonicalize_name(name))
@@ -161,15 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
             kind = "application/vnd.pypi.simple.v1+json"
             self._send(200, json.dumps(document).encode(), kind)
             return
-        fragment = "#sha256={}" if behaviour.hashes else ""
-        up = "../" * len(self.path.strip("/").split("/"))
-        if behaviour.absolute:
-            up = self.index.url.removesuffix("simple")
-        links = "".join(
-            f'<a href="{up}files/{file}{fragment.format(digest)}">{file}</a><br>\n'
-            for file, digest in rows
-        )
-        self._send(200, f"<!DOCTYPE html><html><body>{links}</body></html>".encode(), "text/html")
+        self._send(200, self.index.html(self.path, name, rows).encode(), "text/html")
 
     def _send_file(self, path: Path, fault: Fault | None) -> None:
         if not path.is_file():

@@ -133,3 +133,10 @@ def test_a_trusted_host_is_trusted_with_or_without_port(tmp_path: Path) -> None:
     assert is_trusted("https://a/x", sources)
     assert is_trusted("https://b:8443/x", sources)
     assert not is_trusted("https://b/x", sources)
+
+
+def test_what_a_flag_names_need_not_be_secure() -> None:
+    sources = read({}, index_url="http://a.example/simple/", torch_index="http://b.example/whl")
+
+    assert sources.flagged == ("http://a.example/simple", "http://b.example/whl")
+    assert read({"PIP_INDEX_URL": "https://a.example/simple"}).flagged == ()

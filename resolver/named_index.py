@@ -1,0 +1,96 @@
+"""A wheel that one named index must serve: what that index says of it, and nobody else.
+
+Shell. PyTorch's builds for the CUDA versions live on indexes of their own, which the matrix knows
+by document alone: the file, its size and its hash are asked of the index itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from packaging import tags
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from .download import file_digest
+from .environment import Target
+from .errors import Error
+from .folder_index import local_path
+from .index import Index
+from .index_choice import Fit, exactly, newest
+from .index_page import IndexFile
+from .plan import Wheel
+
+
+def fit_of(target: Target) -> Fit:
+    """Return what wheels for `target`, which runs on this machine, must fit."""
+    version = Version(target.version).release[:2]
+    platforms = list(tags.platform_tags())
+    short = "".join(str(part) for part in version)
+    found: list[tags.Tag] = []
+    if target.implementation == "cpython":
+        abi = f"cp{short}t" if target.free_threaded else f"cp{short}"
+        found += tags.cpython_tags(version, [abi], platforms)
+    found += tags.compatible_tags(version, f"{target.implementation[:2]}{short}", platforms)
+    return Fit(python=target.version, tags=tuple(found))
+
+
+def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
+    """Return `wheel` with its file, size and hash, as its own index has them.
+
+    A wheel that the matrix knows stays as it is. One of the folder of `--find-links` comes before
+    the index, and is taken at its word. Raises Error `index-lacks-version` or `index-lacks-build`
+    where there is none that fits, `index-no-hash` where the index does not say what it must be,
+    `files-not-here` where it is not in the folder and there is no network, and those of `Index`.
+    """
+    if wheel.sha256:
+        return wheel
+    folder = index.sources.find_links
+    near = None if folder is None else _in_folder(wheel, folder, fit)
+    if near is not None:
+        size = near.stat().st_size
+        return replace(wheel, file=near.name, size=size, sha256=file_digest(near))
+    if index.sources.offline:
+        wanted = f"{wheel.name} {wheel.version}"
+        raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
+    page, files = index.project(wheel.index, wheel.name)
+    return _as_wheel(exactly(files, wheel.name, wheel.version, fit, page), wheel, index, page)
+
+
+def on_index(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -> Wheel | None:
+    """Return the newest wheel of `name` within `specifier` that the index at `base` has.
+
+    Where that index does not know the project at all it has none. Raises those of `settled`.
+    """
+    try:
+        page, files = index.project(base, name)
+    except Error as error:
+        if error.code == "index-refused" and error.values["status"] in {403, 404}:
+            return None  # a bucket without a listing answers 403 for what it does not have
+        raise
+    file = newest(files, name, specifier, fit)
+    if file is None:
+        return None
+    wanted = Wheel(
+        name=name, version=file.name.split("-")[1], index=base, file="", size=0, sha256=""
+    )
+    return _as_wheel(file, wanted, index, page)
+
+
+def _in_folder(wheel: Wheel, folder: Path, fit: Fit) -> Path | None:
+    there = [IndexFile(name=path.name, url="") for path in folder.glob("*.whl")]
+    try:
+        return folder / exactly(there, wheel.name, wheel.version, fit, str(folder)).name
+    except Error:
+        return None
+
+
+def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:
+    digest = file.sha256
+    if digest is None and file.url.startswith("file:"):  # an index that is a folder of ours
+        digest = file_digest(local_path(file.url))
+    if digest is None:
+        raise Error("index-no-hash", file=file.name, url=page)
+    size = file.size or index.size(file.url)
+    return replace(wheel, file=file.name, size=size, sha256=digest)
