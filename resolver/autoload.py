@@ -175,14 +175,14 @@ def newer(name: str, file: str) -> bool:
 
 
 def file_version(file: str) -> tuple[int, ...]:
-    """Return the version that a DLL carries: VS_FIXEDFILEINFO, found by its signature."""
-    if sys.platform == "win32":
-        api = ctypes.WinDLL("version")
-        data = ctypes.create_string_buffer(api.GetFileVersionInfoSizeW(file, None))
-        if api.GetFileVersionInfoW(file, 0, len(data), data) and b"\xbd\x04\xef\xfe" in data.raw:
-            at = data.raw.index(b"\xbd\x04\xef\xfe")
-            return struct.unpack_from("<II", data.raw, at + 8)
-    return ()
+    """Return the version that a DLL carries: VS_FIXEDFILEINFO, found by how it begins."""
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read()
+    except OSError:
+        return ()
+    at = content.find(b"\xbd\x04\xef\xfe\x00\x00\x01\x00")
+    return struct.unpack_from("<II", content, at + 8) if at >= 0 else ()
 
 
 WANTED = {"always": lambda name, file: True, "shadowed": shadowed, "newer": newer}  # noqa: ARG005

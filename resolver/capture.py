@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import cast
 
+from . import msvc
 from .asked import Asked, read_asked
 from .driver import Evidence, read_driver
 from .environment import onnxruntime_of, packages_of, python_of, read_target
@@ -56,12 +57,17 @@ class Capture:
     """The files that tell the version of each CUDA toolkit, by its folder."""
     libraries: tuple[tuple[str, str], ...] = ()
     """Path and real path of each library of interest, in the order in which the loader looks."""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The versions that DLLs of `libraries` carry, by path."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def to_json(capture: Capture) -> dict[str, object]:
     """Return the document of `capture`, ready for `json.dumps`."""
-    return {"schema": SCHEMA, **asdict(capture)}
+    document = {"schema": SCHEMA, **asdict(capture)}
+    if not capture.versions:  # as everywhere but on Windows
+        del document["versions"]
+    return document
 
 
 def from_json(document: object) -> Capture:
@@ -101,6 +107,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         jetson=next(iter(capture.texts.get("/etc/nv_tegra_release", "").splitlines()), None),
     )
     reading = read_driver(_evidence(capture), gpu_names)
+    windows = platform.system == "windows"
     return Facts(
         platform=platform,
         driver=reading.driver,
@@ -114,7 +121,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         libraries=_libraries(capture),
         onnxruntime=onnxruntime_of(target),
         environment=dict(capture.environment),
-        sources=reading.sources,
+        sources={**reading.sources, **({msvc.SEARCHED: "search"} if windows else {})},
     )
 
 
@@ -191,6 +198,6 @@ def _libraries(capture: Capture) -> tuple[Library, ...]:
     found: dict[str, Library] = {}
     for path, real in capture.libraries:
         name = path.replace("\\", "/").rpartition("/")[2]
-        version = read_file_version(name, real)
+        version = capture.versions.get(path) or read_file_version(name, real)
         found.setdefault(name, Library(name=name, path=path, version=version))
     return tuple(found[name] for name in sorted(found))

@@ -23,6 +23,7 @@ MATRIX_TABLES = (
     "distributions",
     "drivers",
     "limits",
+    "msvc",
     "numpy",
     "nvidia",
     "onnxruntime",

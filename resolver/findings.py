@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from . import msvc
 from .companions import LIBRARIES, LINE, STAND_IN
 from .plan import Finding, Rejected, Severity
 from .rules import NAME, Candidate
@@ -174,7 +175,8 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
 
 
 def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
-    """Look for what cuDNN 8 needs on Windows and no wheel of NVIDIA's holds."""
+    """Look for what no wheel of NVIDIA's holds: Microsoft's runtime, and what cuDNN 8 needs."""
+    yield from msvc.findings(best.build, best.runtime, here)
     found = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
     if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from . import msvc
 from .components import contents_of
 from .matrix import Build, Contents, Matrix
 from .plan import Wheel
 from .rules import NAME
 
-MSVC = "msvc-runtime"
 _MSVC_FILES = (
     "vcruntime140.dll",
     "vcruntime140_1.dll",
@@ -35,7 +35,8 @@ _MSVC_FILES = (
     "concrt140.dll",
 )
 _MSVC_FOLDER = "../../Scripts"
-"""Where msvc-runtime's DLLs are, seen from site-packages."""
+"""Where msvc-runtime's DLLs are, seen from site-packages: all of them are there, and most beside
+python.exe too."""
 
 _ORDER = (
     *("cudart", "nvJitLink", "nvrtc-builtins", "nvrtc", "cublasLt", "cublas", "curand", "cufft"),
@@ -89,7 +90,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
         )
         for library, when in _wanted(build, held, windows=windows).items()
     )
-    if windows and MSVC in versions:
+    if windows and msvc.NAME in versions:
         # Each is a group of its own: Python brings vcruntime140.dll, and none of the others.
         runtime = (
             Entry(when="newer", distribution=name, path=f"{_MSVC_FOLDER}/{name}")

@@ -57,11 +57,13 @@ class Build:
     glibc: str | None
     preload_dlls: bool
     wheels: tuple[BuildWheel, ...]
+    toolset: str | None = None
+    """On Windows the version of the MSVC build tools that linked it: `14.40`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A release of an nvidia distribution, or of numpy, for one platform."""
+    """A release of an nvidia distribution, of numpy or msvc-runtime, for one platform."""
 
     name: str
     version: str
@@ -161,6 +163,8 @@ class Matrix:
     providers: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """CUDA major and library name to the nvidia distribution that brings it: cuDNN's files are of
     one name for every CUDA."""
+    msvc: tuple[Release, ...] = ()
+    """The wheels of the Visual C++ runtime, for Windows."""
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts of the modules that travel in a companion, by their names there."""
 
@@ -190,6 +194,8 @@ def parse(
         )
         place = "numpy"
         numpy = tuple(_release("numpy", row) for row in tables["numpy"]["wheel"])
+        place = "msvc"
+        msvc = tuple(_release("msvc-runtime", row) for row in tables["msvc"]["wheel"])
         place = "drivers"
         drivers = tables["drivers"]
         floors = tuple(_floor(row) for row in drivers["floor"])
@@ -223,6 +229,7 @@ def parse(
         owners=owners,
         shared=shared,
         limits=limits,
+        msvc=msvc,
         modules=modules or {},
         providers={
             (distribution.cuda, library): distribution.name
@@ -253,6 +260,7 @@ def _build(row: Table) -> Build:
         ptx=tuple(row["ptx"]),
         glibc=row.get("glibc"),
         preload_dlls=row["preload_dlls"],
+        toolset=row.get("toolset"),
         wheels=tuple(
             BuildWheel(
                 python=wheel["python"],

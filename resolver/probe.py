@@ -22,7 +22,7 @@ from .environment import Target, read_target
 from .readers import SMI_FIELDS, SMI_OLD_FIELDS
 from .run import Finished, Runner, own_environment
 from .scrub import scrub
-from .search import find_dlls, find_libraries, find_text, find_toolkits, names_in
+from .search import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
 
 SMI_SECONDS = 10.0
 _TEXTS = (
@@ -72,7 +72,7 @@ def probe(
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)
     libraries = (
-        find_dlls(environ, conda)
+        find_dlls(environ, target.base_prefix, conda)
         if windows
         else find_libraries(environ, conda, platform.machine(), root, runner)
     )
@@ -85,6 +85,7 @@ def probe(
         children=_ask_driver(asking, runner=runner, environ=environ, root=root),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
         libraries=tuple((clean(path), clean(real)) for path, real in libraries),
+        versions={clean(path): text for path, text in dll_versions(libraries).items()},
         environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
     )
     return Seen(target=target, capture=capture)

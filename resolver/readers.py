@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Mapping
 
 from .asked import compute_capability, release
@@ -109,9 +110,10 @@ _SONAME = re.compile(
 )
 _DLL = re.compile(
     r"(?:cublas|cublasLt|cudart|cufft|cufftw|curand|nvrtc|cudnn(?:_[a-z_]+)?)64_\d+(?:_\d)?\.dll"
-    r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll|msvcp140\.dll|vcruntime140(?:_1)?\.dll",
+    r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll",
     re.IGNORECASE,
 )
+_RUNTIME = re.compile(r"msvcp140\.dll|vcruntime140(?:_1)?\.dll", re.IGNORECASE)
 
 
 def is_library(name: str) -> bool:
@@ -120,7 +122,28 @@ def is_library(name: str) -> bool:
     cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). On Windows what cuDNN 8
     (zlibwapi) and onnxruntime itself (the MSVC runtime) need counts as well.
     """
-    return bool(_SONAME.fullmatch(name) or _DLL.fullmatch(name))
+    return bool(_SONAME.fullmatch(name) or _DLL.fullmatch(name)) or is_runtime(name)
+
+
+def is_runtime(name: str) -> bool:
+    """Tell whether a name is that of the Visual C++ runtime's main libraries."""
+    return bool(_RUNTIME.fullmatch(name))
+
+
+_FIXED_FILE_INFO = b"\xbd\x04\xef\xfe\x00\x00\x01\x00"
+"""How VS_FIXEDFILEINFO begins: its signature, and the version of the structure.
+
+Source: https://learn.microsoft.com/windows/win32/api/verrsrc/ns-verrsrc-vs_fixedfileinfo
+"""
+
+
+def read_dll_version(content: bytes) -> str | None:
+    """Return the file version (`14.42.34433.0`) that a DLL carries, None where it has none."""
+    at = content.find(_FIXED_FILE_INFO)
+    if at < 0 or len(content) < at + 16:
+        return None
+    high, low = struct.unpack_from("<II", content, at + 8)
+    return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
 
 
 def read_file_version(name: str, real: str) -> str | None:

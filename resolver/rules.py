@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from .components import Component, Components, capabilities, choose, glibc_suffices
 from .gpu_code import runs
 from .matrix import Build, BuildWheel
+from .msvc import runtime_for, why
 from .ordinary import numpy_for, required, wheel_for
 from .plan import Reason, reason
 from .situation import Situation, cuda_major_runs
@@ -33,6 +34,8 @@ class Candidate:
     wheel: BuildWheel | None
     components: Components
     numpy: Component | Reason | None
+    runtime: Component | None = None
+    """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
 
 
 Rule = Callable[[Candidate, Situation], Iterator[Reason]]
@@ -47,6 +50,7 @@ def candidate(build: Build, here: Situation) -> Candidate:
         wheel=wheel_for(build, here.abi) if fits else None,
         components=choose(build, here) if fits else Components(chosen=(), reasons=()),
         numpy=numpy_for(build, here) if fits else None,
+        runtime=runtime_for(build, here),
     )
 
 
@@ -249,4 +253,4 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
                     by=", ".join(demand.by for demand in demands),
                 )
             )
-    return tuple(found)
+    return (*found, *why(build, subject.runtime, here))

@@ -6,12 +6,13 @@ Shell. Files are listed and a few small ones read; nothing is loaded and nothing
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from .readers import is_library, read_ldconfig
+from .readers import is_library, is_runtime, read_dll_version, read_ldconfig
 from .run import Runner
 
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "Library/include/cuda.h")
@@ -100,19 +101,37 @@ def find_libraries(
     return _existing(found)
 
 
-def find_dlls(environ: Mapping[str, str], conda: str | None) -> tuple[tuple[str, str], ...]:
+def find_dlls(
+    environ: Mapping[str, str], base: str, conda: str | None
+) -> tuple[tuple[str, str], ...]:
     """Return path and real path of each DLL of interest, in the order in which Windows looks.
 
-    The system's folder, PATH, and the toolkit of CUDA_PATH, which onnxruntime adds by itself.
+    The folder `base` of the interpreter that runs (a venv's python.exe only starts that one), the
+    system's folder, PATH, and the toolkit of CUDA_PATH, which onnxruntime adds by itself.
     """
     cuda = environ.get("CUDA_PATH", "")
     folders = [
+        base,
         str(Path(environ.get("SystemRoot", "C:\\Windows"), "System32")),
         str(Path(conda, "Library", "bin")) if conda else "",
         *environ.get("PATH", "").split(";"),
         *((str(Path(cuda, "bin")), str(Path(cuda, "bin", "x64"))) if cuda else ()),
     ]
     return _existing(path for folder in folders for path in _in_folder(folder))
+
+
+def dll_versions(libraries: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the version of each DLL of the Visual C++ runtime, by its path.
+
+    NVIDIA's DLLs carry versions of another kind.
+    """
+    found: dict[str, str] = {}
+    for path, real in libraries:
+        if is_runtime(path.replace("\\", "/").rpartition("/")[2]):
+            with contextlib.suppress(OSError):
+                version = read_dll_version(Path(real).read_bytes())
+                found |= {path: version} if version else {}
+    return found
 
 
 def _existing(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -5,13 +5,14 @@ Core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .companions import STAND_IN, expected
 from .components import Component, gpu_without_code
 from .facts import Library
 from .matrix import Need
+from .msvc import is_unfit
 from .ordinary import missing_requirements
 from .plan import PYPI, Companion, Wheel
 from .rules import NAME, Candidate, rivals
@@ -62,8 +63,11 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     )
     # A set of the system's own libraries is left alone, but never completed: a plan that installs
     # brings all its wheels.
-    if install or displaced or not served:
-        install.extend(wheel_of_component(component) for component in lacking)
+    runtime = subject.runtime if subject.runtime and not subject.runtime.installed else None
+    unfit = runtime is not None and is_unfit(subject.build, here)
+    if install or displaced or unfit or not served:
+        brought = [*lacking, runtime] if runtime else lacking
+        install.extend(wheel_of_component(component) for component in brought)
         system = {}
     else:
         displaced = set()
@@ -71,7 +75,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
         install.append(wheel_of_component(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
     requires = missing_requirements(subject.build, here)
-    selection = _selection(subject, with_wheels=not system)
+    selection = _selection(subject, install, with_wheels=not system)
     return Steps(
         selection=selection,
         uninstall=uninstall,
@@ -82,14 +86,18 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     )
 
 
-def _selection(subject: Candidate, *, with_wheels: bool) -> tuple[Wheel, ...]:
+def _selection(
+    subject: Candidate, install: Sequence[Wheel], *, with_wheels: bool
+) -> tuple[Wheel, ...]:
+    """Return the whole set: what is there and stays, and all of `install`."""
     components = [
         component for component in subject.components.chosen if component.installed or with_wheels
     ]
-    if isinstance(subject.numpy, Component):
-        components.append(subject.numpy)
-    wheels = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
-    return tuple(sorted(wheels, key=lambda wheel: wheel.name))
+    if subject.runtime is not None and subject.runtime.installed:
+        components.append(subject.runtime)
+    kept = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
+    wheels = {wheel.name: wheel for wheel in (*kept, *install)}
+    return tuple(wheels[name] for name in sorted(wheels))
 
 
 def _companions(

@@ -39,9 +39,11 @@ from ortgpu_fix import companion_modules, companions, data_files, facts
 from ortgpu_fix.library_list import libraries
 from ortgpu_fix.matrix import Matrix
 from ortgpu_fix.plan import Plan, Wheel
+from ortgpu_fix.readers import read_dll_version
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.run import install_environment
 from ortgpu_fix.situation import Wishes
+from ortgpu_fix.versions import numbers
 
 HERE = Path(__file__).parent
 STUB = HERE.parent / "tests" / "stubs_verify" / "libcuda.c"
@@ -303,7 +305,11 @@ def prove_windows(prover: Prover, _: list[str]) -> None:
             *(f"{wheel.name}=={wheel.version}" for wheel in plan.selection),
         )
         entries = libraries(plan.selection, prover.matrix, "windows_x86_64")
-        paths = {Path(entry.path).name.lower(): target / entry.path for entry in entries}
+        # uv puts what belongs beside python.exe into the target, two folders below where it goes.
+        paths = {
+            Path(entry.path).name.lower(): target / entry.path.removeprefix("../../")
+            for entry in entries
+        }
         names = list(paths)
         missing = [name for name, path in paths.items() if not path.is_file()]
         wrong = []
@@ -312,12 +318,24 @@ def prove_windows(prover: Prover, _: list[str]) -> None:
                 later = set(imports(paths[name])) & set(names[at:])
                 wrong += [f"{name} before {other}" for other in sorted(later)]
         provider = imports(target / "onnxruntime/capi/onnxruntime_providers_cuda.dll")
-        cuda = [name for name in provider if re.match(r"cu(?!da\.)|nv(?!cuda)", name)]
-        unlisted = sorted(set(cuda) - set(names))
+        wanted = [
+            name
+            for name in provider
+            if re.match(r"cu(?!da\.)|nv(?!cuda)|msvcp|vcruntime|concrt", name)
+        ]
+        unlisted = sorted(set(wanted) - set(names))
+        toolset = next(
+            build.toolset or ""
+            for build in prover.matrix.builds
+            if (build.version, build.platform) == (release, "windows_x86_64")
+        )
+        runtime = read_dll_version(paths["msvcp140.dll"].read_bytes()) or ""
         prover.say(
             "windows",
             release,
-            good=not (missing or wrong or unlisted) and bool(names),
+            good=not (missing or wrong or unlisted) and numbers(runtime)[:2] >= numbers(toolset),
+            toolset=toolset,
+            runtime=runtime,
             libraries=names,
             missing=missing,
             wrong=wrong,

@@ -517,7 +517,6 @@ class Windows:
 
     def __init__(self) -> None:
         self.loaded: dict[str, str] = {}
-        self.versions: dict[str, int] = {}
         self.folders: list[str] = []
 
     def library(self, file: str) -> Any:
@@ -526,25 +525,12 @@ class Windows:
                 GetModuleHandleW=SimpleNamespaceCall(lambda name: name in self.loaded and name),
                 GetModuleFileNameW=SimpleNamespaceCall(self._file_name),
             )
-        if file == "version":
-            return SimpleNamespace(
-                GetFileVersionInfoSizeW=lambda file, _: 64 if file in self.versions else 0,
-                GetFileVersionInfoW=self._version,
-            )
         self.loaded[Path(file).name] = file
         return file
 
     def _file_name(self, handle: str, text: Any, _length: int) -> int:
         text.value = self.loaded[handle]
         return len(text.value)
-
-    def _version(self, file: str, _handle: int, _length: int, data: Any) -> bool:
-        if file not in self.versions:
-            return False
-        data.raw = (
-            b"VS".ljust(8) + b"\xbd\x04\xef\xfe\0\0\1\0" + self.versions[file].to_bytes(4, "little")
-        ).ljust(64, b"\0")
-        return True
 
 
 class SimpleNamespaceCall:
@@ -572,6 +558,11 @@ def touch(root: Path, *paths: str) -> list[str]:
         (root / path).resolve().parent.mkdir(parents=True, exist_ok=True)
         (root / path).resolve().touch()
     return [str((root / path).resolve()) for path in paths]
+
+
+def version(minor: int) -> bytes:
+    """Return a DLL's version resource: 14.`minor`."""
+    return b"MZ" + b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([minor, 0, 14, 0, 0, 0, 0, 0])
 
 
 BLAS_DLLS = ("nvidia/cublas/bin/cublasLt64_12.dll", "nvidia/cublas/bin/cublas64_12.dll")
@@ -604,23 +595,30 @@ def test_windows_loads_a_newer_runtime_only(
 ) -> None:
     site = tmp_path / "venv/Lib/site-packages"
     [file] = touch(site, "../../Scripts/msvcp140.dll")
-    windows.versions[file] = 2
+    Path(file).write_bytes(version(2))
     if system is not None:
         [own] = touch(tmp_path, "Windows/System32/msvcp140.dll")
-        windows.versions[own] = system
+        Path(own).write_bytes(version(system))
     autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
 
     assert list(windows.loaded.values()) == ([file] if loads else [])
 
 
-def test_a_file_without_a_version_is_older_than_any(windows: Windows) -> None:
-    windows.versions["new"] = 1
+def test_a_runtime_whose_wheel_was_removed_stops_nothing(windows: Windows, tmp_path: Path) -> None:
+    [own] = touch(tmp_path, "Windows/System32/msvcp140.dll")
+    Path(own).write_bytes(version(1))
+    site = tmp_path / "venv/Lib/site-packages"
+    autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
 
-    assert autoload.file_version("none") < autoload.file_version("new")
+    assert windows.loaded == {}
 
 
-def test_elsewhere_than_on_windows_dlls_have_no_version() -> None:
-    assert autoload.file_version("any") == ()
+def test_a_file_without_a_version_is_older_than_any(tmp_path: Path) -> None:
+    for name, content in (("none", b"MZ"), ("old", version(1)), ("new", version(2))):
+        (tmp_path / name).write_bytes(content)
+    found = [autoload.file_version(str(tmp_path / name)) for name in ("gone", "none", "old", "new")]
+
+    assert found[0] == found[1] < found[2] < found[3]
 
 
 def test_a_c_library_that_does_not_tell_where_a_library_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,12 +94,17 @@ def test_windows(plain: Capture) -> None:
             "glibc 2.36", "glibc 1"
         ),
         texts={"windows": "10.0.22631"},
+        libraries=(("C:\\S32\\msvcp140.dll", "C:\\S32\\msvcp140.dll"),),
+        versions={"C:\\S32\\msvcp140.dll": "14.42.34438.0"},
     )
-    platform = capture.facts(windows, NAMES.get).platform
+    found = capture.facts(capture.from_json(capture.to_json(windows)), NAMES.get)
+    platform = found.platform
 
     assert (platform.system, platform.machine) == ("windows", "x86_64")
     assert platform.distribution == "Windows 10.0.22631"
     assert platform.container is None
+    assert [row.version for row in found.libraries] == ["14.42.34438.0"]
+    assert found.sources["libraries"] == "search"
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,24 @@ def documents(draw: st.DrawFn) -> Document:
     }
     if one_in(draw, 4):
         draw(images(document))
+    if system == "windows":
+        draw(runtimes(document))
     return document
+
+
+@st.composite
+def runtimes(draw: st.DrawFn, document: Document) -> None:
+    """Draw which Visual C++ runtime Windows has, and how much of that is known."""
+    version = draw(st.sampled_from([None, "14.29.30139.0", "14.36.32532.0", "14.42.34438.0"]))
+    if not one_in(draw, 3):
+        row = {"name": draw(st.sampled_from(["msvcp140.dll", "MSVCP140.dll"])), "version": version}
+        document["libraries"] = [*document["libraries"], row]
+    if not one_in(draw, 3):
+        document["sources"] = {"libraries": "search"}
+    if one_in(draw, 3):
+        release = draw(st.sampled_from(["14.29.30133", "14.40.33807", "14.44.35112", "14.99.1"]))
+        installed = {"name": "msvc-runtime", "version": release, "intact": not one_in(draw, 4)}
+        document["packages"] = [*document["packages"], installed]
 
 
 def plan(document: Document, wishes: Wishes | None = None) -> Document:
@@ -444,6 +461,23 @@ def test_the_checker_sees_that_what_works_was_not_kept() -> None:
     moved = plan(kept, Wishes(latest=True))
 
     assert any("1.23.2 can work and is not kept" in line for line in check(kept, moved, TABLES))
+
+
+@pytest.mark.parametrize("searched", [True, False])
+def test_the_checker_sees_a_runtime_that_does_not_come(*, searched: bool) -> None:
+    windows = {**MACHINE, "platform": {"system": "windows", "machine": "x86_64", "libc": None}}
+    if searched:
+        row = {"name": "msvcp140.dll", "version": "14.16.27012.6"}
+        windows |= {"libraries": [row], "sources": {"libraries": "search"}}
+    made = plan(windows)
+    found = [wheel for wheel in made["install"] if wheel["name"] == "msvc-runtime"]
+    assert check(windows, made, TABLES) == []
+    assert len(found) == 1
+    made["install"].remove(found[0])
+    packages = made["selection"]["packages"]
+    made["selection"]["packages"] = [row for row in packages if row["name"] != "msvc-runtime"]
+
+    assert any("msvc-runtime is None" in line for line in check(windows, made, TABLES))
 
 
 def test_the_checker_sees_code_that_no_gpu_here_runs() -> None:

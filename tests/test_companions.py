@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from ortgpu_fix import companion_modules, companions
+from ortgpu_fix import companion_modules, companions, msvc
 from ortgpu_fix.companions import for_plan, library_wheel, stand_in_wheel
 from ortgpu_fix.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import Build, Contents, Distribution, Matrix, Need, Release
@@ -191,7 +191,7 @@ def test_what_lies_beside_the_one_that_opens_it_is_left_to_that_one() -> None:
 
 
 def test_windows_loads_everything_by_its_full_path() -> None:
-    names = [*WINDOWS_12, "msvc-runtime"]
+    names = [*WINDOWS_12, msvc.NAME]
     entries = libraries(selection("1.26.0", names), MATRIX, WINDOWS)
 
     assert [entry.when for entry in entries] == ["newer"] * 7 + ["always"] * 7

@@ -219,6 +219,15 @@ def test_the_sample_dll_reads_as_pefile_reads_it() -> None:
     assert native.exports == {
         symbol.name.decode() for symbol in other.DIRECTORY_ENTRY_EXPORT.symbols
     }
+    linker = other.OPTIONAL_HEADER
+    assert pe.toolset(data[:4096]) == f"{linker.MajorLinkerVersion}.{linker.MinorLinkerVersion}"
+
+
+@pytest.mark.parametrize("data", [b"", b"MZ" + bytes(80), b"ELF", samples.dll()[:90]])
+def test_the_toolset_of_what_is_no_dll(data: bytes) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(EvidenceError):
+        pe.toolset(data)
 
 
 @given(st.binary(max_size=300), st.integers(0, 1500))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DATA = Path(__file__).parents[1] / "data"
-NAMES = ("onnxruntime", "nvidia", "toolkits", "numpy", "symbols", "torch")
+NAMES = ("onnxruntime", "nvidia", "toolkits", "numpy", "msvc", "symbols", "torch")
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +116,10 @@ def _old_gpu_in_a_new_build(data: checks.Data) -> None:
     _build(data, "1.31.1", "linux_x86_64")["sass"].append("6.0")
 
 
+def _forget_the_toolset(data: checks.Data) -> None:
+    del _build(data, "1.26.0", "windows_x86_64")["toolset"]
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -130,6 +134,7 @@ def _old_gpu_in_a_new_build(data: checks.Data) -> None:
         _invent_a_component,
         _new_gpu_in_an_old_build,
         _old_gpu_in_a_new_build,
+        _forget_the_toolset,
     ],
     ids=lambda plant: plant.__name__.strip("_"),
 )

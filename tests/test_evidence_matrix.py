@@ -53,7 +53,8 @@ def _onnxruntime(version: str, platform: str, provider: bytes, suffix: str) -> t
 @pytest.fixture
 def index() -> Iterator[samples.Index]:
     with samples.serve() as served:
-        pages = [*DISTRIBUTIONS, "cuda-toolkit", "numpy", "torch", "torchvision", "torchaudio"]
+        pages = [*DISTRIBUTIONS, "cuda-toolkit", "numpy", "msvc-runtime"]
+        pages += ["torch", "torchvision", "torchaudio"]
         served.files = {name: {} for name in pages}
         linux = samples.elf(
             links=["libcublas.so.12", "libc.so.6"],
@@ -101,6 +102,16 @@ def index() -> Iterator[samples.Index]:
         served.files["numpy"] = {
             f"numpy-{version}-cp311-cp311-manylinux_2_17_x86_64.whl": samples.wheel({})
             for version in ("1.26.3", "1.26.4", "2.3.0")
+        }
+        served.files["msvc-runtime"] = {
+            f"msvc_runtime-{name}.whl": samples.wheel({"python": name})
+            for name in (
+                "14.28.29910-cp38-cp38-win_amd64",
+                "14.42.34433-cp310-cp310-win_amd64",
+                "14.42.34433-cp39-cp39-win_amd64",
+                "14.42.34433-cp310-cp310-win32",
+                "14.42.34433-pp310-pypy310_pp73-win_amd64",
+            )
         }
         flags = samples.elf(name="libtorch_python.so", extra=b"\0sm_75 sm_80 compute_90\0")
         served.files["torch"] = {
@@ -161,6 +172,8 @@ def test_rows_hold_what_the_wheels_hold(index: samples.Index, tmp_path: Path) ->
     assert linux["unresolvable"] == ["nvidia-cufft-cu13~=12.0"]
     assert linux["preload_dlls"] is True
     assert windows["msvc"] == ["MSVCP140.dll"]
+    assert windows["toolset"] == "14.40"
+    assert "toolset" not in linux
     assert "glibc" not in windows
 
 
@@ -216,10 +229,12 @@ def test_the_other_files(index: samples.Index, tmp_path: Path) -> None:
 
     (toolkit,) = _read(tmp_path, "toolkits")["toolkit"]
     (numpy,) = _read(tmp_path, "numpy")["wheel"]
+    runtimes = _read(tmp_path, "msvc")["wheel"]
     torch = _read(tmp_path, "torch")
 
     assert toolkit["components"] == {"nvidia-cublas-cu12": "12.8.3.14"}
     assert numpy["version"] == "1.26.4"
+    assert [row["python"] for row in runtimes] == ["cp39", "cp310"]
     assert torch["torch"][0]["sass"] == ["7.5", "8.0"]
     assert torch["torch"][0]["ptx"] == ["9.0"]
     assert torch["torch"][0]["carries"] == ["libcudart.so.12"]

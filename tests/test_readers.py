@@ -175,6 +175,7 @@ def test_no_text_is_an_exception(text: str) -> None:
     readers.read_os_release(text)
     readers.read_ldconfig(text, "x86_64")
     readers.read_file_version("libcudnn.so.9", text)
+    readers.read_dll_version(text.encode())
     readers.read_toolkit({"version.json": text, "version.txt": text, "cuda.h": text})
 
 
@@ -230,3 +231,19 @@ def test_private_texts_in_json(home: str) -> None:
 @given(st.text(), st.text())
 def test_scrub_takes_anything(text: str, home: str) -> None:
     scrub(text, home)
+
+
+FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
+
+
+@pytest.mark.parametrize(
+    ("content", "version"),
+    [
+        (b"MZ.." + FIXED + b"..", "14.42.34433.0"),
+        (b"\xbd\x04\xef\xfe\0\0\2\0 another structure" + FIXED, "14.42.34433.0"),
+        (FIXED[:-1], None),
+        (b"MZ", None),
+    ],
+)
+def test_the_version_that_a_dll_carries(content: bytes, version: str | None) -> None:
+    assert readers.read_dll_version(content) == version

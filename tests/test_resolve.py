@@ -563,16 +563,11 @@ def test_a_python_that_reads_no_pth_files_is_told_the_line() -> None:
 def test_cudnn_8_on_windows_needs_a_library_that_no_wheel_holds(
     libraries: list[dict[str, str]], *, told: bool
 ) -> None:
-    tables = synthetic.tables()
-    for row in tables["onnxruntime"]["build"]:
-        row["platform"] = "windows_x86_64"
-    for distribution in tables["nvidia"]["distribution"]:
-        for row in (*distribution["releases"], *distribution["files"], *distribution["code"]):
-            row["platform"] = "windows_x86_64"
     document = synthetic.document(driver="11.8", libraries=libraries)
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
+    windows = matrix.parse(synthetic.windows_tables(), "")
 
-    made = resolve(facts.from_json(document), Wishes(), matrix.parse(tables, ""))
+    made = resolve(facts.from_json(document), Wishes(), windows)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.0"
     assert ("zlibwapi-needed" in codes(made)) is told

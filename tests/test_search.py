@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.run import Finished
-from ortgpu_fix.search import find_dlls, find_libraries, find_text, find_toolkits, names_in
+from ortgpu_fix.search import (
+    dll_versions,
+    find_dlls,
+    find_libraries,
+    find_text,
+    find_toolkits,
+    names_in,
+)
 
 
 def put(path: Path, text: str = "") -> Path:
@@ -108,6 +115,7 @@ def test_a_link_to_nothing_is_not_found(tmp_path: Path) -> None:
 
 
 def test_libraries_on_windows(tmp_path: Path) -> None:
+    put(tmp_path / "base" / "vcruntime140.dll")
     put(tmp_path / "System32" / "msvcp140.dll")
     put(tmp_path / "one" / "cudnn64_9.dll")
     put(tmp_path / "cuda" / "bin" / "cublas64_12.dll")
@@ -119,13 +127,27 @@ def test_libraries_on_windows(tmp_path: Path) -> None:
         "CUDA_PATH": str(tmp_path / "cuda"),
     }
 
-    assert [Path(path).name for path, _ in find_dlls(environ, str(tmp_path / "conda"))] == [
+    found = find_dlls(environ, str(tmp_path / "base"), str(tmp_path / "conda"))
+
+    assert [Path(path).name for path, _ in found] == [
+        "vcruntime140.dll",
         "msvcp140.dll",
         "cudart64_12.dll",
         "cudnn64_9.dll",
         "cublas64_12.dll",
         "cublas64_13.dll",
     ]
+
+
+def test_versions_of_the_visual_cpp_runtime(tmp_path: Path) -> None:
+    version = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
+    for name in ("MSVCP140.dll", "cudnn64_9.dll"):
+        (tmp_path / name).write_bytes(version)
+    put(tmp_path / "vcruntime140.dll")
+    names = ("MSVCP140.dll", "cudnn64_9.dll", "vcruntime140.dll", "vcruntime140_1.dll")
+    found = dll_versions((f"C:\\app\\{name}", str(tmp_path / name)) for name in names)
+
+    assert found == {"C:\\app\\MSVCP140.dll": "14.42.34433.0"}
 
 
 def test_what_cannot_be_read_is_nothing(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def _wheels(data: Data) -> Iterator[Any]:
     for distribution in data["nvidia"]["distribution"]:
         yield from distribution["releases"]
     yield from data["numpy"]["wheel"]
+    yield from data["msvc"]["wheel"]
 
 
 def files(data: Data) -> Iterator[str]:
@@ -207,6 +208,13 @@ def compilers(data: Data) -> Iterator[str]:
                 yield f"{_place(row)}: CUDA {row['cuda']} does not compile for {target}"
 
 
+def toolsets(data: Data) -> Iterator[str]:
+    """Every build for Windows says which build tools linked it, and no other does."""
+    for row in data["onnxruntime"]["build"]:
+        if ("toolset" in row) != row["platform"].startswith("windows"):
+            yield f"{_place(row)}: the MSVC build tools are not known, or should not be"
+
+
 def _place(row: Any) -> str:  # noqa: ANN401 - a row of TOML
     return f"{row['version']} {row['platform']}"
 
@@ -220,4 +228,5 @@ CHECKS: tuple[Callable[[Data], Iterator[str]], ...] = (
     symbols,
     toolkits,
     compilers,
+    toolsets,
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from . import (
     checks,
+    msvc_wheels,
     numpy_wheels,
     nvidia,
     onnxruntime,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from .reader import Reader
 
-FILES = ("nvidia", "toolkits", "numpy", "onnxruntime", "symbols", "torch")
+FILES = ("nvidia", "toolkits", "numpy", "msvc", "onnxruntime", "symbols", "torch")
 SCHEMA = 1
 _DATE = re.compile(r'^date = ".*"$', re.MULTILINE)
 _HEADERS = {
@@ -44,6 +45,7 @@ _HEADERS = {
     "symbols": "Symbols that CUDA providers take from CUDA libraries, and releases with them.",
     "torch": "Wheels of torch: CUDA, pins, GPUs; torchvision, torchaudio. [[variant]]: documents.",
     "numpy": "The newest numpy 1.x wheel for each Python and platform.",
+    "msvc": "The wheels of Microsoft's Visual C++ runtime (`msvc-runtime`) for each Python.",
 }
 
 
@@ -85,6 +87,8 @@ class Builder:
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":
             return torch_wheels.tables(self._reader, self._threads)
+        if name == "msvc":
+            return msvc_wheels.tables(self._reader, self._threads)
         return numpy_wheels.tables(self._reader, self._threads)
 
 

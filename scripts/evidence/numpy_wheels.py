@@ -37,21 +37,23 @@ def tables(reader: Reader, threads: int) -> list[str]:
         if (python, platform) in newest
     ]
     sizes = each(lambda wheel: reader.contents(wheel).size, chosen, threads)
-    return [
-        table(
-            "wheel",
-            {
-                "version": str(wheel.version),
-                "python": wheel.python,
-                "platform": wheel.platform,
-                "glibc": wheel.glibc,
-                "size": size,
-                "sha256": wheel.sha256,
-                "file": wheel.file,
-            },
-        )
-        for wheel, size in zip(chosen, sizes, strict=True)
-    ]
+    return [row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
+
+
+def row(wheel: Wheel, size: int) -> str:
+    """Return the `[[wheel]]` table of a wheel for one Python and platform."""
+    return table(
+        "wheel",
+        {
+            "version": str(wheel.version),
+            "python": wheel.python,
+            "platform": wheel.platform,
+            "glibc": wheel.glibc,
+            "size": size,
+            "sha256": wheel.sha256,
+            "file": wheel.file,
+        },
+    )
 
 
 def _rank(wheel: Wheel) -> tuple[Version, tuple[int, ...]]:

@@ -62,6 +62,8 @@ class Build:
     cuda_source: str
     preload: bool
     note: str
+    toolset: str = ""
+    """The MSVC build tools that linked the provider, on Windows."""
 
     @property
     def major(self) -> str:
@@ -115,6 +117,7 @@ def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
         cuda_source=source,
         preload=preload,
         note=_preload_note(init, cuda) if preload else "",
+        toolset=reader.toolset(wheel, path) if path.endswith(".dll") else "",
     )
 
 

@@ -90,6 +90,7 @@ def row(build: Build, catalogue: Catalogue) -> str:
             "cudnn": min(cudnn) if cudnn else None,
             "needs": Rows(needed),
             "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
+            "toolset": build.toolset or None,
             "sass": list(sass),
             "ptx": list(ptx),
             "partial": list(support.partial(build.library.groups)) or None,

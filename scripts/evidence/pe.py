@@ -67,6 +67,21 @@ class _Image:
         return int.from_bytes(self.data[start : start + size], "little")
 
 
+def toolset(data: bytes | bytearray) -> str:
+    """Return the version of the linker (`14.40`), which is that of the compiler beside it.
+
+    The first 4 KiB of the file are enough. Raises `EvidenceError` where it is no DLL.
+    """
+    try:
+        (header,) = struct.unpack_from("<I", data, 60)
+        signature, major, minor = struct.unpack_from("<4s22xBB", data, header)
+    except struct.error as error:
+        raise EvidenceError(f"a damaged DLL: {error}") from error
+    if not is_pe(data) or signature != b"PE\0\0":
+        raise EvidenceError("not a DLL")
+    return f"{major}.{minor}"
+
+
 def is_pe(data: bytes | bytearray) -> bool:
     """Say whether `data` begins like a DLL."""
     return bytes(data[:2]) == b"MZ"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 """Part of every cache key: raised when a reading changes its content."""
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+_HEAD = 4096
 _SONAME = re.compile(r"lib[^/]+[.]so[.0-9]*")
 _PTX_READ = 100
 """Pieces of PTX whose version is read; a library has thousands, of one or two versions."""
@@ -184,6 +185,15 @@ class Reader:
             return sorted(_native(bytes(read_member(archive, member))).exports)
 
         return frozenset(self._cached("exports", wheel, member, make))
+
+    def toolset(self, wheel: Wheel, member: str) -> str:
+        """Return the version of the MSVC build tools that linked a DLL, from its head."""
+
+        def make() -> str:
+            archive, _ = open_zip(self._web, wheel.url)
+            return pe.toolset(read_member(archive, member, _HEAD))
+
+        return str(self._cached("toolset", wheel, member, make))
 
     def _cached(self, what: str, wheel: Wheel, member: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
         identity = wheel.sha256 or wheel.url

@@ -22,6 +22,8 @@ from raw_tables import (
     version,
 )
 
+RUNTIME = "msvc-runtime"
+
 
 def check(
     document: Row, plan: Row, tables: Mapping[str, Row], wishes: Row | None = None
@@ -69,6 +71,7 @@ class Judge(Machine):
         yield from self._wheels_are_right(plan, selected, build)
         yield from self._libraries_are_there(plan, selected, build)
         yield from self._one_toolkit(selected, build)
+        yield from self._runtime_is_right(plan, selected, build)
         yield from self._nobody_is_hurt(plan, selected, build)
 
     def _release_is_right(self, chosen: str, possible: set[str]) -> Iterator[str]:
@@ -90,6 +93,11 @@ class Judge(Machine):
             row
             for row in self.tables["numpy"]["wheel"]
             if self._here(row) and row.get("python") == self.abi
+        ]
+        rows[RUNTIME] = [
+            row
+            for row in self.tables["msvc"]["wheel"]
+            if self._here(row) and row["python"] == self.abi
         ]
         rows[ORT] = [
             {**row, "version": build["version"]}
@@ -208,6 +216,46 @@ class Judge(Machine):
                 yield f"{free} are not those of {rung['version']}, which would do"
                 return
         yield f"{free} belong to no one toolkit"
+
+    def _runtime_is_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
+        """Ask for msvc-runtime on Windows where the system's own is too old, or may not be there.
+
+        One that is not known to be too old, or not to be there, comes only with other wheels.
+        """
+        fitting = [
+            row["version"]
+            for row in self.tables["msvc"]["wheel"]
+            if self._here(row) and dotted(row["version"])[:2] >= dotted(build.get("toolset", "99"))
+        ]
+        there = self.installed.get(RUNTIME, {"version": None})
+        if there["version"] in fitting and there.get("intact", True):
+            if selected.get(RUNTIME) != there["version"]:
+                yield f"{RUNTIME} {there['version']} can serve and is not kept"
+            return
+        obtainable = [
+            row["version"]
+            for row in self.tables["msvc"]["wheel"]
+            if self._here(row) and row["python"] == self.abi and row["version"] in fitting
+        ]
+        other = {row["name"] for row in plan["install"]} & {ORT, *self.kinds}
+        changes = bool(plan["uninstall"] or other)
+        state = self._runtime_here(build)
+        wanted = state in {"old", "absent"} or (state == "unknown" and changes)
+        newest = max(map(version, obtainable), default=None) if wanted else None
+        if selected.get(RUNTIME) != (newest and str(newest)):
+            yield f"{RUNTIME} is {selected.get(RUNTIME)}, the system's is {state}, wheel {newest}"
+
+    def _runtime_here(self, build: Row) -> str:
+        rows = [
+            row
+            for row in self.document.get("libraries", ())
+            if row["name"].lower() == "msvcp140.dll"
+        ]
+        if not rows:
+            return "absent" if "libraries" in self.document.get("sources", {}) else "unknown"
+        found = rows[0].get("version")
+        floor = dotted(build.get("toolset", "0"))
+        return "old" if found and dotted(found)[:2] < floor else "there"
 
     def _rung(self, row: Row, build: Row) -> bool:
         toolkit, built = dotted(row["version"]), dotted(build["cuda"])

@@ -160,7 +160,7 @@ def dll(
     size = len(data) + -len(data) % 512
     optional = struct.pack(
         "<HBBIIIIIQIIHHHHHHIIIIHHQQQQII",
-        *(0x20B, 14, 0, 0, size, 0, 0, 0, 0x180000000, 0x1000, 512, 6, 0, 0, 0, 6, 0, 0),
+        *(0x20B, 14, 40, 0, size, 0, 0, 0, 0x180000000, 0x1000, 512, 6, 0, 0, 0, 6, 0, 0),
         *(0x1000 + size + -size % 0x1000, 0x200, 0, 3, 0, 1 << 20, 4096, 1 << 20, 4096, 0, 16),
     ) + b"".join(struct.pack("<II", *directory) for directory in directories)
     header = b"MZ".ljust(60, b"\0") + struct.pack("<I", 64)

@@ -11,7 +11,7 @@ from typing import Any
 from ortgpu_fix import facts as facts_module
 from ortgpu_fix import matrix as matrix_module
 
-LINUX = "linux_x86_64"
+LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 SHA = "0" * 64
 
 
@@ -253,8 +253,40 @@ def tables() -> dict[str, dict[str, Any]]:
                 },
             ],
         },
+        "msvc": {
+            "wheel": [
+                {
+                    "version": version,
+                    "python": python,
+                    "platform": WINDOWS,
+                    "size": 2_000_000,
+                    "sha256": SHA,
+                    "file": f"msvc_runtime-{version}-{python}-{python}-win_amd64.whl",
+                }
+                for version, python in (
+                    ("14.29.30133", "cp310"),
+                    ("14.40.33807", "cp310"),
+                    ("14.40.33807", "cp311"),
+                    ("14.42.34433", "cp311"),
+                )
+            ]
+        },
         "limits": {"limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}]},
     }
+
+
+def windows_tables() -> dict[str, dict[str, Any]]:
+    """Return the same tables for Windows; 1.26 is linked by MSVC 14.40, 1.31 by 14.44."""
+    made = tables()
+    made["onnxruntime"]["build"].pop()
+    toolsets = {"1.18.0": "14.29", "1.23.0": "14.40", "1.26.0": "14.40", "1.31.0": "14.44"}
+    for row in made["onnxruntime"]["build"]:
+        row |= {"platform": WINDOWS, "toolset": toolsets[row["version"]]}
+        del row["glibc"]
+    for distribution in made["nvidia"]["distribution"]:
+        for row in (*distribution["releases"], *distribution["files"], *distribution["code"]):
+            row["platform"] = WINDOWS
+    return made
 
 
 def matrix() -> matrix_module.Matrix:
