@@ -14,6 +14,7 @@ from .companions import LIBRARIES
 from .components import capabilities
 from .facts import Driver, Facts, Gpu, Package
 from .matrix import Matrix
+from .msvc import SEARCHED
 from .situation import Situation
 from .versions import numbers, requirement
 
@@ -37,7 +38,10 @@ def fresh(facts: Facts, matrix: Matrix) -> Facts:
         for package in facts.packages
         if package.name not in brought
     )
-    return replace(facts, packages=packages, toolkits=(), libraries=(), onnxruntime=None)
+    sources = {name: text for name, text in facts.sources.items() if name != SEARCHED}
+    return replace(
+        facts, packages=packages, toolkits=(), libraries=(), onnxruntime=None, sources=sources
+    )
 
 
 def has_gpu(here: Situation) -> bool:
