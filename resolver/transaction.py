@@ -57,9 +57,9 @@ class Change:
             for at, path in enumerate(paths)
         )
         append(self.folder, Aside(moves=moves))
-        self.touched = True
         for path, (_, kept) in zip(paths, moves, strict=True):
             move(path, join(str(self._aside), kept))
+            self.touched = True
         folders = sorted(parents(paths, self.site), key=len, reverse=True)
         empty: list[str] = []
         for folder in folders:

@@ -1,40 +1,70 @@
 """Kill an apply, again and again, and see that the environment is whole every time.
 
-Real uv and real pip on stand-in wheels from a local index. Each round begins an apply in a process
-group of its own and kills that group: at a step of the transaction (before or after a line of the
-journal, a rename, the removal of a folder), or at a random instant. Often the recovery is killed
-as well. Afterwards a run of `recover` must leave the environment exactly as it was, or, where the
-change had been committed, as planned, and `undo` must then bring back what was.
+Real uv and real pip on stand-in wheels from a local index, or with `--real DIR` the whole command
+line on the real wheels, downloaded once into DIR. Each round begins an apply in a process group of
+its own and kills that group: at a step of the transaction (before or after a line of the journal,
+a rename, the removal of a folder), or at a random instant. Often the recovery is killed as well.
+Afterwards a run of `recover` must leave the environment exactly as it was, or, where the change
+had been committed, as planned, and `undo` must then bring back what was.
 
-    python scripts/prove_transaction.py --count 1000
+    python scripts/prove_transaction.py --count 1000 --jobs 2
+    python scripts/prove_transaction.py --count 20 --real /somewhere/wheels
+
+The counts go into scripts/results/.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
 import json
 import os
+import platform
 import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from local_index import LocalIndex
-from standins import Venv, as_plan, clean_environment, find_uv, make_set, make_venv, state_of
+from standins import (
+    Venv,
+    as_plan,
+    clean_environment,
+    find_uv,
+    make_set,
+    make_venv,
+    state_of,
+    without_notes,
+)
 
-from ortgpu_fix import engine_guard, kept, restore, state, switch, transaction
-from ortgpu_fix.apply import Allowed, apply
+from ortgpu_fix import (
+    __main__,
+    changing,
+    engine_guard,
+    kept,
+    restore,
+    switch,
+    transaction,
+    verdict,
+    verify,
+)
+from ortgpu_fix.apply import Allowed, Applied, apply
+from ortgpu_fix.engine import Engine, choose
 from ortgpu_fix.engine_pip import Pip
 from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.environment import Target
 from ortgpu_fix.index import Index
+from ortgpu_fix.progress import silent
 from ortgpu_fix.run import run
 from ortgpu_fix.sources import Sources
 from ortgpu_fix.state import Site
@@ -42,6 +72,9 @@ from ortgpu_fix.state import Site
 HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42", "nvidia-curand-cu12 12.9.2.10")
 COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
 GOES = ("onnxruntime", "nvidia-cudnn-cu13")
+REAL_HAD = ("onnxruntime==1.22.1",)
+"""The CPU build, where the real wheels are to come."""
+RESULTS = Path(__file__).parent / "results"
 
 
 class Steps:
@@ -72,70 +105,102 @@ class Steps:
 
     def hook(self) -> None:
         """Step at everything by which a transaction changes the disk."""
-        append = self.around("journal", transaction.append)
-        move = self.around("move", transaction.move)
-        remove_tree = self.around("remove", state.remove_tree)
-        retire = self.around("retire", kept.retire)
-        for module in (transaction, restore, switch):
-            vars(module)["append"] = append
-        for module in (transaction, restore):
-            vars(module)["move"] = move
-        for module in (kept, switch):
-            vars(module)["remove_tree"] = remove_tree
-        for module in (kept, restore):
-            vars(module)["retire"] = retire
+        for name, modules in {
+            "append": (transaction, restore, switch),
+            "move": (transaction, restore),
+            "remove_tree": (kept, switch),
+            "retire": (kept, restore),
+        }.items():
+            stepped = self.around(name, vars(modules[0])[name])
+            for module in modules:
+                vars(module)[name] = stepped
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
         vars(engine_guard)["wait"] = self.around("wait", engine_guard.wait)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a child needs to know; travels as JSON."""
+    """What is applied where; travels as JSON."""
 
-    venv: str
+    folder: str
+    """Where the environments are made."""
     wheels: str
-    url: str
     engine: str
+    url: str = ""
+    """Of the index with the stand-ins; empty where the wheels are the real ones."""
     kill_at: int = 0
 
+    @property
+    def venv(self) -> Venv:
+        """The environment."""
+        return Venv(folder=Path(self.folder, self.engine))
 
-def child_apply(case: Case) -> None:
-    """Apply, in a child; prints when the environment is about to be changed, and the steps."""
-    venv = Venv(folder=Path(case.venv))
-    target = venv.target()
+    @property
+    def real_argv(self) -> list[str]:
+        """The command line that applies the real wheels for the example machine."""
+        argv = ["--facts", "example", "--apply", "--yes", "--python", str(self.venv.python)]
+        return [*argv, "--offline", "--find-links", self.wheels]
+
+
+def about(case: Case) -> str:
+    """Return what a process that works on `case` is told."""
+    return json.dumps(asdict(case))
+
+
+def engine_of(case: Case) -> Engine:
+    """Return uv, or the pip of the environment."""
     environ = clean_environment()
-    pip = Pip(
-        command=(target.executable, "-I", "-m", "pip"), version="0", environ=environ, runner=run
-    )
-    uv = Uv(program=find_uv(), version="0", environ=environ, runner=run)
-    wheels = {path.name: path for path in Path(case.wheels).iterdir()}
-    install = [wheels[file_of(name)] for name in COMES]
+    if case.engine == "uv":
+        return Uv(program=find_uv(), version="0", environ=environ, runner=run)
+    command = (str(case.venv.python), "-I", "-m", "pip")
+    return Pip(command=command, version="0", environ=environ, runner=run)
 
-    def progress(code: str, /, **_: object) -> None:
-        if code == "set-aside":
-            print("now", flush=True)
 
+def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
+    """Apply, and `say` when the environment is about to be changed, and at the end the steps.
+
+    Returns what was done where the stand-ins are applied.
+    """
     steps = Steps(case.kill_at)
     steps.hook()
-    apply(
-        as_plan(install, GOES),
-        target,
-        index=Index(Sources(index_url=case.url, origin="flag")),
-        engine=uv if case.engine == "uv" else pip,
-        verify=lambda: (True, ""),
-        progress=progress,
-        allowed=Allowed(conflicts=True),
-    )
-    print(json.dumps(steps.names), flush=True)
+    begin = transaction.Change.begin
+
+    def beginning(*arguments: Any) -> None:  # noqa: ANN401
+        say("now")
+        begin(*arguments)
+
+    changed: Any = transaction.Change
+    changed.begin = beginning
+    applied = None
+    if case.url:
+        wheels = {path.name: path for path in Path(case.wheels).iterdir()}
+        applied = apply(
+            as_plan([wheels[file_of(name)] for name in COMES], GOES),
+            case.venv.target(),
+            index=Index(Sources(index_url=case.url, origin="flag")),
+            engine=engine_of(case),
+            verify=lambda: (True, ""),
+            progress=silent,
+            allowed=Allowed(conflicts=True),
+        )
+    else:
+
+        def chosen(*_: object, **__: object) -> Engine:
+            return engine_of(case)
+
+        vars(changing)[choose.__name__] = chosen
+        code = __main__.main(case.real_argv)
+        assert code == 0, f"exit code {code}"  # noqa: S101
+    say(json.dumps(steps.names))
+    return applied
 
 
-def child_recover(case: Case) -> None:
-    """Recover, in a child."""
-    site = Site.of(Venv(folder=Path(case.venv)).target())
+def recover_case(case: Case, say: Callable[[str], None]) -> None:
+    """Recover."""
     steps = Steps(case.kill_at)
     steps.hook()
-    restore.recover(site)
-    print(json.dumps(steps.names), flush=True)
+    restore.recover(Site.of(case.venv.target()))
+    say(json.dumps(steps.names))
 
 
 def file_of(name: str) -> str:
@@ -143,70 +208,72 @@ def file_of(name: str) -> str:
     return f"{name.replace('-', '_').replace(' ', '-')}-py3-none-any.whl"
 
 
-def about(case: Case) -> str:
-    """Return what a child is told."""
-    return json.dumps({name: getattr(case, name) for name in Case.__slots__})
+class Child:
+    """A fork of this process, in a process group of its own, that works on a case."""
 
+    def __init__(self, work: Callable[[Case, Callable[[str], None]], object], case: Case) -> None:
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            os.close(read)
+            code = 1
+            try:
+                with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+                    os.dup2(nowhere.fileno(), 1)
+                with os.fdopen(write, "w", buffering=1) as pipe:
+                    work(case, lambda line: print(line, file=pipe))
+                code = 0
+            except BaseException:  # noqa: BLE001 - all that the parent is told is that it failed
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(write)
+        self.said = os.fdopen(read)
 
-def start(mode: str, case: Case) -> subprocess.Popen[str]:
-    """Start a child in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, __file__, mode, about(case)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    def end(self) -> tuple[list[str], int]:
+        """Wait for the end; return what else was said, and the status."""
+        with self.said:
+            lines = self.said.read().splitlines()
+        return lines, os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Proof:
     """An environment that is changed and killed in, round after round."""
 
-    def __init__(self, folder: Path, engine: str, wheels: dict[str, Path], url: str) -> None:
-        self.engine = engine
-        self.venv = make_venv(folder / f"venv-{engine}", pip=engine == "pip")
-        self.venv.install(*(wheels[name] for name in HAD))
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.venv = make_venv(case.venv.folder, pip=case.engine == "pip")
+        if case.url:
+            self.venv.install(*(Path(case.wheels, file_of(name)) for name in HAD))
+        else:
+            self.venv.install(*REAL_HAD, links=case.wheels)
         (self.venv.folder / ".lock").unlink(missing_ok=True)
-        self.site = Site.of(self.venv.target())
+        self.target: Target = self.venv.target()
+        self.site = Site.of(self.target)
         self.before = state_of(self.venv.folder)
-        self._options = {
-            "venv": str(self.venv.folder),
-            "wheels": str(next(iter(wheels.values())).parent),
-            "url": url,
-            "engine": engine,
-        }
-        child = start("apply", self.case())
-        assert child.stdout is not None  # noqa: S101
-        child.stdout.readline()
-        began, printed = time.monotonic(), child.communicate()[0]
+        child = Child(apply_case, case)
+        child.said.readline()
+        began, (lines, code) = time.monotonic(), child.end()
+        assert code == 0, "the apply that nobody disturbs failed"  # noqa: S101
         self.seconds = time.monotonic() - began
-        """How long an environment is being changed."""
-        self.steps: list[str] = json.loads(printed)
-        self.after = self.planned()
+        """How long the environment is being changed."""
+        self.steps: list[str] = json.loads(lines[-1])
+        self.after = without_notes(self.venv.folder)
+        self.undo_seconds = 0.0
+        """How long it took to put everything back, the longest of all."""
         self.undo()
-
-    def case(self, kill_at: int = 0) -> Case:
-        """Return what a child needs to know."""
-        return Case(**self._options, kill_at=kill_at)
-
-    def planned(self) -> dict[str, str]:
-        """Return the state now, without what uv notes of the time when a wheel was written."""
-        noted = ("uv_cache.json", "dist-info/RECORD")
-        state_now = state_of(self.venv.folder, times=False)
-        return {path: "" if path.endswith(noted) else what for path, what in state_now.items()}
 
     def undo(self) -> None:
         """Take the change back; the environment must then be as it was."""
-        installed = [(one.key, one.version) for one in self.venv.target().installed]
-        restore.undo(self.site, installed)
-        self.compare(self.before, state_of(self.venv.folder))
+        began = time.monotonic()
 
-    def compare(self, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-        """Raise AssertionError with the paths that differ."""
-        keys = expected.keys() | found.keys()
-        odd = {key: (expected.get(key), found.get(key)) for key in keys}
-        odd = {key: both for key, both in odd.items() if both[0] != both[1]}
-        assert not odd, json.dumps(odd, indent=1)[:2000]  # noqa: S101
+        def restored() -> None:
+            self.undo_seconds = max(self.undo_seconds, time.monotonic() - began)
+
+        installed = [(one.key, one.version) for one in self.venv.target().installed]
+        restore.undo(self.site, installed, restored)
+        compare(self.before, state_of(self.venv.folder))
 
     def round(self, *, step: int = 0, moment: float = 0.0, again: int = 0) -> str:
         """Kill one apply and return how it ended: `before` or `after`.
@@ -214,70 +281,196 @@ class Proof:
         At the step number `step`, or `moment` seconds after the environment was begun to be
         changed. With `again` the recovery is killed at that step of its own first.
         """
-        child = start("apply", self.case(step))
-        assert child.stdout is not None  # noqa: S101
+        child = Child(apply_case, replace(self.case, kill_at=step))
         if not step:
-            child.stdout.readline()
+            child.said.readline()
             time.sleep(moment)
             with contextlib.suppress(ProcessLookupError):  # it was faster
                 os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-        assert child.returncode in {0, -signal.SIGKILL}, "it failed of itself"  # noqa: S101
+        assert child.end()[1] in {0, -signal.SIGKILL}, "it failed of itself"  # noqa: S101
         if again:
-            start("recover", self.case(again)).communicate()
+            code = Child(recover_case, replace(self.case, kill_at=again)).end()[1]
+            assert code in {0, -signal.SIGKILL}, "the recovery failed of itself"  # noqa: S101
         restore.recover(self.site)
         if not kept.changes(self.site):
-            self.compare(self.before, state_of(self.venv.folder))
+            compare(self.before, state_of(self.venv.folder))
             return "before"
-        self.compare(self.after, self.planned())
+        compare(self.after, without_notes(self.venv.folder))
+        if not self.case.url:
+            self.verify()
         self.undo()
         return "after"
 
+    def verify(self) -> None:
+        """Run the real check; without a GPU it can say no more than that all libraries load."""
+        found = verify.verify(self.target.executable, driver=None, runner=run, environ=os.environ)
+        assert verdict.exit_code(found, elsewhere=True) == 0, found  # noqa: S101
 
-def prove(count: int, engines: list[str], seed: int) -> Counter[str]:
-    """Kill `count` times altogether and return how often each end was met."""
-    random.seed(seed)
-    ends: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wheels = make_set(folder / "wheels")
-        with LocalIndex(folder / "wheels") as index:
-            proofs = [Proof(folder, engine, wheels, index.url) for engine in engines]
-            for number in range(count):
-                proof = proofs[number % len(proofs)]
-                again = random.randint(1, 40) if random.random() < 1 / 3 else 0  # noqa: S311
-                half = number // len(proofs)
-                if half % 2:
-                    stride = max(1, len(proof.steps) * 2 * len(proofs) // count)
-                    step = half // 2 * stride % len(proof.steps) + 1
-                    end, what = proof.round(step=step, again=again), proof.steps[step - 1]
-                else:
-                    moment = random.uniform(0, proof.seconds)  # noqa: S311
-                    end, what = proof.round(moment=moment, again=again), f"{moment:.3f} s"
-                ends[f"{proof.engine}, {end}"] += 1
-                print(f"{number + 1}/{count} {proof.engine}: {what}, then {end}", flush=True)
-    return ends
+
+def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise AssertionError with the paths that differ."""
+    keys = expected.keys() | found.keys()
+    odd = {key: (expected.get(key), found.get(key)) for key in keys}
+    odd = {key: both for key, both in odd.items() if both[0] != both[1]}
+    assert not odd, json.dumps(odd, indent=1)[:2000]  # noqa: S101
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One kill; travels as JSON."""
+
+    engine: str
+    kind: str
+    """`step` or `instant`."""
+    share: float
+    """Which of the steps, or when: from 0, the first, to 1, the last."""
+    again: int
+    """At which step of its own the recovery is killed first; 0: not at all."""
+
+
+def rounds(count: int, engines: Sequence[str], seed: int) -> list[Round]:
+    """Return `count` kills: half of them at steps that are spread evenly, half at any instant."""
+    chance = random.Random(seed)  # noqa: S311 - nobody guesses it
+    each = -(-count // (2 * len(engines)))
+    return [
+        Round(
+            engine=engine,
+            kind=kind,
+            share=number / each if kind == "step" else chance.random(),
+            again=chance.randint(1, 40) if chance.random() < 1 / 3 else 0,
+        )
+        for number in range(each)
+        for kind in ("step", "instant")
+        for engine in engines
+    ][:count]
+
+
+def work(case: Case, todo: list[Round]) -> None:
+    """Do the rounds one after the other, and print how each ended as JSON."""
+    proofs: dict[str, Proof] = {}
+    for one in todo:
+        if one.engine not in proofs:
+            proofs[one.engine] = Proof(replace(case, engine=one.engine))
+        proof = proofs[one.engine]
+        if one.kind == "step":
+            step = int(one.share * len(proof.steps)) + 1
+            end, what = proof.round(step=step, again=one.again), proof.steps[step - 1]
+        else:
+            moment = one.share * proof.seconds
+            end, what = proof.round(moment=moment, again=one.again), f"at {moment:.3f} s"
+        told = {"engine": one.engine, "kind": one.kind, "again": bool(one.again), "what": what}
+        seconds = {"undo_seconds": round(proof.undo_seconds, 3), "steps": len(proof.steps)}
+        print(json.dumps({**told, "end": end, **seconds}), flush=True)
+
+
+def prove(
+    count: int, engines: Sequence[str], seed: int, *, jobs: int = 1, real: Path | None = None
+) -> list[dict[str, Any]]:
+    """Kill `count` times altogether, `jobs` at a time, and return how each ended."""
+    todo = rounds(count, engines, seed)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url, wheels = "", real
+        if wheels is None:
+            wheels = folder / "wheels"
+            make_set(wheels)
+            url = stack.enter_context(LocalIndex(wheels)).url
+        else:
+            fetch(wheels, folder)
+
+        each = -(-count // jobs)
+
+        def start(job: int) -> list[dict[str, Any]]:
+            own = folder / f"job-{job}"
+            own.mkdir()
+            case = Case(folder=str(own), wheels=str(wheels), engine=engines[0], url=url)
+            mine = todo[job * each : (job + 1) * each]
+            told = json.dumps([asdict(case), [asdict(one) for one in mine]])
+            return list(worker(told, count))
+
+        with ThreadPoolExecutor(jobs) as pool:
+            return [row for rows in pool.map(start, range(jobs)) for row in rows]
+
+
+def worker(told: str, count: int) -> Iterator[dict[str, Any]]:
+    """Start a process that does rounds; give what it says of each. Raises where one went wrong."""
+    argv = [sys.executable, __file__, "work"]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment()
+    ) as process:
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        process.stdin.write(told)
+        process.stdin.close()
+        for line in process.stdout:
+            row = json.loads(line)
+            print(f"of {count}: {row['engine']}: {row['what']}, then {row['end']}", flush=True)
+            yield row
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, argv)
+
+
+def fetch(wheels: Path, folder: Path) -> None:
+    """Bring the real wheels into the folder `wheels`, where they are not there yet."""
+    wheels.mkdir(parents=True, exist_ok=True)
+    venv = make_venv(folder / "empty", pip=False)
+    argv = [sys.executable, "-m", "ortgpu_fix", "--facts", "example", "--json"]
+    argv += ["--python", str(venv.python)]
+    planned = subprocess.run(argv, check=False, capture_output=True, text=True)
+    plan = json.loads(planned.stdout)
+    wanted = [f"{row['name']}=={row['version']}" for row in plan["install"]]
+    wanted += [*plan["requires"], *REAL_HAD]
+    for names in (wanted[:-1], wanted[-1:]):
+        argv = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:"]
+        subprocess.run([*argv, "--dest", str(wheels), *names], check=True)
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Count the ends: `uv, step, then before`."""
+    return Counter(f"{row['engine']}, {row['kind']}, then {row['end']}" for row in rows)
+
+
+def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: int) -> None:
+    """Write the counts to today's file, beside those of the other kind of wheels."""
+    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
+    path = RESULTS / f"transaction-{today}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    uv = subprocess.run([find_uv(), "--version"], check=True, capture_output=True, text=True)
+    known |= {"date": today, "system": platform.platform(terse=True)}
+    known[kind] = {
+        "killed": len(rows),
+        "whole": len(rows),
+        "recovery_killed_too": sum(row["again"] for row in rows),
+        "ends": dict(sorted(summary(rows).items())),
+        "steps": {row["engine"]: row["steps"] for row in rows},
+        "undo_seconds": max(row["undo_seconds"] for row in rows),
+        "seconds": round(seconds),
+        "seed": seed,
+        "python": platform.python_version(),
+        "uv": uv.stdout.split()[1],
+    }
+    path.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def main() -> None:
-    """Run as the header says, or as a child."""
-    if sys.argv[1:2] == ["apply"]:
-        child_apply(Case(**json.loads(sys.argv[2])))
-        return
-    if sys.argv[1:2] == ["recover"]:
-        child_recover(Case(**json.loads(sys.argv[2])))
+    """Run as the header says, or as a process that does rounds."""
+    if sys.argv[1:2] == ["work"]:
+        case, todo = json.load(sys.stdin)
+        work(Case(**case), [Round(**one) for one in todo])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--engine", choices=["uv", "pip"], action="append")
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    parser.add_argument("--jobs", type=int, default=1, help="kills at a time (1)")
+    parser.add_argument("--real", type=Path, metavar="DIR", help="a folder for the real wheels")
+    given = parser.parse_args()
     began = time.monotonic()
-    ends = prove(arguments.count, arguments.engine or ["uv", "pip"], arguments.seed)
-    total = sum(ends.values())
-    print(
-        f"killed {total} times in {time.monotonic() - began:.0f} s, whole every time: {dict(ends)}"
-    )
+    engines = given.engine or ["uv", "pip"]
+    rows = prove(given.count, engines, given.seed, jobs=given.jobs, real=given.real)
+    seconds = time.monotonic() - began
+    print(f"killed {len(rows)} times in {seconds:.0f} s, whole every time: {dict(summary(rows))}")
+    record(rows, "real" if given.real else "stand-ins", seconds, given.seed)
 
 
 if __name__ == "__main__":

@@ -136,10 +136,14 @@ class Venv:
         """Return what the program sees of it."""
         return target_of(str(self.python), environ=os.environ, cwd=Path(), runner=run)
 
-    def install(self, *wheels: Path) -> None:
-        """Put wheels in, in this order, with uv, as a user may have done."""
+    def install(self, *wheels: Path | str, links: str | None = None) -> None:
+        """Put wheels in, in this order, with uv, as a user may have done.
+
+        With `links`, a folder, names with their versions are meant, and what they require too.
+        """
+        more = ["--no-deps"] if links is None else ["--no-index", "--find-links", links]
         for wheel in wheels:
-            command = [find_uv(), "pip", "install", "-q", "--offline", "--no-deps", "--no-config"]
+            command = [find_uv(), "pip", "install", "-q", "--offline", "--no-config", *more]
             command += ["--link-mode", "copy", "--python", str(self.python), str(wheel)]
             subprocess.run(command, check=True, env=clean_environment())
 
@@ -189,3 +193,10 @@ def state_of(folder: Path, *, times: bool = True) -> Mapping[str, str]:
                 what += f" {about.st_mtime_ns}" if times else ""
             found[relative] = f"{oct(about.st_mode)} {what}"
     return found
+
+
+def without_notes(folder: Path) -> dict[str, str]:
+    """Return `state_of` without times, and without what uv notes of when a wheel was written."""
+    noted = ("uv_cache.json", "dist-info/RECORD")
+    found = state_of(folder, times=False)
+    return {path: "" if path.endswith(noted) else what for path, what in found.items()}
