@@ -28,6 +28,8 @@ PLAN = "plan"
 CHANGING = frozenset({"apply", "undo"})
 LOOKING = frozenset({PLAN, "check", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
+FOR_SEVERAL = frozenset({PLAN, "check"})
+"""The commands that can be about several machines at once."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,8 +67,9 @@ def parser() -> Parser:
         "--facts",
         metavar="FILE",
         action="append",
-        help="plan for the machine in FILE (`example`: one that is shipped)",
+        help="plan for the machine in FILE; several: one plan for all of them",
     )
+    add("--with-cpu", action="store_true", help="machines without a GPU get the CPU build")
     add("--driver", metavar="VERSION", help="plan for this driver release; with --gpu")
     add("--gpu", metavar="CC[,CC...]", help="plan for these compute capabilities; with --driver")
     add("--ignore-gpu", metavar="CC", action="append", default=[], help="plan as if not there")
@@ -108,12 +111,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise Error("driver-without-gpu")
     if arguments.driver is not None and arguments.facts is not None:
         raise Error("flags-clash", flags="--driver, --facts")
-    if arguments.facts is not None:
-        if len(arguments.facts) > 1:
-            raise Error("several-machines", count=len(arguments.facts))
+    arguments.machines = []
+    if arguments.facts is not None and len(arguments.facts) > 1:
+        arguments.machines, arguments.facts = arguments.facts, None
+    elif arguments.facts is not None:
         [arguments.facts] = arguments.facts
     if arguments.forget and arguments.command != "undo":
         raise Error("usage", problem="--forget goes with undo")
+    if arguments.with_cpu and not arguments.machines:
+        raise Error("usage", problem="--with-cpu goes with several --facts")
     if arguments.torch != "keep":
         raise Error("wish-torch", value=arguments.torch)
     if arguments.argument is not None and arguments.command not in {"explain", "matrix"}:
@@ -125,12 +131,17 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
     """Run the command that `arguments` name and return its exit code."""
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
     arguments.asking = None
-    if name in LOOKING and arguments.facts is None:
+    if name in LOOKING and arguments.facts is None and not arguments.machines:
         from .asking import begin
 
         arguments.asking = begin(arguments.python, environ)
     from . import console
 
-    module = import_module(".changing" if name in CHANGING else ".commands", __package__)
+    if arguments.machines:
+        where = ".fleet_commands"
+        name = name if name in FOR_SEVERAL else "refuse"
+    else:
+        where = ".changing" if name in CHANGING else ".commands"
+    module = import_module(where, __package__)
     code: int = getattr(module, name)(arguments, environ, console.language(environ))
     return code

@@ -15,6 +15,7 @@ from .facts import Facts
 from .fleet_facts import common, fresh, has_gpu, kind
 from .fleet_split import Fleet, Share
 from .matrix import Matrix
+from .msvc import runtime_for
 from .plan import Plan, Reason, reason
 from .rules import NAME, bare, reasons_for
 from .situation import Situation, Wishes, situation
@@ -49,6 +50,11 @@ class TargetPlan:
     facts: Facts
     """What all of them have: the oldest driver and glibc, every kind of GPU, the lowest Python."""
     plan: Plan
+
+    @property
+    def python(self) -> str:
+        """Return the Python that markers compare: `3.11`."""
+        return ".".join(self.facts.python.version.split(".")[:2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +132,7 @@ def plan_fleet(
         else:
             without.append((here, machine))
     by_kind = [rows for _, rows in kinds.values()]
-    fleet = Fleet([here for here, _ in kinds.values()], matrix)
+    fleet = Fleet([here for here, _ in kinds.values()], matrix, [len(rows) for rows in by_kind])
     shares = fleet.split()
     served = {member for share in shares for member in share.members}
     groups = [_group(share, fleet, by_kind) for share in shares]
@@ -203,7 +209,8 @@ def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine
         for build in here.matrix.builds
         if (build.version, build.platform) == (share.version, here.platform)
     )
-    subject = bare(build, here, Components(chosen=share.wheels[here.platform], reasons=()))
+    components = Components(chosen=share.wheels[here.platform], reasons=())
+    subject = replace(bare(build, here, components), runtime=runtime_for(build, here))
     steps = steps_to(subject, here)
     plan = replace(
         _empty_plan(here.matrix),
@@ -263,3 +270,32 @@ def _empty_plan(matrix: Matrix) -> Plan:
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
+
+
+def group_names(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Return a short name for each group: `cuda13`, `cpu`; the release or a number where needed."""
+    for name_of in (_by_cuda, _by_version):
+        names = tuple(name_of(group) for group in groups)
+        if len(set(names)) == len(names):
+            return names
+    return tuple(str(at) for at in range(1, len(groups) + 1))
+
+
+def _by_cuda(group: Group) -> str:
+    return "cpu" if group.cuda is None else f"cuda{group.cuda}"
+
+
+def _by_version(group: Group) -> str:
+    return "cpu" if group.cuda is None else group.version
+
+
+def machine_names(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return a name for each facts file from the parts of its path, the last without its suffix.
+
+    The last part, or as many as it takes so that no two are the same. The paths must differ.
+    """
+    for depth in range(1, max(map(len, paths), default=0) + 1):
+        names = tuple("/".join(parts[-depth:]) for parts in paths)
+        if len(set(names)) == len(names):
+            return names
+    return tuple("/".join(parts) for parts in paths)

@@ -14,6 +14,7 @@ from .companions import LIBRARIES
 from .components import capabilities
 from .facts import Driver, Facts, Gpu, Package
 from .matrix import Matrix
+from .msvc import NAME as MSVC
 from .msvc import SEARCHED
 from .situation import Situation
 from .versions import numbers, requirement
@@ -32,7 +33,7 @@ def fresh(facts: Facts, matrix: Matrix) -> Facts:
         for text in wheel.requires
         if (wanted := requirement(text)) is not None
     }
-    brought |= {*matrix.owners, LIBRARIES}
+    brought |= {*matrix.owners, LIBRARIES, MSVC}
     packages = tuple(
         replace(package, intact=False) if package.name in matrix.distributions else package
         for package in facts.packages
@@ -65,13 +66,17 @@ def kind(here: Situation) -> Hashable:
 
 def wheels_kind(here: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels looks at."""
+    return gpus_kind(here), here.driver_cuda
+
+
+def gpus_kind(here: Situation) -> Hashable:
+    """Return what the choice of nvidia's wheels looks at, next to the driver."""
     demands = tuple(
         (name, tuple(sorted(str(demand.specifier) for demand in rows)))
         for name, rows in sorted(here.demands.items())
         if name in here.matrix.distributions
     )
-    libc = here.facts.platform.libc
-    return here.platform, capabilities(here), here.driver_cuda, libc, demands
+    return here.platform, capabilities(here), here.facts.platform.libc, demands
 
 
 def common(heres: Sequence[Situation]) -> Facts:

@@ -5,19 +5,19 @@ Core. Machines are their situations here, known by their index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
 
-from .components import Components
+from .components import Components, choose
 from .cover import largest_subsets, smallest_covers
-from .fleet_facts import wheels_kind
+from .fleet_facts import gpus_kind, wheels_kind
 from .matrix import Build, Matrix
 from .plan import Reason
-from .rules import OF_BUILD, OF_WILL, bare, candidate, folders_free, reasons_against
+from .rules import OF_BUILD, OF_WILL, bare, folders_free, reasons_against
 from .situation import Situation
-from .together import Chosen, Place, choose_together
+from .together import Chosen, Wheels
 from .versions import newest_first
 
 Members = tuple[int, ...]
@@ -36,8 +36,15 @@ class Share:
 class Fleet:
     """The machines, and what was found out about them: each question is answered once."""
 
-    def __init__(self, heres: Sequence[Situation], matrix: Matrix) -> None:
+    def __init__(
+        self, heres: Sequence[Situation], matrix: Matrix, counts: Sequence[int] = ()
+    ) -> None:
+        """Take the situations, and how many machines are in each: one where that is not given."""
         self.heres = heres
+        self._nvidia = matrix.distributions
+        self._wheels = Wheels()
+        self._components: dict[tuple[str, Hashable], Components] = {}
+        self._counts = counts or [1] * len(heres)
         self._builds = {(build.version, build.platform): build for build in matrix.builds}
         self._any = {build.version: build for build in matrix.builds}
         self.versions = sorted(self._any, key=newest_first, reverse=True)
@@ -57,11 +64,18 @@ class Fleet:
         if quick or self.share(version, (member,)):
             return quick
         here = self.heres[member]
-        return reasons_against(candidate(self.build(version, member), here), here)
+        key = version, wheels_kind(here)
+        if key not in self._components:
+            self._components[key] = choose(self.build(version, member), here)
+        return reasons_against(bare(self.build(version, member), here, self._components[key]), here)
 
     def least_against(self, member: int) -> tuple[Reason, ...]:
-        """Return the reasons against the release that has the fewest, the newest of such."""
-        return min((self.against(version, member) for version in self.versions), key=len)
+        """Return the reasons against the release that has the fewest, the oldest of such.
+
+        Of the drivers that would do, the oldest release asks for the lowest.
+        """
+        oldest_first = reversed(self.versions)
+        return min((self.against(version, member) for version in oldest_first), key=len)
 
     def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
         key = version, member
@@ -87,9 +101,9 @@ class Fleet:
         for member in members:
             here = self.heres[member]
             platforms.setdefault(here.platform, {}).setdefault(wheels_kind(here), here)
-        wheels = choose_together(
+        wheels = self._wheels.choose(
             [
-                Place(build=self._builds[version, platform], here=tuple(heres.values()))
+                self._wheels.place(self._builds[version, platform], list(heres.values()))
                 for platform, heres in sorted(platforms.items())
             ]
         )
@@ -101,6 +115,8 @@ class Fleet:
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
         here = self.heres[member]
+        if not any(here.facts.package(name) for name in here.demands if name in self._nvidia):
+            return True
         components = Components(chosen=wheels[here.platform], reasons=())
         subject = bare(self.build(version, member), here, components)
         return not any(True for _ in folders_free(subject, here))
@@ -116,7 +132,8 @@ class Fleet:
         alike: dict[object, list[int]] = {}
         for member in able:
             if self.share(version, (member,)):
-                alike.setdefault(wheels_kind(self.heres[member]), []).append(member)
+                # Of those that differ in the driver alone, the oldest one's needs are all needs.
+                alike.setdefault(gpus_kind(self.heres[member]), []).append(member)
         kinds = list(alike.values())
 
         def together(mask: int) -> Share | None:
@@ -135,7 +152,8 @@ class Fleet:
     def split(self) -> tuple[Share, ...]:
         """Return the fewest groups that serve every machine that anything serves, newest first.
 
-        Each machine is in the group with the newest release, of those that serve it; each group
+        Of several such splits the one by which the machines together are nearest to the newest
+        release. Each is in the group with the newest release, of those that serve it; each group
         has the newest release that serves all of it.
         """
         if not self.heres:
@@ -153,7 +171,7 @@ class Fleet:
                 masks.append(mask)
                 goal |= mask
         splits = [self._regrouped([shares[at] for at in c]) for c in smallest_covers(masks, goal)]
-        return max(splits, key=_preference, default=())
+        return min(splits, key=self._distance, default=())
 
     def _regrouped(self, cover: Sequence[Share]) -> tuple[Share, ...]:
         taken: set[int] = set()
@@ -166,6 +184,14 @@ class Fleet:
             groups.append(best)
         return tuple(sorted(groups, key=_order, reverse=True))
 
+    def _distance(self, split: Sequence[Share]) -> tuple[int, list[Members]]:
+        """Return how many newer releases the machines do without, all together."""
+        behind = sum(
+            self.versions.index(share.version) * sum(self._counts[each] for each in share.members)
+            for share in split
+        )
+        return behind, [share.members for share in split]
+
 
 def _members(kinds: Iterable[Iterable[int]]) -> Members:
     return tuple(sorted(member for kind in kinds for member in kind))
@@ -173,8 +199,3 @@ def _members(kinds: Iterable[Iterable[int]]) -> Members:
 
 def _order(share: Share) -> tuple[Version, list[int]]:
     return newest_first(share.version), [-member for member in share.members]
-
-
-def _preference(split: Sequence[Share]) -> list[tuple[Version, int]]:
-    """Prefer what gives newer releases, then what gives them to more machines."""
-    return [(newest_first(share.version), len(share.members)) for share in split]

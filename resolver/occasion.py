@@ -51,14 +51,7 @@ def occasion(
     `on_target`: something is to be done, so the environment is always read from where it is.
     Raises what probing, reading and the wishes raise.
     """
-    wishes = read_wishes(
-        ort=arguments.ort,
-        cuda=arguments.cuda,
-        ignored_gpus=arguments.ignore_gpu,
-        requirements=arguments.requirement,
-        autoload=not arguments.no_autoload,
-        provide=not arguments.no_provide,
-    )
+    wishes = wishes_of(arguments)
     if arguments.facts is None and arguments.asking is None:
         arguments.asking = begin(arguments.python, environ)
     # The children that are asked take as long as all this: it is done meanwhile.
@@ -72,6 +65,18 @@ def occasion(
         matrix=matrix,
         target=target,
         elsewhere=arguments.facts is not None or arguments.driver is not None,
+    )
+
+
+def wishes_of(arguments: argparse.Namespace) -> Wishes:
+    """Return the wishes of the command line. Raises what `read_wishes` raises."""
+    return read_wishes(
+        ort=arguments.ort,
+        cuda=arguments.cuda,
+        ignored_gpus=arguments.ignore_gpu,
+        requirements=arguments.requirement,
+        autoload=not arguments.no_autoload,
+        provide=not arguments.no_provide,
     )
 
 

@@ -235,7 +235,7 @@ def _rejected(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
             groups.append(([row.version], why, newer))
     newer_groups = [group for group in groups if group[2]]
     shown = groups if verbose else newer_groups[:SHORT]
-    rows = [Row(head=_range(versions, texts), text=why) for versions, why, _ in shown]
+    rows = [Row(head=version_range(versions, texts), text=why) for versions, why, _ in shown]
     hidden = len(plan.rejected) - sum(len(group[0]) for group in shown)
     if hidden:
         rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
@@ -247,7 +247,8 @@ def _reasons(row: Rejected, texts: Texts, *, verbose: bool) -> str:
     return "; ".join(said if verbose else said[:1])
 
 
-def _range(versions: Sequence[str], texts: Texts) -> str:
+def version_range(versions: Sequence[str], texts: Texts) -> str:
+    """Return versions that stand side by side, newest first, as people say them."""
     if len(versions) == 1:
         return versions[0]
     return texts.label("versions", first=versions[-1], last=versions[0])

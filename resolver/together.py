@@ -6,70 +6,201 @@ versions are the same on every platform, as far as the platforms have them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from .components import Component, follows, ladder, refusal_of
-from .matrix import Build, Distribution, Release, ToolkitRelease
+from packaging.specifiers import SpecifierSet
+
+from .components import Component, capabilities, follows, ladder, refusal_of
+from .facts import Gpu
+from .matrix import Build, Need, Release, ToolkitRelease
 from .situation import Situation
 from .versions import allows, newest_first, numbers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The machines of one platform, and the release's build for it."""
-
-    build: Build
-    here: tuple[Situation, ...]
-    """One for each machine that differs; never empty."""
-
 
 Chosen = Mapping[str, tuple[Component, ...]]
 """The wheels, by platform."""
 
 
-def choose_together(places: Sequence[Place]) -> Chosen | None:
-    """Return one set of wheels for all `places`, or None where no set serves every machine.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the machines of one platform need, and the release's build for it. Made by `place`."""
 
-    A version may differ between platforms only where none serves both.
-    """
-    strictest = max(places, key=lambda place: numbers(place.build.cuda)[:2])
-    for toolkit in ladder(strictest.build, strictest.here[0]):
-        found = _from_toolkit(toolkit, places)
-        if found is not None:
-            return found
-    if len(places) == 1:
-        return None
-    apart = [choose_together([place]) for place in places]
-    return (
-        {platform: wheels for one in apart if one for platform, wheels in one.items()}
-        if all(apart)
-        else None
-    )
+    build: Build
+    each: tuple[Situation, ...]
+    """One for each compute capability, with the oldest driver that has it and the oldest glibc."""
+    demands: Mapping[str, frozenset[SpecifierSet]]
+    """What stays installed on any of them requires of nvidia's wheels."""
+
+
+class Wheels:
+    """Chooses wheels; what serves what is found out once, however often it is asked."""
+
+    def __init__(self) -> None:
+        self._each: dict[tuple[str, str | None, str | None, str | None], Situation] = {}
+        self._known: dict[tuple[str, str], list[Release]] = {}
+        self._fitting: dict[tuple[str, str, frozenset[SpecifierSet]], list[Release]] = {}
+        self._served: dict[tuple[str, str, tuple[Need, ...], int], bool] = {}
+
+    def place(self, build: Build, heres: Sequence[Situation]) -> Place:
+        """Return what the machines `heres`, all of one platform, need of the wheels for `build`.
+
+        A wheel that serves a GPU under a driver serves it under every newer one, too.
+        """
+        known = [libc for here in heres if (libc := here.facts.platform.libc) is not None]
+        libc = min(known, key=lambda text: numbers(text.partition(" ")[2]), default=None)
+        oldest: dict[str | None, str | None] = {}
+        demands: dict[str, frozenset[SpecifierSet]] = {}
+        for here in heres:
+            for capability in capabilities(here) or (None,):
+                driver = oldest.setdefault(capability, here.driver_cuda)
+                if numbers(here.driver_cuda or "") < numbers(driver or ""):
+                    oldest[capability] = here.driver_cuda
+            for name, rows in here.demands.items():
+                wanted = frozenset(row.specifier for row in rows)
+                demands[name] = demands.get(name, frozenset()) | wanted
+        each = [
+            self._one(heres[0], capability, driver, libc) for capability, driver in oldest.items()
+        ]
+        return Place(build=build, each=tuple(each), demands=demands)
+
+    def _one(
+        self, here: Situation, capability: str | None, driver: str | None, libc: str | None
+    ) -> Situation:
+        key = here.platform, capability, driver, libc
+        if key not in self._each:
+            platform = replace(here.facts.platform, libc=libc)
+            self._each[key] = replace(
+                here,
+                facts=replace(here.facts, platform=platform),
+                gpus=(Gpu(compute_capability=capability),),
+                driver_cuda=driver,
+                demands={},
+            )
+        return self._each[key]
+
+    def choose(self, places: Sequence[Place]) -> Chosen | None:
+        """Return one set of wheels for all `places`, or None where no set serves every machine.
+
+        A version may differ between platforms only where no set serves all of them.
+        """
+        strictest = max(places, key=lambda place: numbers(place.build.cuda)[:2])
+        for toolkit in ladder(strictest.build, strictest.each[0]):
+            found = self._from_toolkit(toolkit, places)
+            if found is not None:
+                return found
+        apart = [self.choose([place]) for place in places] if len(places) > 1 else [None]
+        chosen: dict[str, tuple[Component, ...]] = {}
+        for one in apart:
+            if one is None:
+                return None
+            chosen |= one
+        return chosen
+
+    def _from_toolkit(self, toolkit: ToolkitRelease, places: Sequence[Place]) -> Chosen | None:
+        held: dict[str, str | None] = {}  # None: the platforms have no version in common
+        while True:
+            picked: dict[str, _Picks] = {}
+            for place in places:
+                picks = self._pick_all(toolkit, place, held)
+                if picks is None:
+                    return None
+                picked[place.build.platform] = picks
+            apart = next((name for name in _differing(picked.values()) if name not in held), None)
+            if apart is None:
+                return {
+                    platform: tuple(
+                        Component(release=picks[name], installed=False) for name in sorted(picks)
+                    )
+                    for platform, picks in picked.items()
+                }
+            held[apart] = self._common(apart, places, picked)
+
+    def _common(
+        self, name: str, places: Sequence[Place], picked: Mapping[str, _Picks]
+    ) -> str | None:
+        """Return the version that serves every platform that takes `name`; None: there is none.
+
+        What one of them picked is the toolkit's own, if any; otherwise it is the newest.
+        """
+        concerned = [place for place in places if name in picked[place.build.platform]]
+        able = [
+            {row.version for row in self._allowed(name, place) if self._serves(row, place)}
+            for place in concerned
+        ]
+        shared = set.intersection(*able)
+        taken = {picked[place.build.platform][name].version for place in concerned} & shared
+        return max(taken or shared, key=newest_first, default=None)
+
+    def _pick_all(
+        self, toolkit: ToolkitRelease, place: Place, held: Mapping[str, str | None]
+    ) -> _Picks | None:
+        """Return what `place` takes of every distribution that it needs; None where one fails."""
+        picks: _Picks = {}
+        known = place.each[0].matrix.distributions
+        waiting = sorted({need.distribution for need in place.build.needs if need.distribution})
+        while waiting:
+            name = waiting.pop(0)
+            if name in picks or name not in known:
+                continue
+            release = self._pick(name, toolkit, place, held.get(name))
+            if release is None:
+                return None
+            picks[name] = release
+            waiting.extend(follows(release, known[name], place.each[0]))
+        return picks
+
+    def _pick(
+        self, name: str, toolkit: ToolkitRelease, place: Place, held: str | None
+    ) -> Release | None:
+        """Return the newest release of `name` that serves every machine of `place`, or None.
+
+        Only `held` counts where it is given. Otherwise a distribution of the toolkit is taken in
+        the toolkit's version, unless something that stays pins it.
+        """
+        allowed = self._allowed(name, place)
+        wanted = held or toolkit.components.get(name)
+        if held is None and len(allowed) < len(self._releases(name, place)):
+            wanted = None
+        rows = (row for row in allowed if wanted is None or row.version == wanted)
+        return next((row for row in rows if self._serves(row, place)), None)
+
+    def _releases(self, name: str, place: Place) -> list[Release]:
+        """Return the releases of `name` for the platform, newest first."""
+        key = name, place.build.platform
+        if key not in self._known:
+            releases = place.each[0].matrix.distributions[name].releases
+            here = [row for row in releases if row.platform == place.build.platform]
+            here.sort(key=lambda row: newest_first(row.version), reverse=True)
+            self._known[key] = here
+        return self._known[key]
+
+    def _allowed(self, name: str, place: Place) -> list[Release]:
+        """Return the releases of `name` that everything that stays installed can live with."""
+        wanted = place.demands.get(name, frozenset())
+        key = name, place.build.platform, wanted
+        if key not in self._fitting:
+            self._fitting[key] = [
+                row
+                for row in self._releases(name, place)
+                if all(allows(specifier, row.version) for specifier in wanted)
+            ]
+        return self._fitting[key]
+
+    def _serves(self, row: Release, place: Place) -> bool:
+        # Of the build only this counts: many releases need the same of a wheel.
+        needs = tuple(need for need in place.build.needs if need.distribution == row.name)
+        for here in place.each:
+            key = row.name, row.version, needs, id(here)
+            if key not in self._served:
+                distribution = here.matrix.distributions[row.name]
+                self._served[key] = refusal_of(row, distribution, place.build, here) is None
+            if not self._served[key]:
+                return False
+        return True
 
 
 _Picks = dict[str, Release]
 """What one platform takes, by distribution."""
-
-
-def _from_toolkit(toolkit: ToolkitRelease, places: Sequence[Place]) -> Chosen | None:
-    held: dict[str, str | None] = {}  # None: the platforms have no version in common
-    while True:
-        picked: dict[str, _Picks] = {}
-        for place in places:
-            picks = _pick_all(toolkit, place, held)
-            if picks is None:
-                return None
-            picked[place.build.platform] = picks
-        apart = next((name for name in _differing(picked.values()) if name not in held), None)
-        if apart is None:
-            return {
-                platform: tuple(
-                    Component(release=picks[name], installed=False) for name in sorted(picks)
-                )
-                for platform, picks in picked.items()
-            }
-        held[apart] = _common(apart, toolkit, places, picked)
 
 
 def _differing(picked: Iterable[_Picks]) -> list[str]:
@@ -79,78 +210,3 @@ def _differing(picked: Iterable[_Picks]) -> list[str]:
         for name, release in picks.items():
             versions.setdefault(name, set()).add(release.version)
     return sorted(name for name, found in versions.items() if len(found) > 1)
-
-
-def _common(
-    name: str, toolkit: ToolkitRelease, places: Sequence[Place], picked: Mapping[str, _Picks]
-) -> str | None:
-    """Return the version that serves every platform that takes `name`: one that is picked, if any.
-
-    What one of them picked is the toolkit's own; otherwise the newest that all can take.
-    """
-    concerned = [place for place in places if name in picked[place.build.platform]]
-    able = [
-        {row.version for row in _serving(name, toolkit, place, held=None, any_of_toolkit=False)}
-        for place in concerned
-    ]
-    shared = set.intersection(*able)
-    taken = {picked[place.build.platform][name].version for place in concerned} & shared
-    return max(taken or shared, key=newest_first, default=None)
-
-
-def _pick_all(
-    toolkit: ToolkitRelease, place: Place, held: Mapping[str, str | None]
-) -> _Picks | None:
-    """Return what `place` takes of every distribution that it needs; None where one fails."""
-    picks: _Picks = {}
-    known = place.here[0].matrix.distributions
-    waiting = sorted({need.distribution for need in place.build.needs if need.distribution})
-    while waiting:
-        name = waiting.pop(0)
-        if name in picks or name not in known:
-            continue
-        release = next(_serving(name, toolkit, place, held=held.get(name)), None)
-        if release is None:
-            return None
-        picks[name] = release
-        waiting.extend(follows(release, known[name], place.here[0]))
-    return picks
-
-
-def _serving(
-    name: str,
-    toolkit: ToolkitRelease,
-    place: Place,
-    *,
-    held: str | None,
-    any_of_toolkit: bool = True,
-) -> Iterator[Release]:
-    """Yield the releases of `name` that serve every machine of `place`, newest first.
-
-    `held` is the one version that counts, where it is given. Without it, a distribution of the
-    toolkit is taken in the toolkit's version, unless something that stays pins it, or
-    `any_of_toolkit` is False.
-    """
-    distribution = place.here[0].matrix.distributions[name]
-    rows = [row for row in distribution.releases if row.platform == place.build.platform]
-    allowed = [row for row in rows if _allowed(row, place)]
-    wanted = toolkit.components.get(name)
-    if held is not None:
-        wanted = held
-    elif not any_of_toolkit or len(allowed) < len(rows):
-        wanted = None
-    for row in sorted(allowed, key=lambda row: newest_first(row.version), reverse=True):
-        if (wanted is None or row.version == wanted) and _serves(row, distribution, place):
-            yield row
-
-
-def _allowed(row: Release, place: Place) -> bool:
-    return all(
-        allows(demand.specifier, row.version)
-        for here in place.here
-        for demand in here.demanded(row.name)
-    )
-
-
-def _serves(row: Release, distribution: Distribution, place: Place) -> bool:
-    return all(refusal_of(row, distribution, place.build, here) is None for here in place.here)

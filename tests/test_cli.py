@@ -198,7 +198,11 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
         (["--torch", "match"], "`--torch match`"),
-        (["--facts", "a", "--facts", "b"], "2 facts files"),
+        (["verify", "--facts", "a", "--facts", "b"], "2 facts files"),
+        (["--apply", "--facts", "a", "--facts", "b"], "`--apply` is about one machine"),
+        (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
+        (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
+        (["--with-cpu"], "--with-cpu"),
     ],
 )
 def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
@@ -326,10 +330,53 @@ def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_pat
 
 
 def test_every_command_has_its_function() -> None:
-    from ortgpu_fix import changing, commands
+    from ortgpu_fix import changing, commands, fleet_commands
 
     for name in (*cli.COMMANDS, cli.PLAN, "check", "apply"):
         assert callable(getattr(commands, name, None) or getattr(changing, name, None)), name
+    for name in cli.FOR_SEVERAL:
+        assert callable(getattr(fleet_commands, name)), name
+
+
+def fleet(tmp_path: Path, **machines: dict[str, Any]) -> list[str]:
+    """Write facts files and return the flags that name them."""
+    flags: list[str] = []
+    for name, changes in machines.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(synthetic.document(**changes)))
+        flags += ["--facts", f"{name}.json"]
+    return flags
+
+
+def test_one_plan_for_several_machines(run: Run, tmp_path: Path) -> None:
+    machines = fleet(tmp_path, old={"driver": "12.2"}, new={"driver": "13.0"})
+
+    told, document = run(*machines), run("--json", *machines)
+
+    assert told.returncode == document.returncode == 0
+    assert "One set for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12" in told.stdout
+    assert json.loads(document.stdout)["groups"][0]["machines"] == ["new", "old"]
+
+
+def test_a_machine_that_is_left_without_anything_is_exit_code_3(run: Run, tmp_path: Path) -> None:
+    machines = fleet(tmp_path, server={}, ci={"driver": None, "gpus": ()})
+
+    assert run(*machines).returncode == 3
+    assert run(*machines, "--with-cpu").returncode == 0
+
+
+def test_the_worst_of_several_machines_decides_the_check(run: Run, tmp_path: Path) -> None:
+    broken = fleet(tmp_path, a={}, b={"driver": "13.0"})
+    hopeless = fleet(tmp_path, a={}, c={"driver": "10.1"})
+
+    assert run("--check", *broken).returncode == 1
+    assert run("--check", *hopeless).returncode == 3
+    assert run("--check", *hopeless).stdout == ""
+
+
+def test_a_bad_file_among_several_is_named(run: Run, tmp_path: Path) -> None:
+    machines = fleet(tmp_path, a={}, b={"drivr": 1})
+
+    assert "b.json: drivr is not a key" in failed(run(*machines), 7)
 
 
 def test_flags_stand_before_and_after_the_command() -> None:

@@ -90,3 +90,18 @@ def test_nothing_works_on_a_machine_and_it_says_why() -> None:
 def test_no_machines_at_all() -> None:
     assert planned().groups == ()
     assert not planned().complete
+
+
+def test_of_two_smallest_splits_the_one_counts_that_serves_more_machines_better() -> None:
+    """With 1.31.0 for one machine, ten would have to do with 1.18.0 instead of 1.26.0."""
+    new: dict[str, Any] = {"python": "3.12.1", "driver": "13.0", "gpus": ("9.0",)}
+    ten = [machine(f"m{at}", python="3.10.1", driver="12.8") for at in range(10)]
+    old = {"name": "old-app", "version": "1", "requires": ["onnxruntime<1.20"]}
+    made = planned(
+        *ten,
+        machine("new", {"name": "app", "version": "1", "requires": ["onnxruntime>=1.26"]}, **new),
+        machine("old", old, driver="11.8"),
+    )
+
+    assert [version for version, _ in groups(made)] == ["1.26.0", "1.18.0"]
+    assert groups(made)[1][1] == ["old"]

@@ -1,0 +1,85 @@
+"""The commands for several facts files: `(arguments, environ, language) -> exit code`.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import console
+from .data_files import load_matrix, load_texts
+from .errors import Error
+from .facts import Facts
+from .fleet import FleetPlan, Machine, machine_names, plan_fleet
+from .fleet_report import fleet_json, fleet_sections
+from .occasion import read_facts, wishes_of
+from .resolve import resolve
+from .texts import Language
+
+
+def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
+    del environ
+    made = _planned(arguments)
+    show(made, arguments, language)
+    return 0 if made.complete else 3
+
+
+def _planned(arguments: argparse.Namespace) -> FleetPlan:
+    if arguments.python is not None:
+        raise Error("flags-clash", flags="--python, --facts, --facts")
+    machines = read_machines(arguments.machines)
+    return plan_fleet(machines, wishes_of(arguments), load_matrix(), with_cpu=arguments.with_cpu)
+
+
+def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
+    """Print a fleet's plan, for people or as JSON."""
+    if arguments.json:
+        console.print_json(fleet_json(made, load_texts("en")))
+    else:
+        texts = load_texts(language)
+        console.print_sections(fleet_sections(made, texts, verbose=arguments.verbose))
+
+
+def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Tell by the exit code alone how the worst of the machines and their environments is."""
+    del environ, language
+    wishes, matrix = wishes_of(arguments), load_matrix()
+    machines = read_machines(arguments.machines)
+    verdicts = {resolve(machine.facts, wishes, matrix).verdict for machine in machines}
+    return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
+
+
+def refuse(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Refuse what is about one machine. Raises Error `several-machines`."""
+    del environ, language
+    command = "--apply" if arguments.apply else arguments.command
+    raise Error("several-machines", command=command, count=len(arguments.machines))
+
+
+def read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
+    """Return the machines in facts files, called by the files' names.
+
+    Raises Error `facts-twice`, and as `read_facts` does, with the file named.
+    """
+    paths = [Path(file).resolve() for file in files]
+    for at, path in enumerate(paths):
+        if path in paths[:at]:
+            raise Error("facts-twice", file=files[at])
+    names = machine_names([(*path.parent.parts, path.stem) for path in paths])
+    return tuple(
+        Machine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
+    )
+
+
+def _read(file: str) -> Facts:
+    try:
+        return read_facts(file)
+    except Error as error:
+        if error.code != "facts-invalid":
+            raise
+        named = {**error.values, "key": f"{file}: {error.values['key']}"}
+        raise Error(error.code, **named) from error

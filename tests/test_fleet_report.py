@@ -1,0 +1,143 @@
+"""A fleet's plan in words, and as the document for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.fleet import Machine, machine_names, plan_fleet
+from ortgpu_fix.fleet_report import fleet_json, fleet_sections
+from ortgpu_fix.sections import plain
+from ortgpu_fix.situation import Wishes
+
+MATRIX = synthetic.matrix()
+OLD: dict[str, Any] = {"driver": "11.7", "gpus": ("7.0",)}
+NEW: dict[str, Any] = {"driver": "13.0", "python": "3.13.0", "gpus": ("12.0",)}
+CI: dict[str, Any] = {"driver": None, "gpus": ()}
+ANCIENT: dict[str, Any] = {"driver": "10.1"}
+FLEETS: dict[str, dict[str, dict[str, Any]]] = {
+    "one": {"a": {}, "b": {"driver": "13.0"}},
+    "split": {"old": OLD, "new": NEW},
+    "rest": {"a": {}, "ci": CI, "ancient": ANCIENT},
+    "nothing": {"ci": CI},
+}
+
+
+def made(fleet: str, *, with_cpu: bool = False) -> Any:
+    machines = [
+        Machine(name=name, facts=synthetic.facts(**changes))
+        for name, changes in FLEETS[fleet].items()
+    ]
+    return plan_fleet(machines, Wishes(), MATRIX, with_cpu=with_cpu)
+
+
+def words(
+    fleet: str, language: Any = "en", *, with_cpu: bool = False, verbose: bool = False
+) -> str:
+    texts = load_texts(language)
+    return plain(fleet_sections(made(fleet, with_cpu=with_cpu), texts, verbose=verbose))
+
+
+def document(fleet: str, *, with_cpu: bool = False) -> Any:
+    return json.loads(json.dumps(fleet_json(made(fleet, with_cpu=with_cpu), load_texts("en"))))
+
+
+def test_one_set_for_all_to_the_letter() -> None:
+    assert words("one") == (
+        """\
+One set for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12
+  linux_x86_64, cp311  a, b
+  nvidia-cublas-cu12   12.8.4
+  nvidia-cudnn-cu12    9.28.0
+  onnxruntime-gpu      1.26.0
+
+Why nothing newer
+  1.31.0  not on a: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
+this driver can do CUDA 12.2
+
+`ortgpu-fix lock` with the same flags writes one lock for all of them"""
+    )
+
+
+def test_a_split_says_what_keeps_the_groups_apart() -> None:
+    said = words("split")
+
+    assert "Group cuda13, machines: 1. onnxruntime-gpu 1.31.0, CUDA 13" in said
+    assert "Group cuda11, machines: 1. onnxruntime-gpu 1.18.0, CUDA 11" in said
+    assert "1.31.0  not on old: it is built for CUDA 13" in said
+    assert "1.18.0  not on new: there is no wheel for cp313" in said
+    assert said.endswith("writes a lock for each group (2)")
+
+
+def test_machines_that_are_left_out_are_named() -> None:
+    said = words("rest")
+
+    assert "Without a GPU\n  ci\n  `--with-cpu` gives them" in said
+    assert "Nothing works on\n  ancient  it is built for CUDA 11" in said
+    assert said.endswith("machines left without one: 2")
+
+
+def test_the_cpu_build_is_a_group_of_its_own() -> None:
+    said = words("rest", with_cpu=True)
+
+    assert "Group cpu, machines without a GPU: 1. onnxruntime 1.26.0\n" in said
+    assert "--with-cpu" not in said
+    assert said.endswith("machines left without one: 1")
+
+
+def test_a_fleet_of_which_nothing_is_possible() -> None:
+    assert words("nothing") == "Without a GPU\n  ci\n\n" + words("nothing").rpartition("\n")[2]
+    assert document("nothing")["verdict"] == "impossible"
+
+
+@pytest.mark.parametrize("fleet", FLEETS)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_every_fleet_is_told_in_chinese(fleet: str, verbose: bool) -> None:  # noqa: FBT001
+    assert "{" not in words(fleet, "zh", verbose=verbose, with_cpu=verbose)
+
+
+def test_many_machines_are_counted_instead_of_listed() -> None:
+    machines = [Machine(name=f"m{at}", facts=synthetic.facts()) for at in range(9)]
+    made = plan_fleet(machines, Wishes(), MATRIX)
+
+    short = plain(fleet_sections(made, load_texts("en"), verbose=False))
+    long = plain(fleet_sections(made, load_texts("en"), verbose=True))
+
+    assert "m0, m1, m2 and 6 more" in short
+    assert "m7, m8" in long
+
+
+def test_one_group_on_one_target_is_still_a_plan() -> None:
+    plan = document("one")
+
+    assert plan["verdict"] == "fixable"
+    assert plan["selection"]["cuda"] == "12"
+    assert {row["name"] for row in plan["install"]} == {
+        "onnxruntime-gpu",
+        "nvidia-cublas-cu12",
+        "nvidia-cudnn-cu12",
+    }
+    assert plan["groups"][0]["targets"][0]["install"] == plan["install"]
+    assert plan["groups"][0]["machines"] == ["a", "b"]
+    [newer] = plan["rejected"]
+    assert [why["code"] for why in newer["reasons"]] == ["driver-too-old"]
+    assert newer["reasons"][0]["machines"] == ["a"]
+
+
+def test_of_several_targets_nothing_stands_at_the_top() -> None:
+    plan = document("split")
+
+    assert "selection" not in plan
+    assert [group["version"] for group in plan["groups"]] == ["1.31.0", "1.18.0"]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    assert machine_names([("lab", "a"), ("lab", "b")]) == ("a", "b")
+    assert machine_names([("lab", "a"), ("hall", "a")]) == ("lab/a", "hall/a")
+    assert machine_names([("x", "lab", "a"), ("y", "lab", "a")]) == ("x/lab/a", "y/lab/a")
+    assert machine_names([("a",), ("lab", "a")]) == ("a", "lab/a")
+    assert machine_names([]) == ()
