@@ -8,10 +8,12 @@ installation, so it ends the command with `matrix-invalid` and the path of the k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from . import torch_builds
 from .errors import Error
+from .torch_builds import TorchTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,8 @@ class Matrix:
     """The wheels of the Visual C++ runtime, for Windows."""
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts of the modules that travel in a companion, by their names there."""
+    torch: TorchTable = field(default_factory=TorchTable)
+    """Empty until `with_torch` adds it: it is large, and few plans are about torch."""
 
 
 Table = Mapping[str, Any]
@@ -238,6 +242,15 @@ def parse(
             for library in contents.libraries
         },
     )
+
+
+def with_torch(matrix: Matrix, table: Table) -> Matrix:
+    """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
+    toolkits = {row.version: row.components for row in matrix.toolkits}
+    try:
+        return replace(matrix, torch=torch_builds.parse(table, toolkits))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Error("matrix-invalid", file="torch.toml", problem=repr(error)) from error
 
 
 def _build(row: Table) -> Build:

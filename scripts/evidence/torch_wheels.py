@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from .documents import TORCH_VARIANTS, VARIANTS_SOURCE
 from .index import PLATFORMS
 from .metadata import requirements
 from .names import is_cuda_library
 from .spread import each
 from .support import ordered
 from .toml_text import Rows, table
+from .torch_documents import VARIANTS
 
 if TYPE_CHECKING:
     from .index import Wheel
     from .reader import Reader
 
 OLDEST = Version("1.12")
+COMPANIONS = {"torchaudio": Version("0.12"), "torchvision": Version("0.13")}
+"""What is built against one release of torch, from the releases that belong to the oldest."""
 _CUDA = re.compile(r"^cuda[^=\n]*=\s*'([0-9.]+)'", re.MULTILINE)
 _VERSION = re.compile(r"^__version__\s*=\s*'[^'+]*\+?([^']*)'", re.MULTILINE)
 _FLAGS = re.compile(rb"(?:(?:sm|compute)_\d+[af]?)(?: (?:sm|compute)_\d+[af]?)+(?=\0)")
@@ -30,22 +32,27 @@ _PYTHON_LIBRARY = ("torch/lib/libtorch_python.so", "torch/lib/torch_python.dll")
 
 
 def tables(reader: Reader, threads: int) -> list[str]:
-    """Return the `[[torch]]`, `[[variant]]` and `[[pairing]]` tables."""
+    """Return the `[[torch]]`, `[[variant]]` and `[[companion]]` tables."""
+    groups = _groups(reader, "torch", OLDEST)
+    rows = each(lambda group: _row(reader, group), groups, threads)
+    beside = [
+        group for name, oldest in COMPANIONS.items() for group in _groups(reader, name, oldest)
+    ]
+    return [*rows, *_variants(), *each(lambda group: _companion(reader, group), beside, threads)]
+
+
+def _groups(reader: Reader, name: str, oldest: Version) -> list[list[Wheel]]:
+    """Return the wheels of each release and platform, the oldest Python's first."""
     wheels = [
         wheel
-        for wheel in reader.wheels("torch")
-        if wheel.version >= OLDEST
+        for wheel in reader.wheels(name)
+        if wheel.version >= oldest
         and not wheel.version.is_prerelease
         and wheel.platform in PLATFORMS
     ]
     wheels.sort(key=lambda wheel: (wheel.version, wheel.platform, _order(wheel), wheel.file))
-    groups = [
-        list(group)
-        for _, group in groupby(wheels, key=lambda wheel: (wheel.version, wheel.platform))
-    ]
-    rows = each(lambda group: _row(reader, group), groups, threads)
-    versions = sorted({wheel.version for wheel in wheels})
-    return [*rows, *_variants(), *_pairings(reader, versions, threads)]
+    groups = groupby(wheels, key=lambda wheel: (wheel.version, wheel.platform))
+    return [list(group) for _, group in groups]
 
 
 def _row(reader: Reader, wheels: list[Wheel]) -> str:
@@ -76,16 +83,20 @@ def _row(reader: Reader, wheels: list[Wheel]) -> str:
             ]
             if cuda
             else None,
-            "wheels": Rows(
-                {
-                    "python": wheel.python,
-                    "size": reader.size(wheel),
-                    "sha256": wheel.sha256,
-                    "file": wheel.file,
-                }
-                for wheel in _one_for_each_python(wheels)
-            ),
+            "wheels": _wheels(reader, wheels),
         },
+    )
+
+
+def _wheels(reader: Reader, wheels: list[Wheel]) -> Rows:
+    return Rows(
+        {
+            "python": wheel.python,
+            "size": reader.size(wheel),
+            "sha256": wheel.sha256,
+            "file": wheel.file,
+        }
+        for wheel in _one_for_each_python(wheels)
     )
 
 
@@ -112,49 +123,52 @@ def _one_for_each_python(wheels: list[Wheel]) -> list[Wheel]:
 
 
 def _variants() -> list[str]:
-    """Return the builds that PyTorch's own index has and this one lacks, from documents."""
+    """Return the builds on PyTorch's own index, from documents."""
     return [
         table(
             "variant",
-            {"version": version, "locals": list(variants), "source": VARIANTS_SOURCE},
+            {
+                "versions": row.versions.split(),
+                "local": row.local,
+                "platform": row.platform,
+                "toolkit": row.toolkit,
+                "cudnn": row.cudnn,
+                "sass": row.sass.split(),
+                "ptx": row.ptx.split(),
+                "libraries": row.libraries,
+                "sources": list(row.sources),
+            },
         )
-        for version, variants in TORCH_VARIANTS.items()
+        for row in VARIANTS
     ]
 
 
-def _pairings(reader: Reader, versions: list[Version], threads: int) -> list[str]:
-    """Return which torchvision and torchaudio releases require each torch release exactly."""
-    rows: dict[Version, dict[str, list[str]]] = {version: {} for version in versions}
-    for name in ("torchvision", "torchaudio"):
-        one = {
-            (wheel.version, wheel.platform): wheel
-            for wheel in reader.wheels(name)
-            if not wheel.version.is_prerelease and wheel.platform in PLATFORMS
-        }
-        wheels = [one[place] for place in sorted(one)]
-        pins = each(lambda wheel: _torch_pin(reader, wheel), wheels, threads)
-        pairs = sorted(
-            {(wheel.version, pin) for wheel, pin in zip(wheels, pins, strict=True) if pin in rows}
-        )
-        for version, pin in pairs:
-            rows[pin].setdefault(name, []).append(str(version))
-    return [
-        table("pairing", {"torch": str(version), **row}) for version, row in rows.items() if row
-    ]
+def _companion(reader: Reader, wheels: list[Wheel]) -> str:
+    """Return one `[[companion]]` table; the first Python's wheel stands for all of them."""
+    first = wheels[0]
+    return table(
+        "companion",
+        {
+            "name": first.file.partition("-")[0],
+            "version": str(first.version),
+            "platform": first.platform,
+            "torch": _torch_specifier(reader, first),
+            "glibc": first.glibc,
+            "wheels": _wheels(reader, wheels),
+        },
+    )
 
 
-def _torch_pin(reader: Reader, wheel: Wheel) -> Version | None:
-    """Return the torch release that a wheel requires with `==`; None where it names none."""
+def _torch_specifier(reader: Reader, wheel: Wheel) -> str:
+    """Return what a wheel requires of torch; empty where it takes any."""
     for line in requirements(reader.contents(wheel).metadata):
         try:
             requirement = Requirement(line)
         except InvalidRequirement:
             continue
         if requirement.name == "torch":
-            for specifier in requirement.specifier:
-                if specifier.operator == "==" and not specifier.version.endswith(".*"):
-                    return Version(specifier.version)
-    return None
+            return str(requirement.specifier)
+    return ""
 
 
 def _order(wheel: Wheel) -> tuple[int, str]:

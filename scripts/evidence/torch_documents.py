@@ -1,0 +1,186 @@
+"""What documents say of torch's builds on its own index, which no wheel on PyPI can tell.
+
+A build is a release of torch for one CUDA (`2.7.1+cu128`) on one platform. `checks.py` holds these
+rows against the wheels on PyPI wherever the same build is there. What is not known is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+_PYTORCH = "https://github.com/pytorch/pytorch/blob"
+RELEASES = f"{_PYTORCH}/main/RELEASE.md"
+LINUX = f"{_PYTORCH}/00c7a380b8369d08e02dd400aa76dc6c0738b589/.ci/manywheel/build_cuda.sh"
+BUILDER = "https://github.com/pytorch/builder/blob/main/manywheel/build_cuda.sh"
+MATRIX = ".github/scripts/generate_binary_build_matrix.py"
+MATRIX_2_7 = f"{_PYTORCH}/00018c9487224886f1c839167a56f4471ab1ebc4/{MATRIX}"
+AARCH64 = f"{_PYTORCH}/main/.ci/aarch64_linux/aarch64_ci_build.sh"
+_WINDOWS = ".ci/pytorch/windows"
+WINDOWS_118 = f"{_PYTORCH}/74fabf1dca96c922660bad92676fc3169f15c14c/{_WINDOWS}/cuda118.bat"
+WINDOWS_121 = f"{_PYTORCH}/74fabf1dca96c922660bad92676fc3169f15c14c/{_WINDOWS}/cuda121.bat"
+WINDOWS_126 = f"{_PYTORCH}/18f79c00d6731a8fddb091ba93a3b4dfe1f1f944/{_WINDOWS}/cuda126.bat"
+WINDOWS_128 = f"{_PYTORCH}/07619f946d86f336adde89126077177c400e242c/{_WINDOWS}/cuda128.bat"
+WINDOWS_129 = f"{_PYTORCH}/1a1a3262afb8940a9784b265fbaec301fd9799ab/{_WINDOWS}/cuda129.bat"
+WINDOWS_130 = f"{_PYTORCH}/525a5e5db90540a5ca0dbf87e941cedbc29e2094/{_WINDOWS}/cuda130.bat"
+
+X86 = "linux_x86_64"
+ARM = "linux_aarch64"
+WINDOWS = "windows_x86_64"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Builds of one CUDA that are alike."""
+
+    versions: str
+    """Releases of torch, by commas or spaces."""
+    local: str
+    """`cu128`."""
+    platform: str
+    toolkit: str
+    """The release of the CUDA toolkit that built it: `12.8.1`."""
+    cudnn: str | None
+    sass: str
+    """Compute capabilities with machine code."""
+    ptx: str = ""
+    libraries: Literal["required", "inside"] | None
+    """Whether it requires NVIDIA's wheels, of that toolkit, or carries the libraries itself."""
+    sources: tuple[str, ...]
+
+
+_KEPLER = "3.7 5.0 6.0 7.0 7.5 8.0 8.6"
+_HOPPER = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
+_OLD = "3.7 5.0 6.0 7.0 7.5 8.0 8.6 9.0"
+_VOLTA = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
+_TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
+_W_OLD = "3.7 5.0 6.0 6.1 7.0 7.5 8.0 8.6 9.0"
+_W_HOPPER = "5.0 6.0 6.1 7.0 7.5 8.0 8.6 9.0"
+
+
+def _linux(
+    versions: str, local: str, toolkit: str, cudnn: str, sass: str, *, ptx: str = "", inside: bool = False
+) -> Variant:
+    return Variant(
+        versions=versions,
+        local=local,
+        platform=X86,
+        toolkit=toolkit,
+        cudnn=cudnn,
+        sass=sass,
+        ptx=ptx,
+        libraries="inside" if inside else "required",
+        sources=(RELEASES, LINUX if toolkit >= "12.6" else BUILDER),
+    )
+
+
+def _windows(
+    versions: str, local: str, toolkit: str, cudnn: str, sass: str, source: str, *, ptx: str = ""
+) -> Variant:
+    return Variant(
+        versions=versions,
+        local=local,
+        platform=WINDOWS,
+        toolkit=toolkit,
+        cudnn=cudnn,
+        sass=sass,
+        ptx=ptx,
+        libraries="inside",
+        sources=(RELEASES, source),
+    )
+
+
+def _arm(
+    versions: str, local: str, toolkit: str, cudnn: str, sass: str, *, required: bool = False
+) -> Variant:
+    return Variant(
+        versions=versions,
+        local=local,
+        platform=ARM,
+        toolkit=toolkit,
+        cudnn=cudnn,
+        sass=sass,
+        libraries="required" if required else None,
+        sources=(RELEASES, AARCH64),
+    )
+
+
+_1_12, _1_13, _2_0 = "1.12.0 1.12.1", "1.13.0 1.13.1", "2.0.0 2.0.1"
+_2_1, _2_2, _2_3 = "2.1.0 2.1.1 2.1.2", "2.2.0 2.2.1 2.2.2", "2.3.0 2.3.1"
+_2_4, _2_5, _2_7, _2_9 = "2.4.0 2.4.1", "2.5.0 2.5.1", "2.7.0 2.7.1", "2.9.0 2.9.1"
+_2_12, _2_14 = "2.12.0 2.12.1", "2.14.0 2.14.1"
+
+VARIANTS: tuple[Variant, ...] = (
+    # Linux x86-64. Up to 2.1 the index's wheels carry everything; the ones that PyPI got do not.
+    _linux(_1_12, "cu113", "11.3.1", "8.3.2.44", _KEPLER, inside=True),
+    _linux(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _KEPLER, inside=True),
+    _linux(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _KEPLER, inside=True),
+    _linux(f"{_2_0} {_2_1}", "cu118", "11.8.0", "8.7.0.84", _OLD, inside=True),
+    _linux(f"{_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _OLD),
+    _linux(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _OLD),
+    _linux(_2_1, "cu121", "12.1.1", "8.9.2.26", _HOPPER, inside=True),
+    _linux(f"{_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _HOPPER),
+    _linux(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _HOPPER),
+    _linux(_2_4, "cu124", "12.4.0", "9.1.0.70", _HOPPER),
+    _linux(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _HOPPER),
+    _linux(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _HOPPER),
+    _linux(
+        f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}", "cu126", "12.6.3", "9.10.2.21", _HOPPER
+    ),
+    _linux(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, ptx="12.0"),
+    _linux(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _VOLTA),
+    _linux("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING),
+    _linux(f"2.8.0 {_2_9} 2.10.0", "cu129", "12.9.1", "9.10.2.21", _VOLTA, ptx="12.0"),
+    _linux("2.11.0", "cu129", "12.9.1", "9.17.1.4", _TURING),
+    _linux("2.12.1 2.13.0", "cu129", "12.9.1", "9.20.0.48", _TURING),
+    _linux(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING),
+    _linux("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING),
+    _linux("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING),
+    _linux(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING),
+    _linux("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING),
+    _linux(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING),
+    _linux(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING),
+    _linux(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING),
+    _linux("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING),
+    # Windows: the wheels carry everything.
+    _windows(_1_12, "cu113", "11.3.1", "8.3.2.44", _W_HOPPER.removesuffix(" 9.0"), WINDOWS_118),
+    _windows(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _W_OLD.removesuffix(" 9.0"), WINDOWS_118),
+    _windows(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _W_OLD.removesuffix(" 9.0"), WINDOWS_118),
+    _windows(f"{_2_0} {_2_1} {_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _W_OLD, WINDOWS_118, ptx="3.7"),
+    _windows(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _W_OLD, WINDOWS_118, ptx="3.7"),
+    _windows(f"{_2_1} {_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _W_HOPPER, WINDOWS_121),
+    _windows(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _W_HOPPER, WINDOWS_121),
+    _windows(_2_4, "cu124", "12.4.0", "9.1.0.70", _W_HOPPER, WINDOWS_121),
+    _windows(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _W_HOPPER, WINDOWS_121),
+    _windows(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _W_HOPPER, WINDOWS_126),
+    _windows(
+        f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}",
+        "cu126", "12.6.3", "9.10.2.21", _W_HOPPER, WINDOWS_126,
+    ),
+    _windows(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, WINDOWS_128),
+    _windows(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _TURING, WINDOWS_128),
+    _windows("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING, WINDOWS_128),
+    _windows("2.8.0 2.9.0", "cu129", "12.9.1", "9.10.2.21", _TURING, WINDOWS_129),
+    _windows(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING, WINDOWS_130),
+    _windows("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING, WINDOWS_130),
+    _windows("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING, WINDOWS_130),
+    _windows(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING, WINDOWS_130),
+    _windows("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING, WINDOWS_130),
+    _windows(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING, WINDOWS_130),
+    _windows(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING, WINDOWS_130),
+    _windows(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING, WINDOWS_130),
+    _windows("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING, WINDOWS_130),
+    # Linux on Arm. What the wheels require is not known before 2.11, whose wheels are on PyPI.
+    _arm("2.6.0", "cu126", "12.6.3", "9.5.1.17", "9.0"),
+    _arm(_2_7, "cu128", "12.8.0", "9.7.1.26", "9.0 10.0 12.0"),
+    _arm("2.8.0", "cu129", "12.9.1", "9.10.2.21", "8.0 9.0 10.0 12.0"),
+    _arm(_2_9, "cu130", "13.0.0", "9.13.0.50", "8.0 9.0 10.0 11.0 12.0"),
+    _arm("2.10.0", "cu130", "13.0.2", "9.15.1.9", "8.0 9.0 10.0 11.0 12.0"),
+    _arm("2.11.0", "cu130", "13.0.2", "9.19.0.56", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm(_2_12, "cu130", "13.0.2", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm(_2_14, "cu130", "13.0.3.0", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm(_2_14, "cu132", "13.2.1", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm("2.15.0", "cu132", "13.2.2", "9.26.0.51", "8.0 9.0 10.0 11.0 12.0", required=True),
+)
