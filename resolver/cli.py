@@ -75,7 +75,7 @@ def parser() -> Parser:
     add("--ignore-gpu", metavar="CC", action="append", default=[], help="plan as if not there")
     add("--ort", metavar="SPEC", help="the onnxruntime-gpu you want: 1.26.0, '<1.27', latest")
     add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
-    add("--torch", metavar="WISH", default="keep", help="keep: an installed torch stays as it is")
+    add("--torch", metavar="WISH", help="keep (the default), match, or the torch you want: 2.7.1")
     add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
     add("--no-autoload", action="store_true", help="leave loading the libraries to applications")
     add("--no-provide", action="store_true", help="install no stand-in named onnxruntime")
@@ -96,6 +96,7 @@ def parser() -> Parser:
     add("--offline", action="store_true", help="use no network; with --find-links")
     add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
     add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
+    add("--torch-index-url", metavar="URL", help="a mirror of https://download.pytorch.org/whl")
     add("--version", action="version", version=f"ortgpu-fix {__version__}")
     return made
 
@@ -118,10 +119,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         [arguments.facts] = arguments.facts
     if arguments.forget and arguments.command != "undo":
         raise Error("usage", problem="--forget goes with undo")
+    if arguments.machines and arguments.torch not in {None, "keep"}:
+        raise Error("flags-clash", flags=f"--torch {arguments.torch}, several --facts")
     if arguments.with_cpu and not arguments.machines:
         raise Error("usage", problem="--with-cpu goes with several --facts")
-    if arguments.torch != "keep":
-        raise Error("wish-torch", value=arguments.torch)
     if arguments.argument is not None and arguments.command not in {"explain", "matrix"}:
         raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
     return arguments

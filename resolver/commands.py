@@ -147,7 +147,7 @@ def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
     from . import matrix_runs
     from .rules import NAME
 
-    known, texts = load_matrix(), load_texts("en" if arguments.json else language)
+    known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
     if arguments.argument is not None:
         version = arguments.argument.removeprefix(NAME).lstrip("= ")

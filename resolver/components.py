@@ -8,15 +8,17 @@ stays (torch), is kept as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .gpu_code import runs
-from .matrix import Build, Code, Contents, Distribution, Release, ToolkitRelease
+from .matrix import Build, Code, Contents, Distribution, Need, Release, ToolkitRelease
 from .plan import Reason, reason
-from .situation import Situation, applies
+from .situation import Demand, Situation, applies
 from .versions import allows, at_least, newest_first, numbers, requirement
 
 MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
@@ -92,7 +94,8 @@ def _choose_from(
         distribution = here.matrix.distributions.get(name)
         if distribution is None:  # a wheel requires something that the matrix does not follow
             continue
-        wanted = name, toolkit.components.get(name)
+        pinned = _is_pinned(distribution, here)
+        wanted = name, None if pinned else toolkit.components.get(name)
         if wanted not in known:
             known[wanted] = _pick(distribution, toolkit, build, here)
         picked = known[wanted]
@@ -127,10 +130,7 @@ def _pick(
     if not releases:
         return reason("library-no-wheel", distribution=name)
     demands = here.demanded(name)
-    allowed = [
-        row for row in releases if all(allows(demand.specifier, row.version) for demand in demands)
-    ]
-    pinned = bool(demands) and len(allowed) < len(releases)
+    allowed = _allowed(releases, demands)
     if not allowed:
         return reason(
             "library-pinned", distribution=name, by=", ".join(demand.by for demand in demands)
@@ -143,7 +143,29 @@ def _pick(
                 and refusal_of(row, distribution, build, here) is None
             ):
                 return Component(release=row, installed=True)
-    return _newest(allowed, distribution, toolkit, build, here, pinned=pinned)
+    return _newest(allowed, distribution, toolkit, build, here)
+
+
+def _is_pinned(distribution: Distribution, here: Situation) -> bool:
+    """Tell whether what stays installed leaves less to choose than there is."""
+    demands = here.demanded(distribution.name)
+    releases = [row for row in distribution.releases if row.platform == here.platform]
+    return bool(demands) and len(_allowed(releases, demands)) < len(releases)
+
+
+def _allowed(releases: list[Release], demands: Sequence[Demand]) -> list[Release]:
+    """Return the releases that all of `demands` allow."""
+    specifiers = tuple(str(demand.specifier) for demand in demands)
+    if not specifiers:
+        return releases
+    versions = _versions_allowed(tuple(row.version for row in releases), specifiers)
+    return [row for row in releases if row.version in versions]
+
+
+@functools.lru_cache(maxsize=1024)  # a pin is asked about again for every release it could stop
+def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) -> frozenset[str]:
+    wanted = [SpecifierSet(text) for text in specifiers]
+    return frozenset(each for each in versions if all(allows(one, each) for one in wanted))
 
 
 def _newest(
@@ -152,11 +174,9 @@ def _newest(
     toolkit: ToolkitRelease,
     build: Build,
     here: Situation,
-    *,
-    pinned: bool,
 ) -> Component | Reason:
     wanted = toolkit.components.get(distribution.name)
-    if wanted is None or pinned:
+    if wanted is None or _is_pinned(distribution, here):
         candidates = sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
     else:
         candidates = [row for row in allowed if row.version == wanted]
@@ -209,6 +229,25 @@ def _compiles(release: Release, here: Situation) -> bool:
         if toolkit.components.get(release.name) == release.version
     ]
     return here.driver_cuda is None or not made or numbers(here.driver_cuda)[:2] >= min(made)
+
+
+def oldest_that_serves(need: Need, here: Situation) -> str | None:
+    """Return the oldest release of the distribution that has every symbol of `need`.
+
+    None where even the oldest wheel with that library does: nothing speaks against a still older
+    library of the same name.
+    """
+    distribution = here.matrix.distributions.get(need.distribution or "")
+    since = need.since
+    if distribution is None or since is None:
+        return None
+    holding = (
+        version
+        for contents in distribution.contents
+        if contents.platform == here.platform and need.library in contents.libraries
+        for version in contents.versions
+    )
+    return None if all(at_least(version, since) for version in holding) else since
 
 
 def contents_of(distribution: Distribution, release: Release) -> Contents | None:

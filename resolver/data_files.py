@@ -29,6 +29,7 @@ MATRIX_TABLES = (
     "onnxruntime",
     "toolkits",
 )
+TORCH_TABLE = "torch"
 
 
 def read(name: str) -> bytes:
@@ -65,13 +66,22 @@ def table(name: str) -> dict[str, Any]:
     return found
 
 
-def load_matrix() -> matrix.Matrix:
-    """Return the matrix; its digest covers the bytes of every table. Raises `matrix-invalid`."""
+def load_matrix(*, torch: bool = True) -> matrix.Matrix:
+    """Return the matrix; its digest covers the bytes of every table. Raises `matrix-invalid`.
+
+    `torch` False leaves out the large table of torch, which `add_torch` adds.
+    """
     tables = {name: table(name) for name in MATRIX_TABLES}
     digest = hashlib.sha256()
-    for name in MATRIX_TABLES:
+    for name in (*MATRIX_TABLES, TORCH_TABLE):
         digest.update(f"{name} {_member(name).comment.decode()}\n".encode())
-    return matrix.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
+    known = matrix.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
+    return add_torch(known) if torch else known
+
+
+def add_torch(known: matrix.Matrix) -> matrix.Matrix:
+    """Return `known` with the table of torch. Raises `matrix-invalid`."""
+    return matrix.with_torch(known, table(TORCH_TABLE))
 
 
 def load_texts(language: Language) -> Texts:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import capture
 from .asking import begin
-from .data_files import example_machine, load_matrix, table
+from .data_files import add_torch, example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
 from .facts import Driver, Facts, Gpu, from_json
@@ -24,6 +24,7 @@ from .probe import probe
 from .run import run
 from .situation import Wishes
 from .target import target_of
+from .torch_builds import TORCH
 from .wishes import capability, read_wishes
 
 EXAMPLE = "example"
@@ -55,10 +56,12 @@ def occasion(
     if arguments.facts is None and arguments.asking is None:
         arguments.asking = begin(arguments.python, environ)
     # The children that are asked take as long as all this: it is done meanwhile.
-    matrix = load_matrix()
+    matrix = load_matrix(torch=False)
     from . import report, resolve  # noqa: F401, PLC0415
 
     facts, target = _look(arguments, environ, on_target=on_target)
+    if wishes.torch != "keep" or facts.package(TORCH) is not None:
+        matrix = add_torch(matrix)
     return Occasion(
         facts=facts,
         wishes=wishes,
@@ -77,6 +80,8 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
         requirements=arguments.requirement,
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
+        torch=arguments.torch,
+        torch_index=arguments.torch_index_url,
     )
 
 

@@ -47,12 +47,14 @@ class Wheel:
     """The canonical name of the distribution."""
     version: str
     index: str
-    """`pypi` for the user's default index, else the URL of the index that must serve it."""
+    """`pypi` for the user's default index, else the URL of the index that must serve it, and no
+    other: `https://download.pytorch.org/whl/cu128` for a torch that PyPI does not have."""
     file: str
-    """Its file name on the index."""
+    """Its file name on the index; empty: as that index calls it."""
     size: int
-    """Bytes."""
+    """Bytes; 0: as that index says."""
     sha256: str
+    """Empty: as that index says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,9 +75,9 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
                 "name": wheel.name,
                 "version": wheel.version,
                 "index": wheel.index,
-                "file": wheel.file,
-                "sha256": wheel.sha256,
-                "size": wheel.size,
+                **({"file": wheel.file} if wheel.file else {}),
+                "sha256": wheel.sha256 or None,
+                "size": wheel.size or None,
             }
             for wheel in plan.install
         ],
@@ -189,7 +189,8 @@ def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
     for wheel in plan.install:
         before = facts.package(wheel.name)
         moved = f"{before.version} → " if before and before.version != wheel.version else ""
-        text = f"{moved}{wheel.version}, {size(wheel.size)}"
+        more = size(wheel.size) if wheel.size else texts.label("from-index", index=wheel.index)
+        text = f"{moved}{wheel.version}, {more}"
         rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
     rows.extend(
         Row(head=f"+ {row.name}", text=f"{row.version}, {texts.label('made-here')}", style="green")

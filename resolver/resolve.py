@@ -9,10 +9,11 @@ from __future__ import annotations
 from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
-from .plan import Plan, Rejected, Verdict
+from .plan import Plan, Reason, Rejected, Verdict, reason
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
-from .steps import steps_to
+from .steps import steps_to, with_torch
+from .torch_choice import Search, is_asked_for, search, without_torch
 from .unlock import unlock
 from .versions import major, newest_first
 
@@ -20,31 +21,53 @@ from .versions import major, newest_first
 def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
     """Return the plan for the machine and environment of `facts`."""
     here = situation(facts, wishes, matrix)
-    judged = [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+    found = find_torch(here) if is_asked_for(here) else None
+    choice = found.choice if found else None
+    there = choice.there if choice else here
+    judged = _judged(here if found is None else choice.there if choice else without_torch(here))
+    if found is not None and choice is None:
+        none = reason("torch-none-fits", wish=f"--torch {wishes.torch}")
+        judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
     rejected = tuple(
         Rejected(package=NAME, version=subject.version, reasons=reasons)
         for subject, reasons in judged
         if reasons
     )
-    best = _preferred(working, here)
-    steps = None if best is None else steps_to(best, here)
+    best = _preferred(working, there)
+    steps = None if best is None else steps_to(best, there)
+    if steps is not None and choice is not None:
+        steps = with_torch(steps, choice)
     verdict: Verdict = "impossible" if steps is None else "fixable" if steps else "healthy"
     return Plan(
         verdict=verdict,
         findings=findings(here, best, steps, rejected, working),
-        why=() if best is None else reasons_for(best, here),
+        why=() if best is None else reasons_for(best, there),
         cuda=None if best is None else major(best.build.cuda),
         selection=steps.selection if steps is not None else (),
         uninstall=steps.uninstall if steps else (),
         install=steps.install if steps else (),
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
-        rejected=rejected,
+        rejected=(*(found.rejected if found else ()), *rejected),
         unlock=unlock(here, working, newest_that_works),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
+
+
+def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
+    return [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+
+
+def find_torch(here: Situation) -> Search:
+    """Return the torch to take by the wishes of `here`."""
+    bare = without_torch(here)
+    able = [build for build in _builds(here) if works(build, bare)]
+    installed = here.facts.package(NAME)
+    if installed is not None and not here.wishes.latest:
+        able.sort(key=lambda build: build.version != installed.version)
+    return search(here, able, works)
 
 
 def candidates(here: Situation) -> list[Candidate]:
@@ -57,6 +80,11 @@ def newest_that_works(here: Situation, above: str | None) -> str | None:
 
     Only releases newer than `above` count, where it is given.
     """
+    if is_asked_for(here):
+        choice = find_torch(here).choice
+        gain = choice.build.version if choice else None
+        newer = gain and (above is None or newest_first(gain) > newest_first(above))
+        return gain if newer else None
     for build in _builds(here):
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None

@@ -18,6 +18,7 @@ from .msvc import runtime_for, why
 from .ordinary import numpy_for, required, wheel_for
 from .plan import Reason, reason
 from .situation import Situation, cuda_major_runs
+from .torch_rule import against_torch
 from .versions import allows, major, numbers
 
 NAME = "onnxruntime-gpu"
@@ -126,6 +127,12 @@ def _carried(build: Build) -> str:
     return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
+def torch_shares(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that torch can be loaded into the same process."""
+    if subject.build.platform == here.platform:
+        yield from against_torch(subject.build, here)
+
+
 def libraries_found(subject: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for nvidia wheels with every library, for this platform and these GPUs."""
     yield from subject.components.reasons
@@ -211,6 +218,7 @@ OF_BUILD: tuple[Rule, ...] = (
     python_has_wheel,
     driver_runs,
     gpus_have_code,
+    torch_shares,
 )
 OF_SET: tuple[Rule, ...] = (libraries_found, folders_free, numpy_fits)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""

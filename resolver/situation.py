@@ -16,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 from .facts import Facts, Gpu, Package
 from .matrix import DriverFloor, Matrix
+from .torch_builds import INDEX, TORCH
+from .torch_here import Torch, torch_of, with_pins
 from .versions import major, numbers, requirement
 
 
@@ -37,6 +39,11 @@ class Wishes:
     """Those who require onnxruntime by name must find it provided."""
     requirements: tuple[str, ...] = ()
     """Requirements of the user's own file, which the plan must leave satisfied."""
+    torch: str = "keep"
+    """`keep` an installed torch as it is; `match`: move it where that fits better; or a specifier
+    (`==2.7.1+cu128`, `>=2.6`) of the torch that shall be there."""
+    torch_index: str = INDEX
+    """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
 
     @property
     def chooses(self) -> bool:
@@ -71,6 +78,8 @@ class Situation:
     markers: Mapping[str, str]
     demands: Mapping[str, tuple[Demand, ...]]
     """By canonical name: what stays installed requires of it."""
+    torch: Torch | None
+    """The torch that is installed, or that is tried."""
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
@@ -89,6 +98,8 @@ class Situation:
 def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
     """Bring `facts` and `wishes` into the terms of `matrix`."""
     facts = replace(facts, packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
+    platform = f"{facts.platform.system}_{facts.platform.machine}"
+    facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)
     gpus = facts.gpus
     if gpus is not None:
@@ -98,13 +109,25 @@ def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
         facts=facts,
         wishes=wishes,
         matrix=matrix,
-        platform=f"{facts.platform.system}_{facts.platform.machine}",
+        platform=platform,
         abi=f"cp{version[0]}{version[1]}" + ("t" if facts.python.free_threaded else ""),
         gpus=gpus,
         driver_cuda=_driver_cuda(facts, matrix),
         markers=markers,
         demands=_demands(facts, wishes, matrix, markers),
+        torch=torch,
     )
+
+
+def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Torch | None]:
+    """Return the installed torch, and `facts` with everything that it requires."""
+    package = facts.package(TORCH)
+    if package is None:
+        return facts, None
+    torch = torch_of(package, matrix.torch, platform)
+    others = [row for row in facts.packages if row.name != TORCH]
+    packages = (*others, with_pins(package, torch, others))
+    return replace(facts, packages=tuple(sorted(packages, key=lambda row: row.name))), torch
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:

@@ -5,11 +5,11 @@ Core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .companions import STAND_IN, expected
-from .components import Component, gpu_without_code
+from .components import Component, gpu_without_code, oldest_that_serves
 from .facts import Library
 from .matrix import Need
 from .msvc import is_unfit
@@ -17,7 +17,8 @@ from .ordinary import missing_requirements
 from .plan import PYPI, Companion, Wheel
 from .rules import NAME, Candidate, rivals
 from .situation import Situation
-from .versions import at_least, numbers
+from .torch_choice import Choice
+from .versions import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +80,25 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     return Steps(
         selection=selection,
         uninstall=uninstall,
-        install=tuple(sorted(install, key=lambda wheel: wheel.name)),
+        install=_by_name(install),
         companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
         requires=requires,
         system=system,
     )
+
+
+def with_torch(steps: Steps, choice: Choice) -> Steps:
+    """Return `steps` with what has to be done for the torch that was chosen."""
+    return replace(
+        steps,
+        selection=_by_name((*steps.selection, *choice.wheels)),
+        uninstall=tuple(sorted({*steps.uninstall, *choice.leaving})),
+        install=_by_name((*steps.install, *choice.install)),
+    )
+
+
+def _by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
+    return tuple(sorted(wheels, key=lambda wheel: wheel.name))
 
 
 def _selection(
@@ -97,7 +112,7 @@ def _selection(
         components.append(subject.runtime)
     kept = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
     wheels = {wheel.name: wheel for wheel in (*kept, *install)}
-    return tuple(wheels[name] for name in sorted(wheels))
+    return _by_name(wheels.values())
 
 
 def _companions(
@@ -183,8 +198,7 @@ def system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
 def _serves(library: Library, need: Need, here: Situation) -> bool:
     """Tell whether a system library is new enough, and has code for the GPUs here.
 
-    One of unknown version counts as so. Where even the oldest wheel with that library has every
-    symbol, nothing speaks against a still older one of the same name.
+    One of unknown version counts as so.
     """
     distribution = here.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
@@ -201,14 +215,9 @@ def _serves(library: Library, need: Need, here: Situation) -> bool:
         gpu_without_code(code, distribution.name, here, ptx=True) for code in covering
     ):
         return False
-    holding = [
-        version
-        for contents in distribution.contents
-        if contents.platform == here.platform and need.library in contents.libraries
-        for version in contents.versions
-    ]
-    if need.since is None or all(at_least(version, need.since) for version in holding):
+    floor = oldest_that_serves(need, here)
+    if floor is None:
         return True
-    floor = numbers(need.since)
-    length = min(len(have), len(floor))
-    return have[:length] >= floor[:length]
+    wanted = numbers(floor)
+    length = min(len(have), len(wanted))
+    return have[:length] >= wanted[:length]

@@ -163,7 +163,7 @@ def _from_documents(row: Table, alike: Table, toolkits: Parts) -> TorchBuild:
 
     It has wheels for the same Pythons. What it requires are the parts of its toolkit.
     """
-    parts = toolkits.get(row["toolkit"], {})
+    parts = {**toolkits.get(row["toolkit"], {}), **row.get("parts", {})}
     digits = row["local"].removeprefix("cu")
     cuda, cudnn = f"{digits[:-1]}.{digits[-1]}", row.get("cudnn")
     pins = [f"{name}=={version}" for name, version in sorted(parts.items())]

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from .errors import Error
 from .situation import Wishes
+from .torch_builds import INDEX
 
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 
@@ -27,37 +28,41 @@ def read_wishes(
     requirements: Sequence[str],
     autoload: bool,
     provide: bool,
+    torch: str | None,
+    torch_index: str | None,
 ) -> Wishes:
     """Return the wishes of the command line.
 
-    `ort`, `cuda`, `ignored_gpus` and `requirements` are the values of `--ort`, `--cuda`,
-    `--ignore-gpu` and `-r` as they were given.
+    `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
+    `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
 
-    Raises Error `wish-ort`, `wish-cuda` or `wish-gpu` for an impossible value and
+    Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
     """
     latest = ort == "latest"
     lines = [line for file in requirements for line in _requirements(Path(file))]
     return Wishes(
-        onnxruntime="" if latest else _specifier(ort),
+        onnxruntime="" if latest else _specifier(ort, "wish-ort"),
         latest=latest,
         cuda=_cuda(cuda),
         ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in ignored_gpus),
         autoload=autoload,
         provide=provide,
         requirements=tuple(lines),
+        torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
+        torch_index=torch_index or INDEX,
     )
 
 
-def _specifier(ort: str | None) -> str:
-    """Return `1.26.0` as `==1.26.0`, and a specifier as it is."""
-    if not ort:
+def _specifier(wish: str | None, refusal: str) -> str:
+    """Return `1.26.0` as `==1.26.0`, and a specifier as it is; raise Error `refusal` for others."""
+    if not wish:
         return ""
-    text = f"=={ort}" if ort[0].isdigit() else ort
+    text = f"=={wish}" if wish[0].isdigit() else wish
     try:
         return str(SpecifierSet(text))
     except InvalidSpecifier:
-        raise Error("wish-ort", value=ort) from None
+        raise Error(refusal, value=wish) from None
 
 
 def _cuda(cuda: str | None) -> str | None:

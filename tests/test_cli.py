@@ -197,12 +197,13 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--ignore-gpu", "x"], "`--ignore-gpu x`"),
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
-        (["--torch", "match"], "`--torch match`"),
+        (["--torch", "latest"], "`--torch latest`"),
         (["verify", "--facts", "a", "--facts", "b"], "2 facts files"),
         (["--apply", "--facts", "a", "--facts", "b"], "`--apply` is about one machine"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
+        (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
 def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:

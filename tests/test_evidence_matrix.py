@@ -113,15 +113,16 @@ def index() -> Iterator[samples.Index]:
                 "14.42.34433-pp310-pypy310_pp73-win_amd64",
             )
         }
-        flags = samples.elf(name="libtorch_python.so", extra=b"\0sm_75 sm_80 compute_90\0")
+        code = b"\0sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120\0"
+        flags = samples.elf(name="libtorch_python.so", extra=code)
         served.files["torch"] = {
             f"torch-2.7.0-cp311-cp311-{LINUX}.whl": samples.wheel(
                 {
-                    "torch/version.py": "__version__ = '2.7.0+cu126'\ncuda = '12.6'\n",
+                    "torch/version.py": "__version__ = '2.7.0+cu128'\ncuda = '12.8'\n",
                     "torch/lib/libtorch_python.so": flags,
                     "torch/lib/libcudart-80664282.so.12": flags,
                 },
-                requires=["nvidia-cublas-cu12==12.6.4.1", "sympy"],
+                requires=["nvidia-cublas-cu12==12.8.3.14", "sympy"],
             )
         }
         served.files["torchvision"] = {
@@ -235,11 +236,16 @@ def test_the_other_files(index: samples.Index, tmp_path: Path) -> None:
     assert toolkit["components"] == {"nvidia-cublas-cu12": "12.8.3.14"}
     assert numpy["version"] == "1.26.4"
     assert [row["python"] for row in runtimes] == ["cp39", "cp310"]
-    assert torch["torch"][0]["sass"] == ["7.5", "8.0"]
-    assert torch["torch"][0]["ptx"] == ["9.0"]
+    assert torch["torch"][0]["sass"] == ["7.5", "8.0", "8.6", "9.0", "10.0", "12.0"]
+    assert torch["torch"][0]["ptx"] == ["12.0"]
     assert torch["torch"][0]["carries"] == ["libcudart.so.12"]
-    assert torch["torch"][0]["requires"] == ["nvidia-cublas-cu12==12.6.4.1"]
-    assert torch["pairing"] == [{"torch": "2.7.0", "torchvision": ["0.22.0"]}]
+    assert torch["torch"][0]["requires"] == ["nvidia-cublas-cu12==12.8.3.14"]
+    (vision,) = torch["companion"]
+    assert (vision["name"], vision["version"], vision["torch"]) == (
+        "torchvision",
+        "0.22.0",
+        "==2.7.0",
+    )
     offer = _read(tmp_path, "symbols")["offer"][0]
     assert offer["partial"] == {"cublasNew": {"first": "12.8.3.14", "last": "12.9.1.4"}}
 

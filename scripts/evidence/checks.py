@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 from .names import DRIVER
@@ -12,6 +13,8 @@ from .nvidia import JUDGED, component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from packaging.specifiers import SpecifierSet
 
 _version = cache(Version)
 Data = dict[str, Any]
@@ -215,6 +218,46 @@ def toolsets(data: Data) -> Iterator[str]:
             yield f"{_place(row)}: the MSVC build tools are not known, or should not be"
 
 
+def documents(data: Data) -> Iterator[str]:
+    """Documents say of torch's builds what the wheels on PyPI say of the same builds.
+
+    Up to 2.1 the wheels on PyPI were made apart: without the libraries that the others carry.
+    """
+    parts = {row["version"]: row["components"] for row in data["toolkits"]["toolkit"]}
+    said = {
+        (version, row["local"], row["platform"]): row
+        for row in data["torch"]["variant"]
+        for version in row["versions"]
+    }
+    for wheel in data["torch"]["torch"]:
+        if wheel.get("cuda", "10").partition(".")[0] == "10":
+            continue
+        place = wheel["version"], wheel["local"], wheel["platform"]
+        row = said.get(place)
+        if row is None:
+            yield f"torch {' '.join(place)} is on PyPI and in no document"
+            continue
+        for key in ("sass", "ptx"):
+            if row[key] != wheel[key]:
+                yield f"torch {' '.join(place)}: {key} is {wheel[key]}, documents say {row[key]}"
+        alike = _version(wheel["version"]) >= _version("2.2")
+        if alike and row.get("libraries") != "required":
+            yield f"torch {' '.join(place)} requires NVIDIA's wheels, documents do not say so"
+        pins = _pins(wheel["requires"])
+        known = {**parts.get(row["toolkit"], {}), **row.get("parts", {})}
+        known[f"nvidia-cudnn-cu{row['toolkit'][:2]}"] = row["cudnn"]
+        for name in sorted(pins.keys() & known.keys()):
+            if not pins[name].contains(known[name]):
+                yield f"torch {' '.join(place)}: {name}{pins[name]}, documents say {known[name]}"
+        toolkit = pins.get("cuda-toolkit")
+        if toolkit is not None and not toolkit.contains(row["toolkit"]):
+            yield f"torch {' '.join(place)}: CUDA {toolkit}, documents say {row['toolkit']}"
+
+
+def _pins(requires: list[str]) -> dict[str, SpecifierSet]:
+    return {wanted.name: wanted.specifier for wanted in map(Requirement, requires)}
+
+
 def _place(row: Any) -> str:  # noqa: ANN401 - a row of TOML
     return f"{row['version']} {row['platform']}"
 
@@ -229,4 +272,5 @@ CHECKS: tuple[Callable[[Data], Iterator[str]], ...] = (
     toolkits,
     compilers,
     toolsets,
+    documents,
 )

@@ -18,4 +18,3 @@ PUBLISHED = {
 
 The index limits what a project may keep there, so releases leave it: the next ones belong here.
 """
-

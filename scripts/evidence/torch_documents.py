@@ -7,7 +7,10 @@ rows against the wheels on PyPI wherever the same build is there. What is not kn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PYTORCH = "https://github.com/pytorch/pytorch/blob"
 RELEASES = f"{_PYTORCH}/main/RELEASE.md"
@@ -41,14 +44,20 @@ class Variant:
     toolkit: str
     """The release of the CUDA toolkit that built it: `12.8.1`."""
     cudnn: str | None
+    parts: Mapping[str, str]
+    """Parts that it requires in another version than the toolkit has."""
     sass: str
     """Compute capabilities with machine code."""
     ptx: str = ""
+    glibc: str | None = None
+    """Where it is not that of PyPI's wheels of the release."""
     libraries: Literal["required", "inside"] | None
     """Whether it requires NVIDIA's wheels, of that toolkit, or carries the libraries itself."""
     sources: tuple[str, ...]
 
 
+_OLDER_PARTS = {"nvidia-cuda-nvrtc-cu12": "12.6.77"}
+"""Builds with CUDA 12.6.3 require the NVRTC of 12.6.2 (MATRIX_2_7)."""
 _KEPLER = "3.7 5.0 6.0 7.0 7.5 8.0 8.6"
 _HOPPER = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 _OLD = "3.7 5.0 6.0 7.0 7.5 8.0 8.6 9.0"
@@ -59,7 +68,15 @@ _W_HOPPER = "5.0 6.0 6.1 7.0 7.5 8.0 8.6 9.0"
 
 
 def _linux(
-    versions: str, local: str, toolkit: str, cudnn: str, sass: str, *, ptx: str = "", inside: bool = False
+    versions: str,
+    local: str,
+    toolkit: str,
+    cudnn: str | None,
+    sass: str,
+    *,
+    ptx: str = "",
+    inside: bool = False,
+    glibc: str | None = None,
 ) -> Variant:
     return Variant(
         versions=versions,
@@ -67,15 +84,24 @@ def _linux(
         platform=X86,
         toolkit=toolkit,
         cudnn=cudnn,
+        parts=_OLDER_PARTS if toolkit == "12.6.3" else {},
         sass=sass,
         ptx=ptx,
-        libraries="inside" if inside else "required",
+        glibc=glibc,
+        libraries="inside" if inside else "required" if cudnn else None,
         sources=(RELEASES, LINUX if toolkit >= "12.6" else BUILDER),
     )
 
 
 def _windows(
-    versions: str, local: str, toolkit: str, cudnn: str, sass: str, source: str, *, ptx: str = ""
+    versions: str,
+    local: str,
+    toolkit: str,
+    cudnn: str | None,
+    sass: str,
+    *,
+    source: str,
+    ptx: str = "",
 ) -> Variant:
     return Variant(
         versions=versions,
@@ -83,6 +109,7 @@ def _windows(
         platform=WINDOWS,
         toolkit=toolkit,
         cudnn=cudnn,
+        parts={},
         sass=sass,
         ptx=ptx,
         libraries="inside",
@@ -91,7 +118,7 @@ def _windows(
 
 
 def _arm(
-    versions: str, local: str, toolkit: str, cudnn: str, sass: str, *, required: bool = False
+    versions: str, local: str, toolkit: str, cudnn: str | None, sass: str, *, required: bool = False
 ) -> Variant:
     return Variant(
         versions=versions,
@@ -99,6 +126,7 @@ def _arm(
         platform=ARM,
         toolkit=toolkit,
         cudnn=cudnn,
+        parts={},
         sass=sass,
         libraries="required" if required else None,
         sources=(RELEASES, AARCH64),
@@ -123,9 +151,14 @@ VARIANTS: tuple[Variant, ...] = (
     _linux(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _HOPPER),
     _linux(_2_4, "cu124", "12.4.0", "9.1.0.70", _HOPPER),
     _linux(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _HOPPER),
-    _linux(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _HOPPER),
+    _linux("2.6.0", "cu126", "12.6.3", "9.5.1.17", _HOPPER, glibc="2.28"),
+    _linux(_2_7, "cu126", "12.6.3", "9.5.1.17", _HOPPER),
     _linux(
-        f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}", "cu126", "12.6.3", "9.10.2.21", _HOPPER
+        f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}",
+        "cu126",
+        "12.6.3",
+        "9.10.2.21",
+        _HOPPER,
     ),
     _linux(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, ptx="12.0"),
     _linux(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _VOLTA),
@@ -141,35 +174,73 @@ VARIANTS: tuple[Variant, ...] = (
     _linux(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING),
     _linux(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING),
     _linux(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING),
+    _linux("2.15.0", "cu130", "13.0.3.0", None, _TURING),
     _linux("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING),
     # Windows: the wheels carry everything.
-    _windows(_1_12, "cu113", "11.3.1", "8.3.2.44", _W_HOPPER.removesuffix(" 9.0"), WINDOWS_118),
-    _windows(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _W_OLD.removesuffix(" 9.0"), WINDOWS_118),
-    _windows(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _W_OLD.removesuffix(" 9.0"), WINDOWS_118),
-    _windows(f"{_2_0} {_2_1} {_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _W_OLD, WINDOWS_118, ptx="3.7"),
-    _windows(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _W_OLD, WINDOWS_118, ptx="3.7"),
-    _windows(f"{_2_1} {_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _W_HOPPER, WINDOWS_121),
-    _windows(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _W_HOPPER, WINDOWS_121),
-    _windows(_2_4, "cu124", "12.4.0", "9.1.0.70", _W_HOPPER, WINDOWS_121),
-    _windows(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _W_HOPPER, WINDOWS_121),
-    _windows(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _W_HOPPER, WINDOWS_126),
+    _windows(
+        _1_12, "cu113", "11.3.1", "8.3.2.44", _W_HOPPER.removesuffix(" 9.0"), source=WINDOWS_118
+    ),
+    _windows(
+        f"{_1_12} {_1_13}",
+        "cu116",
+        "11.6.2",
+        "8.3.2.44",
+        _W_OLD.removesuffix(" 9.0"),
+        source=WINDOWS_118,
+    ),
+    _windows(
+        f"{_1_13} {_2_0}",
+        "cu117",
+        "11.7.1",
+        "8.5.0.96",
+        _W_OLD.removesuffix(" 9.0"),
+        source=WINDOWS_118,
+    ),
+    _windows(
+        f"{_2_0} {_2_1} {_2_2} {_2_3}",
+        "cu118",
+        "11.8.0",
+        "8.7.0.84",
+        _W_OLD,
+        source=WINDOWS_118,
+        ptx="3.7",
+    ),
+    _windows(
+        f"{_2_4} {_2_5} 2.6.0 {_2_7}",
+        "cu118",
+        "11.8.0",
+        "9.1.0.70",
+        _W_OLD,
+        source=WINDOWS_118,
+        ptx="3.7",
+    ),
+    _windows(f"{_2_1} {_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _W_HOPPER, source=WINDOWS_121),
+    _windows(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
+    _windows(_2_4, "cu124", "12.4.0", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
+    _windows(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
+    _windows(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _W_HOPPER, source=WINDOWS_126),
     _windows(
         f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}",
-        "cu126", "12.6.3", "9.10.2.21", _W_HOPPER, WINDOWS_126,
+        "cu126",
+        "12.6.3",
+        "9.10.2.21",
+        _W_HOPPER,
+        source=WINDOWS_126,
     ),
-    _windows(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, WINDOWS_128),
-    _windows(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _TURING, WINDOWS_128),
-    _windows("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING, WINDOWS_128),
-    _windows("2.8.0 2.9.0", "cu129", "12.9.1", "9.10.2.21", _TURING, WINDOWS_129),
-    _windows(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING, WINDOWS_130),
-    _windows("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING, WINDOWS_130),
-    _windows("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING, WINDOWS_130),
-    _windows(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING, WINDOWS_130),
-    _windows("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING, WINDOWS_130),
-    _windows(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING, WINDOWS_130),
-    _windows(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING, WINDOWS_130),
-    _windows(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING, WINDOWS_130),
-    _windows("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING, WINDOWS_130),
+    _windows(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, source=WINDOWS_128),
+    _windows(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _TURING, source=WINDOWS_128),
+    _windows("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING, source=WINDOWS_128),
+    _windows("2.8.0 2.9.0", "cu129", "12.9.1", "9.10.2.21", _TURING, source=WINDOWS_129),
+    _windows(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING, source=WINDOWS_130),
+    _windows("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING, source=WINDOWS_130),
+    _windows("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING, source=WINDOWS_130),
+    _windows(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING, source=WINDOWS_130),
+    _windows("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING, source=WINDOWS_130),
+    _windows(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING, source=WINDOWS_130),
+    _windows(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING, source=WINDOWS_130),
+    _windows(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING, source=WINDOWS_130),
+    _windows("2.15.0", "cu130", "13.0.3.0", None, _TURING, source=WINDOWS_130),
+    _windows("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING, source=WINDOWS_130),
     # Linux on Arm. What the wheels require is not known before 2.11, whose wheels are on PyPI.
     _arm("2.6.0", "cu126", "12.6.3", "9.5.1.17", "9.0"),
     _arm(_2_7, "cu128", "12.8.0", "9.7.1.26", "9.0 10.0 12.0"),
@@ -180,7 +251,9 @@ VARIANTS: tuple[Variant, ...] = (
     _arm(_2_12, "cu130", "13.0.2", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
     _arm("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
     _arm(_2_14, "cu130", "13.0.3.0", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
+    _arm(
+        f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True
+    ),
     _arm(_2_14, "cu132", "13.2.1", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
     _arm("2.15.0", "cu132", "13.2.2", "9.26.0.51", "8.0 9.0 10.0 11.0 12.0", required=True),
 )

@@ -15,7 +15,7 @@ from .names import is_cuda_library
 from .spread import each
 from .support import ordered
 from .toml_text import Rows, table
-from .torch_documents import VARIANTS
+from .torch_documents import VARIANTS, Variant
 
 if TYPE_CHECKING:
     from .index import Wheel
@@ -133,14 +133,20 @@ def _variants() -> list[str]:
                 "platform": row.platform,
                 "toolkit": row.toolkit,
                 "cudnn": row.cudnn,
+                "parts": dict(row.parts) or None,
                 "sass": row.sass.split(),
                 "ptx": row.ptx.split(),
+                "glibc": row.glibc,
                 "libraries": row.libraries,
                 "sources": list(row.sources),
             },
         )
-        for row in VARIANTS
+        for row in sorted(VARIANTS, key=_place)
     ]
+
+
+def _place(row: Variant) -> tuple[str, str, Version]:
+    return row.platform, row.local, Version(row.versions.split()[0])
 
 
 def _companion(reader: Reader, wheels: list[Wheel]) -> str:

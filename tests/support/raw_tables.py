@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+from raw_torch import cudnn_of, installed_torch, pinned_by
 
 ORT = "onnxruntime-gpu"
 Row = Mapping[str, Any]
@@ -101,6 +102,7 @@ class Machine:
         if document["gpus"] is not None:
             seen = [gpu.get("compute_capability") for gpu in document["gpus"]]
             self.gpus = [gpu for gpu in seen if gpu not in wishes.get("ignored", ())]
+        self.torch, self.torch_cuda = self._torch()
         self.cpython = python.get("implementation", "cpython") == "cpython"
         numbers = dotted(python["version"])
         self.abi = f"cp{numbers[0]}{numbers[1]}{'t' if python.get('free_threaded') else ''}"
@@ -128,6 +130,43 @@ class Machine:
             if name not in self.owners and name not in self.kinds
         ]
         self.demands = list(self.active(self.staying))
+
+    def _torch(self) -> tuple[Row | None, str | None]:
+        """Return the build and the CUDA of the installed torch; fill in what it requires."""
+        row = self.installed.get("torch")
+        if row is None:
+            return None, None
+        build, cuda = installed_torch(row, self.tables, self.platform)
+        lines = row.get("requires", ())
+        through = any(line.startswith("cuda-toolkit") for line in lines)
+        if build and (not lines or (through and "cuda-toolkit" not in self.installed)):
+            pins = pinned_by(build, self.tables)
+            self.installed["torch"] = {**row, "requires": [*lines, *pins]}
+        return build, cuda
+
+    def shares(self, build: Row) -> bool:
+        """Tell whether the provider of `build` and the installed torch can be in one process."""
+        if self.torch_cuda is None:
+            return True
+        if dotted(self.torch_cuda)[0] != dotted(build["cuda"])[0]:
+            return False
+        cudnn = cudnn_of(self.torch) if self.torch else None
+        if cudnn is not None and cudnn.partition(".")[0] != build["cudnn"]:
+            return False
+        for need in build["needs"]:
+            have = (self.torch or {"carried": {}})["carried"].get(need.get("distribution"))
+            if have is None:
+                continue
+            holding = [
+                release
+                for row in self.kinds[need["distribution"]].get("files", ())
+                if self._here(row) and need["library"] in row["libraries"]
+                for release in row["versions"]
+            ]
+            known = version(need["since"]) > min(map(version, holding))
+            if known and version(have) < version(need["since"]):
+                return False
+        return True
 
     def _here(self, row: Row) -> bool:
         return bool(row["platform"] == self.platform)
@@ -240,6 +279,7 @@ class Machine:
         return (
             wheel is not None
             and self.machine_runs(build)
+            and self.shares(build)
             and meets(build["version"], SpecifierSet(wish))
             and self.wishes.get("cuda") in {None, str(dotted(build["cuda"])[0])}
             and all(
