@@ -11,6 +11,7 @@ from . import msvc
 from .companions import LIBRARIES, LINE, STAND_IN
 from .plan import Finding, Rejected, Severity
 from .rules import NAME, Candidate
+from .sections import size
 from .situation import Situation
 from .steps import Steps
 from .versions import newest_first
@@ -32,7 +33,9 @@ def findings(
     nothing works. `works` are all that work, newest first.
     """
     found = [
+        *_change(here),
         *_machine(here),
+        *(_owner(here) if steps else ()),
         *_builds(here),
         *_installed_release(here, rejected),
         *(_libraries(here, best, steps) if best and steps is not None else ()),
@@ -71,6 +74,24 @@ def _machine(here: Situation) -> Iterator[Finding]:
     hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if hidden in {"", "-1"}:
         yield _finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+
+
+def _change(here: Situation) -> Iterator[Finding]:
+    """Say what an earlier run left in the environment."""
+    python = here.facts.python
+    if python.change is not None:
+        severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
+        severity = severities.get(python.change, "info")
+        yield _finding(f"change-{python.change}", severity, size=size(python.change_size))
+
+
+def _owner(here: Situation) -> Iterator[Finding]:
+    """Say whose environment it is, where `--apply` refuses it for that."""
+    python = here.facts.python
+    if python.externally_managed:
+        yield _finding("externally-managed", "warning")
+    if python.environment in {"conda", "user"}:
+        yield _finding(f"{python.environment}-environment", "warning")
 
 
 def _source(here: Situation, name: str) -> dict[str, str]:

@@ -20,11 +20,16 @@ SCHEMA = 1
 HOST = frozenset(
     {
         "autoload-needs-line",
+        "change-kept",
+        "change-stale",
+        "change-unfinished",
+        "conda-environment",
         "driver-libcuda-missing",
         "driver-no-answer",
         "driver-not-loaded",
         "driver-unreadable",
         "driver-version-mismatch",
+        "externally-managed",
         "gpu-unknown",
         "gpus-hidden",
         "gpus-unknown",
@@ -36,6 +41,7 @@ HOST = frozenset(
         "preload-line",
         "preload-none",
         "release-newer",
+        "user-environment",
         "zlibwapi-needed",
     }
 )

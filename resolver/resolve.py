@@ -38,7 +38,8 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
     steps = None if best is None else steps_to(best, there)
     if steps is not None and choice is not None:
         steps = with_torch(steps, choice)
-    verdict: Verdict = "impossible" if steps is None else "fixable" if steps else "healthy"
+    half = facts.python.change == "unfinished"  # `--apply` puts it back first
+    verdict: Verdict = "impossible" if steps is None else "fixable" if steps or half else "healthy"
     return Plan(
         verdict=verdict,
         findings=findings(here, best, steps, rejected, working),
