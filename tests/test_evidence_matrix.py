@@ -11,7 +11,10 @@ import pytest
 import refresh_matrix
 
 from evidence import matrix
+from evidence.cache import Cache
 from evidence.nvidia import DISTRIBUTIONS
+from evidence.reader import Reader
+from evidence.remote import Web
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -190,6 +193,30 @@ def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> N
     assert "1.16.1" in gone
     assert "1.20.1" not in gone
     assert all(str(source).startswith("https://") for source in gone.values())
+
+
+@pytest.mark.parametrize("code", [GENERAL, b""])
+def test_a_library_read_whole_is_not_read_again(tmp_path: Path, code: bytes) -> None:
+    """What it links and names is told alike by both readings, and known after the longer one."""
+    named = b"\0libcudnn.so.9\0" + code + b"libcufft.so.11\0"
+    library = samples.elf(links=["libcublas.so.12"], exports=["open"], extra=named)
+    with samples.serve() as index:
+        name = f"nvidia_x-1.0-py3-none-{LINUX}.whl"
+        index.files = {"nvidia-x": {name: samples.wheel({"lib/libx.so.1": library})}}
+        answers = []
+        for whole in (True, False):
+            reader = Reader(Web(), Cache(tmp_path / str(whole)), f"{index.url}/simple", print)
+            (wheel,) = reader.wheels("nvidia-x")
+            if whole:
+                reader.library(wheel, "lib/libx.so.1")
+                index.requests.clear()
+            answers.append(reader.uses(wheel, "lib/libx.so.1"))
+            assert whole == (not index.requests)
+
+    assert answers[0] == answers[1]
+    assert answers[0][0] == {"libcublas.so.12"}
+    later = set() if code else {"libcufft.so.11"}
+    assert answers[0][1] == {"libcublas.so.12", "libcudnn.so.9", *later}
 
 
 def test_gpu_code_by_range_of_releases(index: samples.Index, tmp_path: Path) -> None:
