@@ -17,19 +17,28 @@ from .errors import Error
 COMMANDS = {
     "verify": "run real inference in the environment and say what ran where",
     "lock": "write the plan as a lock for a team",
+    "download": "fetch everything the plan installs, for this machine or others",
     "explain": "read an error log, name the cause and the remedy",
     "facts": "write what was seen of this machine and environment",
     "undo": "put the environment back to before the last apply",
     "matrix": "show what the matrix holds, and where each row comes from",
 }
+FORMATS = ("requirements", "pylock", "uv", "dockerfile")
+"""Of a lock; the first is the default."""
 ALLOWANCES = ("conflicts", "conda", "system")
 PLAN = "plan"
 """What runs without a command."""
-CHANGING = frozenset({"apply", "undo"})
-LOOKING = frozenset({PLAN, "check", "facts", "lock", "verify"})
+MODULES = {
+    "apply": ".changing",
+    "undo": ".changing",
+    "lock": ".lock_commands",
+    "download": ".lock_commands",
+}
+"""Where a command is; all others are in `commands`."""
+LOOKING = frozenset({PLAN, "check", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
 FOR_SEVERAL = frozenset({PLAN, "check"})
-"""The commands that can be about several machines at once."""
+"""The commands that `fleet_commands` has; lock and download are for one machine and for several."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -82,6 +91,19 @@ def parser() -> Parser:
     add("--json", action="store_true", help="one JSON document on stdout")
     add("--verbose", action="store_true", help="every rejected release with every reason")
     add("-o", "--output", metavar="FILE", help="where lock and facts write")
+    add(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        metavar="FORMAT",
+        help="of the lock: " + ", ".join(FORMATS),
+    )
+    add(
+        "-d",
+        "--directory",
+        metavar="DIR",
+        help="where download puts all wheels, and lock those that are made here",
+    )
     add("--yes", action="store_true", help="do not ask")
     add("--forget", action="store_true", help="with undo: free the space that undo needs instead")
     add(
@@ -138,11 +160,10 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         arguments.asking = begin(arguments.python, environ)
     from . import console
 
-    if arguments.machines:
+    where = MODULES.get(name, ".commands")
+    if arguments.machines and where != ".lock_commands":
         where = ".fleet_commands"
         name = name if name in FOR_SEVERAL else "refuse"
-    else:
-        where = ".changing" if name in CHANGING else ".commands"
     module = import_module(where, __package__)
     code: int = getattr(module, name)(arguments, environ, console.language(environ))
     return code

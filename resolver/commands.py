@@ -75,7 +75,7 @@ def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
 def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
     from .report_checks import verification_sections
-    from .verification import exit_code
+    from .verdict import exit_code
     from .verify import verify as run_verification
 
     found, target = seen(arguments, environ)
@@ -120,24 +120,6 @@ def _read_log(file: str) -> str:
         raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
     encoding = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
     return content.decode(encoding, errors="replace")  # PowerShell's `>` writes UTF-16
-
-
-def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Write the plan as a lock for a team."""
-    from .locking import locked
-
-    about = occasion(arguments, environ)
-    made = _resolved(about)
-    if made.verdict == "impossible":
-        show(made, about, arguments, language)
-        return VERDICT_EXIT[made.verdict]
-    text = locked(made, about, arguments, environ)
-    if arguments.output is None:
-        print(text, end="")
-    else:
-        write(Path(arguments.output), text)
-        console.say(load_texts(language).label("written", file=arguments.output))
-    return 0
 
 
 def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:

@@ -52,6 +52,11 @@ class LocalWheel:
     file: str
     content: bytes
 
+    @property
+    def sha256(self) -> str:
+        """Return the hash of its content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
 
 def for_plan(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]

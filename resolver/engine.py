@@ -24,7 +24,7 @@ from packaging.version import InvalidVersion, Version
 from .engine_guard import guarded
 from .environment import Target
 from .errors import Error
-from .plan import Wheel
+from .plan import Pinned, Wheel
 from .run import Finished, Runner, install_environment
 from .sources import Sources
 
@@ -34,15 +34,6 @@ OLDEST_PIP = Version("22.2")
 """The first with `--report`."""
 RESOLVE_SECONDS = 300.0
 INSTALL_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
-    """A wheel that an engine chose, and where it found it."""
-
-    wheel: Wheel
-    """Its size is 0 where the index does not say."""
-    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +82,7 @@ def choose(
     from .engine_pip import Pip  # noqa: PLC0415 - they need what is above
     from .engine_uv import Uv  # noqa: PLC0415
 
-    uv = _find_uv(environ, runner)
+    uv = find_uv(environ, runner)
     if uv is not None and target.implementation in {"cpython", "pypy"}:
         program, version = uv
         return Uv(
@@ -120,7 +111,7 @@ def choose(
     )
 
 
-def _find_uv(environ: Mapping[str, str], runner: Runner) -> tuple[str, str] | None:
+def find_uv(environ: Mapping[str, str], runner: Runner) -> tuple[str, str] | None:
     """Return the path and the version of a uv that answers and is new enough."""
     beside = sysconfig.get_path("scripts")
     candidates = (shutil.which("uv", path=environ.get("PATH", "")), shutil.which("uv", path=beside))

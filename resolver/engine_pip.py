@@ -16,7 +16,6 @@ from packaging.utils import canonicalize_name
 
 from .engine import (
     RESOLVE_SECONDS,
-    Pinned,
     Staged,
     checked,
     constraints,
@@ -27,9 +26,13 @@ from .engine import (
 )
 from .environment import Target
 from .errors import Error
-from .plan import Wheel
+from .facts import Facts
+from .plan import PYPI, Pinned, Wheel
+from .reach import reach
 from .run import Runner, own_environment
+from .situation import marker_environment
 from .sources import Sources
+from .wheel_tags import abi, platforms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +57,47 @@ class Pip:
         """Choose wheels with `pip install --dry-run --report`; see `Engine`."""
         if not requires:
             return ()
-        folder.mkdir(parents=True, exist_ok=True)
-        report = folder / "report.json"
-        fixed = write_lines(folder / "constraints.txt", constraints(requires, target))
+        fixed = write_lines(_made(folder) / "constraints.txt", constraints(requires, target))
+        chosen = self._chosen(requires, ["--constraint", str(fixed)], sources, folder)
+        installed = in_use(target)
+        return tuple(
+            one.pinned
+            for one in chosen
+            if installed.get(one.pinned.wheel.name) != one.pinned.wheel.version
+        )
+
+    def resolve_for(
+        self,
+        requires: Sequence[str],
+        within: Sequence[str],
+        facts: Facts,
+        sources: Sources,
+        folder: Path,
+    ) -> tuple[Pinned, ...]:
+        """Choose wheels with pip's flags for other platforms; see `Engine` and `reach`."""
+        if not requires:
+            return ()
+        flags = ["--ignore-installed", "--target", str(folder / "nowhere")]
+        flags += ["--constraint", str(write_lines(_made(folder) / "within.txt", within))]
+        flags += ["--python-version", facts.python.version.rstrip("+")]
+        flags += ["--implementation", "cp", "--abi", abi(facts)]
+        flags += [word for one in platforms(facts) for word in ("--platform", one)]
+        asked, markers = list(requires), marker_environment(facts)
+        while True:
+            chosen = self._chosen(asked, flags, sources, folder)
+            known = {one.pinned.wheel.name: one.requires for one in chosen}
+            reached = reach(requires, known, markers)
+            if not set(reached.missing) - set(asked):
+                return tuple(one.pinned for one in chosen if one.pinned.wheel.name in reached.names)
+            asked += reached.missing
+
+    def _chosen(
+        self, requires: Sequence[str], flags: Sequence[str], sources: Sources, folder: Path
+    ) -> list[_Chosen]:
+        """Ask pip what it would install."""
+        report = _made(folder) / "report.json"
         argv = [*self.command, "install", "--dry-run", "--quiet", "--report", str(report)]
-        argv += ["--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]
-        argv += ["--constraint", str(fixed)]
-        if not target.installed:  # a lock: resolved as if nothing was there, whatever pip sees
-            argv.append("--ignore-installed")
+        argv += ["--no-input", "--disable-pip-version-check", "--only-binary", ":all:", *flags]
         if self.break_system_packages:
             argv.append("--break-system-packages")
         if sources.find_links is not None:
@@ -75,7 +111,7 @@ class Pip:
         asked = ", ".join(requires)
         checked(self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked)
         try:
-            return tuple(_pinned(report.read_text(encoding="utf-8"), target))
+            return list(_read(report.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             said = f"pip's report cannot be read: {error}"
             raise Error("requirements-impossible", requires=asked, said=said) from error
@@ -83,8 +119,7 @@ class Pip:
     def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
         """Install exactly `staged`; see `Engine`."""
         del target  # the command names it
-        folder.mkdir(parents=True, exist_ok=True)
-        wanted = write_lines(folder / "install.txt", hashed(staged))
+        wanted = write_lines(_made(folder) / "install.txt", hashed(staged))
         argv = [*self.command, "install", "--quiet", "--no-input", "--no-index", "--no-deps"]
         argv += ["--no-cache-dir", "--no-compile", "--no-warn-script-location"]
         argv += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]
@@ -94,26 +129,36 @@ class Pip:
         run_install(self.runner, argv, self.environ, folder, lock)
 
 
-def _pinned(text: str, target: Target) -> Iterator[Pinned]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What pip would install."""
+
+    pinned: Pinned
+    requires: tuple[str, ...]
+    """Its `Requires-Dist` lines."""
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _read(text: str) -> Iterator[_Chosen]:
     """Read pip's installation report."""
-    installed = in_use(target)
     document = cast("dict[str, list[dict[str, dict[str, object]]]]", json.loads(text))
     for row in document["install"]:
-        name = canonicalize_name(str(row["metadata"]["name"]))
-        version = str(row["metadata"]["version"])
-        if installed.get(name) == version:
-            continue
         url = str(row["download_info"]["url"])
         archive = cast("dict[str, str | dict[str, str]]", row["download_info"]["archive_info"])
         wheel = Wheel(
-            name=name,
-            version=version,
-            index="pypi",
+            name=canonicalize_name(str(row["metadata"]["name"])),
+            version=str(row["metadata"]["version"]),
+            index=PYPI,
             file=unquote(urlsplit(url).path.rpartition("/")[2]),
             size=0,
             sha256=_sha256(archive),
         )
-        yield Pinned(wheel=wheel, url=url)
+        requires = cast("list[str]", row["metadata"].get("requires_dist", []))
+        yield _Chosen(pinned=Pinned(wheel=wheel, url=url), requires=tuple(requires))
 
 
 def _sha256(archive: Mapping[str, str | dict[str, str]]) -> str:

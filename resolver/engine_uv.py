@@ -10,16 +10,12 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
-from urllib.parse import unquote, urlsplit
 
-from packaging import tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
 from packaging.version import Version
 
 from .engine import (
     RESOLVE_SECONDS,
-    Pinned,
     Staged,
     checked,
     constraints,
@@ -30,14 +26,13 @@ from .engine import (
 )
 from .environment import Target
 from .errors import Error
-from .plan import Wheel
+from .facts import Facts
+from .plan import Pinned
 from .run import Runner, own_environment
+from .situation import marker_environment
 from .sources import Sources
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .uv_answer import platform, read
+from .wheel_tags import fitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,30 +65,72 @@ class Uv:
         offered = folder / "installed"
         fixed = constraints(requires, target)
         _offer(target, offered)
+        flags = ["--python", target.executable, "--find-links", str(offered)]
+        flags += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
+        found = self._compiled(
+            requires, flags, sources, folder, tags=tuple(_tags(target)), installed=in_use(target)
+        )
+        best = {one.wheel.name: one for one in reversed(found)}  # the best is the first
+        return tuple(reversed(best.values()))
+
+    def resolve_for(
+        self,
+        requires: Sequence[str],
+        within: Sequence[str],
+        facts: Facts,
+        sources: Sources,
+        folder: Path,
+    ) -> tuple[Pinned, ...]:
+        """Choose wheels with uv's flags for other platforms; see `Engine`.
+
+        uv has no word for a free-threaded Python of another machine: there it takes the releases
+        that fit any platform, and the wheels are looked through here.
+        """
+        if not requires:
+            return ()
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = ["--python-version", facts.python.version.rstrip("+"), "--python", sys.executable]
+        flags += ["--constraints", str(write_lines(folder / "within.txt", within))]
+        free = facts.python.free_threaded
+        flags += ["--universal"] if free else ["--python-platform", platform(facts)]
+        markers = marker_environment(facts)
+        return self._compiled(
+            requires, flags, sources, folder, tags=tuple(fitting(facts)), markers=markers
+        )
+
+    def _compiled(
+        self,
+        requires: Sequence[str],
+        flags: Sequence[str],
+        sources: Sources,
+        folder: Path,
+        *,
+        tags: Sequence[Tag],
+        installed: Mapping[str, str] | None = None,
+        markers: Mapping[str, str] | None = None,
+    ) -> tuple[Pinned, ...]:
+        """Ask `uv pip compile` what it would take, and read its pylock.toml."""
         argv = [self.program, "pip", "compile", "--quiet", "--no-progress"]
-        argv += ["--format", "pylock.toml", "--python", target.executable]
-        argv += ["--only-binary", ":all:", "--find-links", str(offered)]
-        argv += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
+        argv += ["--format", "pylock.toml", "--only-binary", ":all:", *flags]
         if sources.find_links is not None:
             argv += ["--find-links", str(sources.find_links.absolute())]
         if sources.offline:
             argv += ["--offline", "--no-index"]
         argv.append(str(write_lines(folder / "requires.txt", requires)))
+        asked = ", ".join(requires)
         done = checked(
             self.runner,
             argv,
             self._environment(sources),
             RESOLVE_SECONDS,
             "requirements-impossible",
-            requires=", ".join(requires),
+            requires=asked,
         )
         try:
-            return tuple(_pinned(done.stdout, target))
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, InvalidWheelFilename) as error:
+            return tuple(read(done.stdout, Path.cwd(), tags, installed or {}, markers))
+        except (KeyError, TypeError, ValueError) as error:
             said = f"uv's answer cannot be read: {error}"
-            raise Error(
-                "requirements-impossible", requires=", ".join(requires), said=said
-            ) from error
+            raise Error("requirements-impossible", requires=asked, said=said) from error
 
     def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
         """Install exactly `staged`; see `Engine`.
@@ -144,43 +181,12 @@ def _offer(target: Target, folder: Path) -> None:
             file.writestr(f"{info}/RECORD", "")
 
 
-def _pinned(text: str, target: Target) -> Iterator[Pinned]:
-    """Read the pylock.toml that uv prints; of a release, the wheel that fits best."""
-    installed = in_use(target)
-    ranks = {tag: rank for rank, tag in enumerate(_tags(target))}
-    document = tomllib.loads(text)
-    for package in cast("list[dict[str, object]]", document.get("packages", [])):
-        name, version = canonicalize_name(str(package["name"])), str(package["version"])
-        if name in installed and installed[name] == version:
-            continue
-        best: tuple[int, Pinned] | None = None
-        for row in cast("list[dict[str, object]]", package.get("wheels", [])):
-            url = str(row.get("url") or Path(str(row["path"])).absolute().as_uri())
-            file = unquote(urlsplit(url).path.rpartition("/")[2])
-            fits = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
-            hashes = cast("dict[str, str]", row["hashes"])
-            size = row.get("size", 0)
-            wheel = Wheel(
-                name=name,
-                version=version,
-                index="pypi",
-                file=file,
-                size=size if isinstance(size, int) else 0,
-                sha256=hashes["sha256"],
-            )
-            if fits and (best is None or min(fits) < best[0]):
-                best = (min(fits), Pinned(wheel=wheel, url=url))
-        if best is None:
-            raise KeyError(f"no wheel of {name} {version}")
-        yield best[1]
-
-
-def _tags(target: Target) -> Iterator[tags.Tag]:
+def _tags(target: Target) -> Iterator[Tag]:
     """Give the tags of `target`, which runs on this machine, the best first."""
     version = Version(target.version).release[:2]
-    platforms = list(tags.platform_tags())
+    platforms = list(platform_tags())
     short = "".join(str(part) for part in version)
     if target.implementation == "cpython":
         abi = f"cp{short}t" if target.free_threaded else f"cp{short}"
-        yield from tags.cpython_tags(version, [abi], platforms)
-    yield from tags.compatible_tags(version, f"{target.implementation[:2]}{short}", platforms)
+        yield from cpython_tags(version, [abi], platforms)
+    yield from compatible_tags(version, f"{target.implementation[:2]}{short}", platforms)

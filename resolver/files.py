@@ -12,18 +12,18 @@ from pathlib import Path
 from .errors import Error
 
 
-def write(path: Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all. Raises Error `file-unwritable`.
+def write(path: Path, content: str | bytes) -> None:
+    """Write `content` to `path`, whole or not at all; text in UTF-8.
 
-    What exists there keeps its permissions; a link is followed.
+    Raises Error `file-unwritable`. What exists there keeps its permissions; a link is followed.
     """
     try:
         goal = path.resolve()
         mode = goal.stat().st_mode & 0o777 if goal.exists() else 0o666 & ~_umask()
         descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
             Path(name).chmod(mode)
             Path(name).replace(goal)
         except BaseException:

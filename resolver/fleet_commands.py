@@ -23,12 +23,13 @@ from .texts import Language
 def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
     del environ
-    made = _planned(arguments)
+    made = planned(arguments)
     show(made, arguments, language)
     return 0 if made.complete else 3
 
 
-def _planned(arguments: argparse.Namespace) -> FleetPlan:
+def planned(arguments: argparse.Namespace) -> FleetPlan:
+    """Return the plan for the machines that the command line names."""
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = read_machines(arguments.machines)

@@ -1,85 +1,198 @@
-"""Make a lock: the plan, and what an engine resolves around it.
+"""Make a lock of a group's plan: what an engine resolves around it, and where the wheels are.
 
 Shell.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
-from .changing import sources_of
-from .engine import choose
-from .environment import Target
+from .companions import LIBRARIES, LocalWheel, for_plan
+from .engine_elsewhere import Resolver
 from .errors import Error
-from .lock import requirements
-from .occasion import Occasion
-from .ordinary import required
-from .plan import Plan, Wheel
-from .rules import NAME
-from .run import run
-from .situation import situation
-from .target import target_of
+from .facts import Facts
+from .fleet import Group, TargetPlan
+from .folder_index import local_path
+from .index import Index
+from .index_choice import Fit
+from .index_page import public
+from .library_list import libraries
+from .lock import Lock, Target
+from .matrix import Matrix
+from .named_index import settled
+from .plan import HERE, PYPI, Pinned, Wheel
+from .situation import Situation, Wishes, situation
+from .torch_builds import COMPANIONS, TORCH
+from .versions import allows
+from .wheel_tags import fitting
 
 
-def locked(
-    plan: Plan, about: Occasion, arguments: argparse.Namespace, environ: Mapping[str, str]
-) -> str:
-    """Return the lock of `plan` as a requirements file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """All that locks are made with."""
 
-    Raises Error `lock-elsewhere` where the plan is for another Python or system than the
-    environment at hand, and `requirements-impossible` as the engine does.
-    """
-    target = about.target or target_of(
-        arguments.python, environ=environ, cwd=Path.cwd(), runner=run
-    )
-    _check_same(about, target)
-    command = ["ortgpu-fix lock"]
-    for flag in ("facts", "driver", "gpu", "ort", "cuda"):
-        value = getattr(arguments, flag)
-        if value is not None:
-            command.append(f"--{flag} {value}")
-    return requirements(
-        plan, _closure(plan, about, target, arguments, environ), about.facts, command
-    )
+    wishes: Wishes
+    matrix: Matrix
+    index: Index
+    resolver: Resolver
+    command: str
+    """What the lock says that it was made by."""
+    folder: Path
+    """Where the lock will be."""
+    companions: str | None = None
+    """Where the companions are put, a folder or an address; None: they do not travel."""
+    addresses: bool = False
+    """The format names every wheel by its address."""
 
+    def lock(self, group: Group) -> Lock:
+        """Return the lock of `group`.
 
-def _check_same(about: Occasion, target: Target) -> None:
-    wanted = about.facts.python.version.split(".")[:2]
-    system = "windows" if target.platform.startswith("win") else "linux"
-    if about.facts.platform.system != system or wanted != target.version.split(".")[:2]:
-        raise Error(
-            "lock-elsewhere",
-            wanted=f"Python {'.'.join(wanted)}, {about.facts.platform.system}",
-            present=f"Python {target.version}",
+        Raises Error `requirements-impossible`, `files-not-here`, and those of `Index` and
+        `settled`.
+        """
+        return Lock(
+            distribution=group.distribution,
+            version=group.version,
+            cuda=group.cuda,
+            preload_dlls=self._preloads(group),
+            targets=tuple(self._target(target) for target in group.targets),
+            command=self.command,
+            matrix_date=self.matrix.date,
+            matrix_digest=self.matrix.digest,
         )
 
+    def files(self, group: Group) -> list[Pinned]:
+        """Return every wheel that the machines of `group` need, each once, and where it is.
 
-def _closure(
-    plan: Plan,
-    about: Occasion,
-    target: Target,
-    arguments: argparse.Namespace,
-    environ: Mapping[str, str],
-) -> tuple[Wheel, ...]:
-    """Return the ordinary distributions of the lock, resolved as if nothing was installed."""
-    here = situation(about.facts, about.wishes, about.matrix)
-    version = next(wheel.version for wheel in plan.selection if wheel.name == NAME)
-    build = next(
-        build
-        for build in about.matrix.builds
-        if build.version == version and build.platform == here.platform
+        Of the ordinary distributions it is the one that fits best. Raises as `lock` does.
+        """
+        found: list[Pinned] = []
+        for target in group.targets:
+            chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
+            best: dict[str, Pinned] = {}
+            for one in self._closure(target, chosen):
+                best.setdefault(one.wheel.name, one)
+            found += [*chosen, *best.values()]
+        return found
+
+    def made_here(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
+        """Return the companions of a target's plan that are wished for."""
+        wished = {LIBRARIES: self.wishes.autoload}
+        made = for_plan(target.plan.selection, self.matrix, target.platform, self.matrix.modules)
+        return tuple(wheel for wheel in made if wished.get(wheel.name, self.wishes.provide))
+
+    def _preloads(self, group: Group) -> bool:
+        platforms = {target.platform for target in group.targets}
+        return all(
+            build.preload_dlls
+            for build in self.matrix.builds
+            if build.version == group.version and build.platform in platforms
+        )
+
+    def _target(self, target: TargetPlan) -> Target:
+        entries = libraries(target.plan.selection, self.matrix, target.platform)
+        chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
+        closure = self._closure(target, chosen)
+        chosen = [replace(one, url=self._address(one.url)) for one in chosen]
+        if self.companions is not None:
+            chosen += [_companion(wheel, self._place(wheel)) for wheel in self.made_here(target)]
+        return Target(
+            machines=tuple((machine.name, machine.facts) for machine in target.machines),
+            facts=target.facts,
+            chosen=tuple(chosen),
+            closure=tuple(replace(one, url=self._address(one.url)) for one in closure),
+            ranges=target.plan.requires,
+            libraries=tuple(dict.fromkeys(entry.path.rpartition("/")[0] for entry in entries)),
+        )
+
+    def _closure(self, target: TargetPlan, chosen: Sequence[Pinned]) -> tuple[Pinned, ...]:
+        """Return the ordinary distributions, resolved as if nothing was installed.
+
+        What torch requires is known to torch alone, so the engine reads it from its wheel.
+        """
+        held = {one.wheel.name: one.wheel.version for one in chosen}
+        staying = tuple(row for row in target.facts.packages if row.name not in held)
+        facts = replace(target.facts, packages=staying)
+        asked = [one for one in chosen if one.wheel.name in {TORCH, *COMPANIONS}]
+        within = _demands(situation(facts, self.wishes, self.matrix), held)
+        if asked:
+            within += [f"{name}=={version}" for name, version in held.items()]
+        with tempfile.TemporaryDirectory() as folder:
+            found = self.resolver.resolve_for(
+                [*target.plan.requires, *(_requirement(one) for one in asked)],
+                within,
+                facts,
+                self.index.sources,
+                Path(folder),
+            )
+        return tuple(one for one in found if one.wheel.name not in held)
+
+    def _found(self, wheel: Wheel, facts: Facts) -> Pinned:
+        """Return a wheel of the set, with its address where the lock names it by that."""
+        fit = Fit(python=facts.python.version, tags=tuple(fitting(facts)))
+        known = settled(wheel, self.index, fit)
+        if not self.addresses and known.index == PYPI:
+            return Pinned(wheel=known, url="")
+        sources = self.index.sources
+        near = None if sources.find_links is None else sources.find_links / known.file
+        if near is not None and near.is_file():
+            return Pinned(wheel=known, url=near.absolute().as_uri())
+        if sources.offline:
+            raise Error("files-not-here", files=known.file, folder=str(sources.find_links or "-"))
+        return Pinned(wheel=known, url=self.index.find(known))
+
+    def _address(self, url: str) -> str:
+        """Return `url` as the lock has it: a file of this machine as seen from the lock."""
+        if not url:
+            return ""
+        return self._relative(local_path(url)) if url.startswith("file:") else public(url)
+
+    def _place(self, wheel: LocalWheel) -> str:
+        """Return the address of a companion."""
+        assert self.companions is not None  # noqa: S101 - asked only where they travel
+        if "://" in self.companions:
+            return f"{self.companions.rstrip('/')}/{quote(wheel.file)}"
+        path = Path(self.companions) / wheel.file
+        return path.as_posix() if path.is_absolute() else self._relative(path.absolute())
+
+    def _relative(self, path: Path) -> str:
+        try:
+            text = Path(os.path.relpath(path, self.folder)).as_posix()
+        except ValueError:  # another drive of Windows
+            return path.as_posix()
+        return text if text.startswith("../") else f"./{text}"
+
+
+def _companion(made: LocalWheel, address: str) -> Pinned:
+    wheel = Wheel(
+        name=made.name,
+        version=made.version,
+        index=HERE,
+        file=made.file,
+        size=len(made.content),
+        sha256=made.sha256,
     )
-    held = {wheel.name: wheel.version for wheel in plan.selection}
-    wanted = [
-        f"{name}=={held[name]}" if name in held else f"{name}{specifier}"
-        for name, specifier in sorted(required(build, here).items())
-    ]
-    empty = replace(target, installed=())
-    sources = sources_of(arguments, environ, Path(target.prefix))
-    with tempfile.TemporaryDirectory() as folder:
-        pinned = choose(target, environ, run).resolve(wanted, empty, sources, Path(folder))
-    return tuple(one.wheel for one in pinned)
+    return Pinned(wheel=wheel, url=address)
+
+
+def _requirement(one: Pinned) -> str:
+    """Return the requirement that stands for this wheel and no other."""
+    named = f"{one.wheel.name}=={one.wheel.version}"
+    return f"{one.wheel.name} @ {one.url}" if one.url else named
+
+
+def _demands(here: Situation, held: Collection[str]) -> list[str]:
+    """Return what installed distributions require of others, where that holds today."""
+    lines: set[str] = set()
+    for name, rows in here.demands.items():
+        installed = here.facts.package(name)
+        for demand in rows:
+            broken = installed is not None and not allows(demand.specifier, installed.version)
+            if str(demand.specifier) and name not in held and not broken:
+                lines.add(f"{name}{demand.specifier}")
+    return sorted(lines)

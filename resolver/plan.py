@@ -10,6 +10,8 @@ from typing import Literal
 
 PYPI = "pypi"
 """What `index` says of a wheel that comes from the user's default index."""
+HERE = "here"
+"""What `index` says of a wheel that is made here, and looked for nowhere."""
 
 Severity = Literal["error", "warning", "info"]
 Verdict = Literal["healthy", "fixable", "impossible"]
@@ -55,6 +57,15 @@ class Wheel:
     """Bytes; 0: as that index says."""
     sha256: str
     """Empty: as that index says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A wheel, and where it was found."""
+
+    wheel: Wheel
+    """Its size is 0 where the index does not say."""
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

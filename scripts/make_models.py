@@ -2,6 +2,8 @@
 
     python scripts/make_models.py    # writes conv.onnx, matmul.onnx and fft.onnx into data/
 
+And start.onnx, of a few hundred bytes, which a Dockerfile carries: a Conv and a MatMul.
+
 Each is one node, with its input and the output that must come of it in the file's metadata, so
 that a check needs neither a second provider (the FFT has no CPU kernel) nor a second file. Opset 12
 and IR 6 are read by every release from 1.11 on. Inputs and weights are multiples of 1/8 that
@@ -109,6 +111,30 @@ def fft() -> ModelProto:
     )
 
 
+def start() -> ModelProto:
+    """Return a 2x2 convolution of ones, and the product of what it gives with a column of ones.
+
+    The image is 0 to 8, row by row; so [[8, 12], [20, 24]], and of that [[20], [44]].
+    """
+    ones = helper.make_tensor("ones", TensorProto.FLOAT, (1, 1, 2, 2), [1.0] * 4)
+    column = helper.make_tensor("column", TensorProto.FLOAT, (2, 1), [1.0] * 2)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["input", "ones"], ["sums"]),
+            helper.make_node("MatMul", ["sums", "column"], ["output"]),
+        ],
+        "start",
+        [helper.make_tensor_value_info("input", TensorProto.FLOAT, (1, 1, 3, 3))],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, (1, 1, 2, 1))],
+        [ones, column],
+    )
+    made = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
+    checker.check_model(made)
+    return made
+
+
 def eighths(values: Sequence[int]) -> list[float]:
     """Return the values that the whole numbers stand for."""
     return [value / EIGHTH for value in values]
@@ -140,8 +166,8 @@ def model(
 
 
 def main(folder: Path) -> None:
-    """Write the three models into `folder`."""
-    for made in (conv(), matmul(), fft()):
+    """Write the models into `folder`."""
+    for made in (conv(), matmul(), fft(), start()):
         path = folder / f"{made.graph.name}.onnx"
         path.write_bytes(made.SerializeToString(deterministic=True))
         print(f"{path}: {path.stat().st_size} bytes")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import metadata, spread, support, toml_text
+from evidence import metadata, spread, support
+from ortgpu_fix import toml_text
 
 if sys.version_info >= (3, 11):
     import tomllib

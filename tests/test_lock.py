@@ -1,71 +1,450 @@
-"""The lock as a requirements file."""
+"""What a lock holds, and each format to the letter."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
+import pytest
+from packaging.pylock import Pylock
+from packaging.requirements import Requirement
+
 import synthetic
-from ortgpu_fix.lock import requirements
-from ortgpu_fix.plan import Wheel
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import Driver, Facts
+from ortgpu_fix.lock import Lock, Target, header, pins
+from ortgpu_fix.lock_dockerfile import dockerfile
+from ortgpu_fix.lock_pylock import pylock
+from ortgpu_fix.lock_requirements import requirements
+from ortgpu_fix.lock_uv import uv_lines
+from ortgpu_fix.plan import HERE, PYPI, Pinned, Wheel
 
-EXTRA = Wheel(
-    name="flatbuffers", version="25.0", index="pypi", file="f.whl", size=1, sha256="1" * 64
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LINUX = synthetic.machine(libc="glibc 2.35")
+WINDOWS = synthetic.machine("windows", None)
+NEWER = synthetic.machine(version="3.12.1")
+CU128 = "https://download.example/whl/cu128"
+
+
+def pinned(
+    name: str, version: str, tag: str = "py3-none-any", *, index: str = PYPI, url: str = ""
+) -> Pinned:
+    """Return a wheel whose hash is made of its tag's first letter."""
+    file = f"{name.replace('-', '_')}-{version}-{tag}.whl"
+    digest = f"{ord(tag[0]) % 10}{ord(tag[-1]) % 10}" * 32
+    wheel = Wheel(name=name, version=version, index=index, file=file, size=5, sha256=digest)
+    return Pinned(wheel=wheel, url=url)
+
+
+def at(pin: Pinned) -> Pinned:
+    """Return `pin` with an address on an index."""
+    return replace(pin, url=f"https://files.example/{pin.wheel.file}")
+
+
+def target(
+    facts: Facts, *chosen: Pinned, closure: tuple[Pinned, ...] = (), name: str = ""
+) -> Target:
+    return Target(
+        machines=((name, facts),),
+        facts=facts,
+        chosen=chosen,
+        closure=closure,
+        ranges=("flatbuffers", "numpy>=1.21.6"),
+        libraries=("nvidia/cublas/lib", "nvidia/cudnn/lib"),
+    )
+
+
+def lock(*targets: Target, **more: object) -> Lock:
+    made = Lock(
+        distribution="onnxruntime-gpu",
+        version="1.26.0",
+        cuda="12",
+        preload_dlls=True,
+        targets=targets,
+        command="ortgpu-fix lock --facts a.json",
+        matrix_date="2026-01-01",
+        matrix_digest="sha256:invented",
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+ORT = pinned("onnxruntime-gpu", "1.26.0", "cp311-cp311-linux_x86_64")
+ORT_WINDOWS = pinned("onnxruntime-gpu", "1.26.0", "xp311-cp311-win_amd64")
+CUBLAS = pinned("nvidia-cublas-cu12", "12.8.4")
+OLDER_CUBLAS = pinned("nvidia-cublas-cu12", "12.6.1")
+NUMPY = pinned("numpy", "2.4.6")
+LIBRARIES = pinned(
+    "ortgpu-fix-libraries",
+    "1.26.0+setabc",
+    index=HERE,
+    url="./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl",
 )
-OTHER_NUMPY = Wheel(
-    name="numpy", version="2.0", index="pypi", file="n.whl", size=1, sha256="2" * 64
+STAND_IN = pinned(
+    "onnxruntime", "1.26.0", index=HERE, url="https://share.example/w/onnxruntime-1.26.0.whl"
 )
+TORCH = pinned(
+    "torch",
+    "2.10.0+cu128",
+    index=CU128,
+    url=f"{CU128}/torch-2.10.0%2Bcu128-cp311-cp311-linux_x86_64.whl",
+)
+HEAD = """\
+# onnxruntime-gpu 1.26.0 for CUDA 12, with all that it needs
+# made by: ortgpu-fix lock --facts a.json
+# for linux x86_64, glibc 2.35, Python 3.11.7; driver CUDA 12.2; GPU 8.0
+# matrix: 2026-01-01 sha256:invented
+"""
+PRELOAD = "# the application: onnxruntime.preload_dlls() before its first session\n"
 
 
-def test_a_lock_to_the_letter() -> None:
-    facts = synthetic.facts("onnxruntime 1.22.1", "numpy 2.2.6")
-    made = resolve(facts, Wishes(), synthetic.matrix())
+def test_a_requirements_file_to_the_letter() -> None:
+    made = lock(target(LINUX, ORT, CUBLAS, closure=(NUMPY, pinned("numpy", "2.4.6", "cp311-x"))))
 
-    text = requirements(made, [EXTRA], facts, ["ortgpu-fix lock", "--facts a.json"])
+    text = requirements(made)
 
     assert text == (
-        f"""\
-# onnxruntime-gpu for CUDA 12, with every library that it needs
-# made by: ortgpu-fix lock --facts a.json
-# system: linux, x86_64, glibc 2.35, Python 3.11.7
-# driver: CUDA 12.2
-# GPUs, by compute capability: 8.0
-# matrix: 2026-01-01 sha256:invented
-# install with: pip install --require-hashes -r FILE
-# before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)
-# the application: onnxruntime.preload_dlls() first (ortgpu-fix --apply needs no such line)
-#
-flatbuffers==25.0 \\
-    --hash=sha256:{"1" * 64}
+        HEAD
+        + "# install with: pip install --require-hashes -r FILE (or uv pip install),"
+        + " in FILE's folder\n"
+        + "# before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)\n"
+        + PRELOAD
+        + f"""
+numpy==2.4.6 \\
+    --hash=sha256:{"21" * 32} \\
+    --hash=sha256:{"90" * 32}
 nvidia-cublas-cu12==12.8.4 \\
-    --hash=sha256:{"0" * 64}
-nvidia-cudnn-cu12==9.28.0 \\
-    --hash=sha256:{"0" * 64}
+    --hash=sha256:{"21" * 32}
 onnxruntime-gpu==1.26.0 \\
-    --hash=sha256:{"0" * 64}
+    --hash=sha256:{"92" * 32}
 """
     )
 
 
-def test_the_version_of_the_selection_counts() -> None:
-    facts = synthetic.facts("numpy 2.2.6", driver="11.7")
-    made = resolve(facts, Wishes(), synthetic.matrix())
+def test_what_is_made_here_or_on_a_named_index_is_named_by_its_address() -> None:
+    made = lock(target(LINUX, ORT, LIBRARIES, STAND_IN, TORCH))
 
-    text = requirements(made, [OTHER_NUMPY], facts, ["ortgpu-fix lock"])
+    lines = [line for line in requirements(made).splitlines() if line and line[0] not in "# "]
 
-    assert "numpy==1.26.4" in text
-    assert "numpy==2.0" not in text
-
-
-def test_a_machine_of_which_little_is_known() -> None:
-    facts = synthetic.facts(gpus=None)
-    made = resolve(facts, Wishes(), synthetic.matrix())
-
-    assert "# GPUs, by compute capability: none\n" in requirements(made, [], facts, [])
+    assert lines == [
+        "onnxruntime @ https://share.example/w/onnxruntime-1.26.0.whl \\",
+        "onnxruntime-gpu==1.26.0 \\",
+        "./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl \\",
+        f"torch @ {CU128}/torch-2.10.0%2Bcu128-cp311-cp311-linux_x86_64.whl \\",
+    ]
 
 
-def test_a_machine_without_a_driver_has_none() -> None:
-    facts = synthetic.facts()
-    made = resolve(facts, Wishes(), synthetic.matrix())
-    other = synthetic.facts(driver=None)
+def test_markers_stand_only_where_targets_differ() -> None:
+    made = lock(
+        target(LINUX, ORT, CUBLAS, closure=(NUMPY,)),
+        target(WINDOWS, ORT_WINDOWS, OLDER_CUBLAS, LIBRARIES, closure=(NUMPY,)),
+    )
 
-    assert "# driver: none\n" in requirements(made, [], other, [])
+    lines = [line for line in requirements(made).splitlines() if "==" in line or "./" in line]
+
+    assert lines == [
+        "numpy==2.4.6 \\",
+        "nvidia-cublas-cu12==12.6.1 ; sys_platform == 'win32' \\",
+        "nvidia-cublas-cu12==12.8.4 ; sys_platform == 'linux' \\",
+        "onnxruntime-gpu==1.26.0 \\",
+        (
+            "./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl"
+            " ; sys_platform == 'win32' \\"
+        ),
+    ]
+
+
+def test_the_set_comes_before_what_an_engine_chose() -> None:
+    [only] = pins(lock(target(LINUX, NUMPY, closure=(pinned("numpy", "2.0"),))))
+
+    assert only.version == "2.4.6"
+
+
+def test_one_place_cannot_have_two_versions() -> None:
+    other = replace(LINUX, platform=replace(LINUX.platform, libc="glibc 2.39"))
+    made = lock(target(LINUX, CUBLAS), target(other, OLDER_CUBLAS))
+
+    with pytest.raises(Error) as caught:
+        pins(made)
+
+    assert caught.value.code == "lock-apart"
+    assert caught.value.values == {
+        "name": "nvidia-cublas-cu12",
+        "versions": "12.6.1 and 12.8.4",
+        "place": "linux x86_64, Python 3.11",
+    }
+
+
+def machines(made: Lock) -> list[str]:
+    lines = header(made, ()).splitlines()
+    return [line.removeprefix("# for ") for line in lines if line.startswith("# for ")]
+
+
+def test_the_header_says_what_is_known_of_each_machine() -> None:
+    no_driver = replace(WINDOWS, driver=None, gpus=())
+    unknown = replace(LINUX, gpus=None, driver=Driver())
+    free = synthetic.machine(version="3.13.0", free_threaded=True)
+
+    assert machines(
+        lock(
+            target(no_driver, name="laptop"),
+            target(unknown, name="server"),
+            target(free, name="experiment"),
+        )
+    ) == [
+        "laptop: windows x86_64, Python 3.11.7; driver none; GPU none",
+        "server: linux x86_64, glibc 2.35, Python 3.11.7; driver ?; GPU ?",
+        "experiment: linux x86_64, glibc 2.35, Python 3.13.0t; driver CUDA 12.2; GPU 8.0",
+    ]
+
+
+def last_line(made: Lock, **options: bool) -> str:
+    return header(made, (), **options).splitlines()[-1].removeprefix("# ")
+
+
+def test_the_header_says_who_loads_the_libraries() -> None:
+    plain = lock(target(LINUX, ORT))
+
+    assert "preload_dlls()" in last_line(plain)
+    assert "`lock -d DIR`" in last_line(replace(plain, preload_dlls=False))
+    assert "`lock -d DIR`" in last_line(replace(plain, version="1.27.0"))
+    assert "matrix" in last_line(plain, loaded=True)
+    assert "from their address" in last_line(lock(target(LINUX, LIBRARIES, STAND_IN)))
+    assert "preload_dlls()" in last_line(lock(target(LINUX, STAND_IN)))
+
+
+def cpu() -> Lock:
+    wheel = pinned("onnxruntime", "1.26.0", "cp311-cp311-linux_x86_64")
+    one = replace(target(LINUX, closure=(wheel, NUMPY)), ranges=("onnxruntime==1.26.0",))
+    return lock(one, distribution="onnxruntime", cuda=None)
+
+
+def test_machines_without_a_gpu_get_the_cpu_build_and_no_advice() -> None:
+    text = requirements(cpu())
+
+    assert text.startswith("# onnxruntime 1.26.0\n")
+    assert "uninstall" not in text
+    assert "preload" not in text
+    assert "\nonnxruntime==1.26.0 \\\n" in text
+
+
+def test_a_pylock_is_one_by_the_standard() -> None:
+    made = lock(
+        target(LINUX, at(ORT), at(CUBLAS), LIBRARIES, TORCH, closure=(at(NUMPY),)),
+        target(WINDOWS, at(ORT_WINDOWS), at(CUBLAS), closure=(at(NUMPY),)),
+    )
+
+    text = pylock(made)
+    read = Pylock.from_dict(tomllib.loads(text))
+    read.validate()
+    here = {"sys_platform": "win32", "platform_machine": "AMD64", "python_version": "3.11"}
+    rows = {str(package.name): package for package in read.packages}
+
+    assert text.startswith(HEAD.splitlines()[0])
+    assert [str(one) for one in read.environments or ()] == [
+        'sys_platform == "linux" and platform_machine == "x86_64" and python_version == "3.11"',
+        'sys_platform == "win32" and platform_machine == "AMD64" and python_version == "3.11"',
+    ]
+    assert {name for name, row in rows.items() if row.marker} == {"ortgpu-fix-libraries", "torch"}
+    assert not rows["torch"].marker.evaluate(here)  # type: ignore[union-attr]
+    assert rows["torch"].index == CU128
+    assert [wheel.url for wheel in rows["onnxruntime-gpu"].wheels or ()] == [
+        at(ORT).url,
+        at(ORT_WINDOWS).url,
+    ]
+    [made_here] = rows["ortgpu-fix-libraries"].wheels or ()
+    assert made_here.path == LIBRARIES.url
+    assert made_here.size == 5
+    assert made_here.hashes == {"sha256": LIBRARIES.wheel.sha256}
+
+
+def test_a_size_that_is_not_known_is_not_said() -> None:
+    unknown = replace(NUMPY, wheel=replace(NUMPY.wheel, size=0))
+
+    assert "size" not in pylock(lock(target(LINUX, at(unknown))))
+
+
+def test_the_lines_for_uv_to_the_letter() -> None:
+    text = uv_lines(
+        lock(
+            target(LINUX, ORT, LIBRARIES, TORCH, closure=(NUMPY,)),
+            target(WINDOWS, ORT_WINDOWS, LIBRARIES, closure=(NUMPY,)),
+        )
+    )
+
+    assert text.partition("\n\n")[2] == (
+        f"""\
+[dependency-groups]
+gpu = [
+    "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux' or sys_platform == 'win32'",
+    "ortgpu-fix-libraries==1.26.0+setabc ; sys_platform == 'linux' or sys_platform == 'win32'",
+    "torch==2.10.0+cu128 ; sys_platform == 'linux'",
+]
+
+[tool.uv]
+default-groups = ["gpu"]
+required-environments = [
+    "sys_platform == 'linux' and platform_machine == 'x86_64'",
+    "sys_platform == 'win32' and platform_machine == 'AMD64'",
+]
+override-dependencies = [
+    "onnxruntime ; sys_platform != 'linux' and sys_platform != 'win32'",
+]
+constraint-dependencies = [
+    "numpy>=1.21.6",
+]
+
+[tool.uv.sources]
+ortgpu-fix-libraries = {{ path = "{LIBRARIES.url}", marker = "sys_platform == 'linux' or \
+sys_platform == 'win32'" }}
+torch = {{ index = "torch-cu128", marker = "sys_platform == 'linux'" }}
+
+[[tool.uv.index]]
+name = "torch-cu128"
+url = "{CU128}"
+explicit = true
+"""
+    )
+
+
+def test_the_stand_in_makes_an_override_needless_in_uv() -> None:
+    document = tomllib.loads(uv_lines(lock(target(LINUX, ORT, STAND_IN))))
+
+    assert "override-dependencies" not in document["tool"]["uv"]
+    assert document["tool"]["uv"]["sources"]["onnxruntime"] == {
+        "url": STAND_IN.url,
+        "marker": "sys_platform == 'linux'",
+    }
+
+
+def test_companions_that_differ_have_a_source_each_in_uv() -> None:
+    other = replace(
+        LIBRARIES, url="./w/b.whl", wheel=replace(LIBRARIES.wheel, version="1.26.0+setdef")
+    )
+    document = tomllib.loads(uv_lines(lock(target(LINUX, LIBRARIES), target(WINDOWS, other))))
+
+    assert document["tool"]["uv"]["sources"]["ortgpu-fix-libraries"] == [
+        {"path": LIBRARIES.url, "marker": "sys_platform == 'linux'"},
+        {"path": "./w/b.whl", "marker": "sys_platform == 'win32'"},
+    ]
+
+
+def test_a_limit_of_one_target_counts_there_alone_in_uv() -> None:
+    old = replace(target(NEWER, ORT), ranges=("numpy>=1.21.6,<2",))
+    document = tomllib.loads(uv_lines(lock(target(LINUX, ORT), old)))
+
+    assert document["tool"]["uv"]["constraint-dependencies"] == [
+        "numpy>=1.21.6 ; python_version == '3.11'",
+        "numpy>=1.21.6,<2 ; python_version == '3.12'",
+    ]
+
+
+def test_without_limits_and_without_a_gpu_uv_needs_little() -> None:
+    bare = uv_lines(lock(replace(target(LINUX, ORT), ranges=("flatbuffers",))))
+    document = tomllib.loads(uv_lines(cpu()))
+
+    assert "constraint-dependencies" not in bare
+    assert document["dependency-groups"] == {"gpu": ["onnxruntime==1.26.0"]}
+    assert set(document["tool"]["uv"]) == {"default-groups", "required-environments"}
+
+
+def test_every_requirement_for_uv_is_one() -> None:
+    document = tomllib.loads(uv_lines(lock(target(LINUX, ORT, CUBLAS), target(WINDOWS, CUBLAS))))
+
+    settings = document["tool"]["uv"]
+    for line in (
+        *document["dependency-groups"]["gpu"],
+        *settings["override-dependencies"],
+        *settings["constraint-dependencies"],
+    ):
+        assert Requirement(line).name
+
+
+def test_a_dockerfile_to_the_letter() -> None:
+    local = replace(STAND_IN, url="./wheels/onnxruntime-1.26.0-py3-none-any.whl")
+    text = dockerfile(lock(target(LINUX, ORT, local)), b"model")
+
+    site = "/opt/venv/lib/python3.11/site-packages"
+    start, _, rest = text.partition("\n\n")
+    build, _, final = rest.partition("\n\n")
+    assert start.startswith(HEAD.strip())
+    assert "preload" not in start
+    assert build == (
+        f"""\
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /lock
+COPY <<'LOCK' requirements.txt
+./wheels/onnxruntime-1.26.0-py3-none-any.whl \\
+    --hash=sha256:{"21" * 32}
+onnxruntime-gpu==1.26.0 \\
+    --hash=sha256:{"92" * 32}
+LOCK
+COPY ./wheels/onnxruntime-1.26.0-py3-none-any.whl wheels/
+RUN python -m venv --without-pip /opt/venv \\
+ && python -m pip --python /opt/venv install --no-cache-dir --no-compile --require-hashes \
+-r requirements.txt
+# The application's own requirements, before the next stage:
+# COPY requirements-app.txt .
+# RUN python -m pip --python /opt/venv install --no-cache-dir --no-compile -r requirements-app.txt\
+"""
+    )
+    assert final.startswith(
+        f"""\
+FROM python:3.11-slim-bookworm
+COPY --from=build /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH \\
+    NVIDIA_VISIBLE_DEVICES=all \\
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \\
+    NVIDIA_REQUIRE_CUDA="cuda>=12.0" \\
+    LD_LIBRARY_PATH={site}/nvidia/cublas/lib:{site}/nvidia/cudnn/lib
+COPY <<'CHECK' /opt/gpu-check.py
+"""
+    )
+    assert 'MODEL = "bW9kZWw="' in final
+    assert final.endswith('CHECK\nENTRYPOINT ["python", "/opt/gpu-check.py"]\nCMD ["python"]\n')
+
+
+def test_the_companion_that_loads_them_makes_a_search_path_needless() -> None:
+    text = dockerfile(lock(target(LINUX, ORT, LIBRARIES)), b"")
+
+    assert "LD_LIBRARY_PATH" not in text
+    assert f"COPY {LIBRARIES.url} wheels/\n" in text
+
+
+def test_an_image_without_a_gpu_has_nothing_of_nvidia() -> None:
+    text = dockerfile(cpu(), b"")
+
+    assert "NVIDIA" not in text
+    assert "gpu-check" not in text
+    assert "--gpus" not in text
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        [target(LINUX), target(WINDOWS)],
+        [target(LINUX), target(NEWER)],
+        [target(WINDOWS)],
+        [target(synthetic.machine(version="3.13.0", free_threaded=True))],
+    ],
+    ids=["two-systems", "two-pythons", "windows", "free-threaded"],
+)
+def test_an_image_is_for_one_python_on_linux(targets: list[Target]) -> None:
+    with pytest.raises(Error, match="lock-docker-places"):
+        dockerfile(lock(*targets), b"")
+
+
+@pytest.mark.parametrize("path", ["../share/a.whl", "/mnt/share/a.whl"])
+def test_docker_sees_only_its_own_folder(path: str) -> None:
+    with pytest.raises(Error, match="lock-docker-context"):
+        dockerfile(lock(target(LINUX, replace(LIBRARIES, url=path))), b"")
+
+
+def test_docker_fetches_from_an_address_by_itself() -> None:
+    text = dockerfile(lock(target(LINUX, STAND_IN)), b"")
+
+    assert f"onnxruntime @ {STAND_IN.url} \\" in text
+    assert "COPY ./" not in text

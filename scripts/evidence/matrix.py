@@ -9,6 +9,8 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ortgpu_fix.toml_text import document
+
 from . import (
     checks,
     msvc_wheels,
@@ -22,7 +24,6 @@ from . import (
 )
 from .catalogue import Catalogue
 from .spread import each
-from .toml_text import document
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from ortgpu_fix.toml_text import table
+
 from .index import PLATFORMS
 from .spread import each
-from .toml_text import table
 
 if TYPE_CHECKING:
     from .index import Wheel

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from ortgpu_fix.toml_text import Rows, Value, table
+
 from . import support
 from .documents import PUBLISHED
 from .errors import EvidenceError
@@ -15,7 +17,6 @@ from .metadata import extras, requirements
 from .names import DRIVER, is_cuda_library
 from .onnxruntime import numbers
 from .symbols import taken
-from .toml_text import Rows, Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ortgpu_fix.toml_text import Value, table
+
 from .names import is_cuda_library
-from .toml_text import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
+from ortgpu_fix.toml_text import Value, table
+
 from .index import PLATFORMS
 from .metadata import all_requirements
 from .nvidia import component
-from .toml_text import Value, table
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -6,6 +6,7 @@ for CUDA 12.8, 1.31 for CUDA 13.0.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from ortgpu_fix import facts as facts_module
@@ -323,3 +324,18 @@ def document(
 def facts(*packages: str | dict[str, Any], **more: Any) -> facts_module.Facts:
     """Return the facts of `document`."""
     return facts_module.from_json(document(*packages, **more))
+
+
+def machine(
+    system: str = "linux", libc: str | None = "glibc 2.35", name: str = "x86_64", **python: Any
+) -> facts_module.Facts:
+    """Return the facts of a machine of this kind; `python` is its interpreter, 3.11.7 if not."""
+    made = document()
+    made["platform"] = {"system": system, "machine": name, "libc": libc}
+    made["python"] = {"version": "3.11.7", **python}
+    return facts_module.from_json(made)
+
+
+def here() -> str:
+    """Return the version of the Python that runs the tests."""
+    return platform.python_version()

@@ -1,4 +1,7 @@
-"""TOML as the matrix wants it: one row a line, the same bytes for the same facts."""
+"""Write TOML: one row a line, the same bytes for the same values.
+
+Core. Enough of the language for what this project writes: the lock and its own tables.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,60 @@
+"""Which wheels fit a machine that need not be this one: its tags, the best first.
+
+Core. `packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
+platforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging import tags
+from packaging.tags import Tag
+
+from .facts import Facts
+from .versions import numbers
+
+GLIBC = "2.28"
+"""Of a Linux machine whose libc is not known: that of the oldest distribution that is still looked
+after (RHEL 8), so that what is chosen for it fits the newer ones too."""
+_LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinux1"}
+"""PEP 600."""
+_OLDEST = {"x86_64": 5, "aarch64": 17}
+"""The minor of the oldest glibc that wheels were ever built for."""
+
+
+def libc(facts: Facts) -> tuple[str, tuple[int, ...]]:
+    """Return the C library of a Linux machine and its version: `("glibc", (2, 35))`."""
+    kind, _, version = (facts.platform.libc or f"glibc {GLIBC}").partition(" ")
+    return kind, (*numbers(version), 0)[:2]
+
+
+def platforms(facts: Facts) -> tuple[str, ...]:
+    """Return the platform tags of the machine of `facts`, the best first."""
+    machine = facts.platform.machine
+    if facts.platform.system == "windows":
+        return ("win_amd64" if machine == "x86_64" else "win_arm64",)
+    kind, (major, newest) = libc(facts)
+    if kind == "musl":
+        found = [f"musllinux_{major}_{minor}" for minor in range(newest, -1, -1)]
+    else:
+        found = []
+        for minor in range(newest, _OLDEST[machine] - 1, -1):
+            found.append(f"manylinux_{major}_{minor}")
+            legacy = _LEGACY.get((major, minor))
+            found += [legacy] if legacy else []
+    return tuple(f"{one}_{machine}" for one in ("linux", *found))
+
+
+def abi(facts: Facts) -> str:
+    """Return the ABI tag of the Python of `facts`: `cp311`, `cp313t`."""
+    major, minor = numbers(facts.python.version)[:2]
+    return f"cp{major}{minor}" + ("t" if facts.python.free_threaded else "")
+
+
+def fitting(facts: Facts) -> Iterator[Tag]:
+    """Yield the tags of the wheels that the CPython of `facts` can install, the best first."""
+    version = numbers(facts.python.version)[:2]
+    here = platforms(facts)
+    yield from tags.cpython_tags(version, [abi(facts)], here)
+    yield from tags.compatible_tags(version, f"cp{version[0]}{version[1]}", here)
