@@ -1,16 +1,12 @@
-"""What the check in the target environment said: its lines read into values.
+"""What the check in the target environment said, as values.
 
-Core. `smoke` prints one JSON object a line; whatever else stands there is passed over, because
-the target's own code may print too. `verdict` judges what stands here.
+Core. `answer_lines` reads them, `verdict` judges them.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 GPU = "CUDAExecutionProvider"
 TOLERANCE = 1e-3
@@ -20,9 +16,6 @@ DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
 """A function that a library expects of the driver's, and an old driver does not have."""
 CUDA_FAILURE = re.compile(r"CUDA failure (\d+): ([^;\n]*[^;\s])")
-_HOST = re.compile(r" ?;? hostname=\S+")
-_VERSION = re.compile(r"\d+(\.\d+)?")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +88,50 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TorchRun:
+    """torch on one GPU: how far its numbers are from those of the CPU."""
+
+    gpu: str | None
+    product: float | None
+    convolution: float | None
+    error: str | None
+
+    @property
+    def correct(self) -> bool:
+        """Tell whether both came out, and right."""
+        both = (self.product, self.convolution)
+        return self.error is None and all(one is not None and one <= TOLERANCE for one in both)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torch:
+    """What torch did in the process."""
+
+    error: str | None
+    """Why it could not be imported."""
+    unavailable: str | None
+    """Why it cannot use a GPU, in its own words; None where it can, or was not imported."""
+    runs: tuple[TorchRun, ...]
+
+    @property
+    def works(self) -> bool:
+        """Tell whether it computed the right numbers on every GPU."""
+        return bool(self.runs) and all(run.correct for run in self.runs)
+
+    def lines(self) -> list[str]:
+        """Return what happened, a line each."""
+        if self.error:
+            return [f"torch cannot be imported: {self.error}"]
+        if self.unavailable:
+            return [f"torch uses no GPU: {self.unavailable}"]
+        return [
+            f"torch on {run.gpu}: "
+            + (run.error or f"product off by {run.product}, convolution by {run.convolution}")
+            for run in self.runs
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """All that the child said before it ended."""
 
@@ -123,6 +160,12 @@ class Answer:
     needed: tuple[Needed, ...]
     models: tuple[ModelRun, ...]
     libraries: tuple[Loaded, ...]
+    torch_version: str | None
+    """Of the torch that is in the environment."""
+    torch_cuda: str | None
+    """What it was built for; None for a build for the CPU."""
+    torch: Torch | None
+    """What it did; None where it was not asked to, or nothing is known of it."""
     log: str
     """Its standard error, without colours."""
 
@@ -157,113 +200,5 @@ class Answer:
         if self.preload_error:
             lines.append(f"preload_dlls: {self.preload_error}")
         lines += [f"{library.name}: {library.error}" for library in self.needed if library.error]
-        return lines + [line for run in self.models for line in run.lines()]
-
-
-def read(stdout: str, stderr: str) -> Answer:
-    """Read what the child printed, as far as it came."""
-    events: dict[str, _Row] = {}
-    models: list[ModelRun] = []
-    for line in stdout.splitlines():
-        row = _Row(_object(line))
-        name = row.text("event")
-        if name is not None:
-            events[name] = row
-            if name == "model":
-                models.append(_model(row))
-    nothing = _Row({})
-    build, driver = events.get("onnxruntime", nothing), events.get("driver", nothing)
-    needed, doing = events.get("needed", nothing), events.get("doing", nothing)
-    step = filter(None, [doing.text("what"), doing.text("model"), doing.text("gpu")])
-    cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
-    return Answer(
-        ended="end" in events or (build is not nothing and not build.flag("whole")),
-        plain=events.get("start", nothing).flag("plain"),
-        visible=events.get("start", nothing).text("visible"),
-        step=" ".join(step) or "start",
-        version=build.text("version"),
-        origin=build.text("file"),
-        import_error=build.text("error"),
-        usable=build.flag("whole"),
-        cuda=cuda.partition(".")[0] if cuda else None,
-        driver_library=driver.text("library"),
-        driver_cuda=driver.matching("cuda", _VERSION),
-        driver_init=driver.integer("init"),
-        driver_error=driver.text("error"),
-        preload_error=events.get("preloaded", nothing).text("error"),
-        needed=tuple(
-            Needed(
-                name=row.text("name") or "",
-                error=row.text("error"),
-                helped=row.text("helped") is not None,
-                optional=row.flag("optional"),
-            )
-            for row in needed.rows("libraries")
-        ),
-        models=tuple(models),
-        libraries=tuple(
-            Loaded(name=row.text("name") or "", path=row.text("path") or "")
-            for row in events.get("loaded", nothing).rows("libraries")
-        ),
-        log=_COLOURS.sub("", stderr),
-    )
-
-
-def _model(row: _Row) -> ModelRun:
-    deviation, error = row.number("deviation"), row.text("error")
-    correct = deviation is not None and deviation <= TOLERANCE
-    return ModelRun(
-        name=row.text("name") or "",
-        gpu=row.text("gpu"),
-        nodes=tuple(
-            (node.text("op") or "", node.text("provider") or "") for node in row.rows("nodes")
-        ),
-        deviation=deviation,
-        correct=correct if row.has("deviation") else None,
-        create_ms=row.number("create_ms"),
-        first_ms=row.number("first_ms"),
-        second_ms=row.number("second_ms"),
-        error=_HOST.sub("", error) if error else None,
-    )
-
-
-def _object(line: str) -> Mapping[str, object]:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
-
-
-class _Row:
-    """A JSON object of which nothing is believed before it was looked at."""
-
-    def __init__(self, value: Mapping[str, object]) -> None:
-        self._value = value
-
-    def has(self, key: str) -> bool:
-        return key in self._value
-
-    def text(self, key: str) -> str | None:
-        value = self._value.get(key)
-        return value if isinstance(value, str) else None
-
-    def matching(self, key: str, form: re.Pattern[str]) -> str | None:
-        value = self.text(key)
-        return value if value and form.fullmatch(value) else None
-
-    def flag(self, key: str) -> bool:
-        return self._value.get(key) is True
-
-    def integer(self, key: str) -> int | None:
-        value = self._value.get(key)
-        return value if isinstance(value, int) else None
-
-    def number(self, key: str) -> float | None:
-        value = self._value.get(key)
-        return float(value) if isinstance(value, (int, float)) else None
-
-    def rows(self, key: str) -> list[_Row]:
-        value = self._value.get(key)
-        rows = cast("list[object]", value) if isinstance(value, list) else []
-        return [_Row(cast("Mapping[str, object]", row)) for row in rows if isinstance(row, dict)]
+        lines += [line for run in self.models for line in run.lines()]
+        return lines + (self.torch.lines() if self.torch else [])

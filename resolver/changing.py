@@ -34,7 +34,7 @@ from .sources import Sources, read
 from .state import Site, size_of
 from .target import target_of
 from .texts import Language, Texts
-from .verdict import Verification, exit_code
+from .verification import Verification, exit_code
 from .verify import verify
 
 

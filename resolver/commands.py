@@ -75,7 +75,7 @@ def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
 def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
     from .report_checks import verification_sections
-    from .verdict import exit_code
+    from .verification import exit_code
     from .verify import verify as run_verification
 
     found, target = seen(arguments, environ)

@@ -9,21 +9,17 @@ stays (torch), is kept as it is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from .gpu_code import runs
-from .matrix import Build, Code, Contents, Distribution, Need, Release, ToolkitRelease
+from .matrix import Build, Distribution, Release, ToolkitRelease
 from .plan import Reason, reason
+from .releases import code_of, contents_of, glibc_suffices, gpu_without_code
 from .situation import Demand, Situation, applies
 from .versions import allows, at_least, newest_first, numbers, requirement
-
-MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
-"""PTX in these does not count: what NVIDIA supports begins with machine code. cuFFT is different:
-that of torch's wheels for CUDA 12.8, made for Blackwell, has PTX alone for 12.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,15 +208,6 @@ def refusal_of(
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 
 
-def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
-    """Return the first compute capability that finds nothing to run in `code`, or None.
-
-    `name` is the distribution's; `ptx` tells whether the driver compiles it.
-    """
-    counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
-    return next((gpu for gpu in capabilities(here) if runs(code.sass, counted, gpu) == "no"), None)
-
-
 def _compiles(release: Release, here: Situation) -> bool:
     """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
     made = [
@@ -229,66 +216,3 @@ def _compiles(release: Release, here: Situation) -> bool:
         if toolkit.components.get(release.name) == release.version
     ]
     return here.driver_cuda is None or not made or numbers(here.driver_cuda)[:2] >= min(made)
-
-
-def oldest_that_serves(need: Need, here: Situation) -> str | None:
-    """Return the oldest release of the distribution that has every symbol of `need`.
-
-    None where even the oldest wheel with that library does: nothing speaks against a still older
-    library of the same name.
-    """
-    distribution = here.matrix.distributions.get(need.distribution or "")
-    since = need.since
-    if distribution is None or since is None:
-        return None
-    holding = (
-        version
-        for contents in distribution.contents
-        if contents.platform == here.platform and need.library in contents.libraries
-        for version in contents.versions
-    )
-    return None if all(at_least(version, since) for version in holding) else since
-
-
-def contents_of(distribution: Distribution, release: Release) -> Contents | None:
-    """Return the libraries in `release`, or None where the matrix does not know them."""
-    return next(
-        (
-            row
-            for row in distribution.contents
-            if row.platform == release.platform and release.version in row.versions
-        ),
-        None,
-    )
-
-
-def code_of(rows: Iterable[Code], release: Release) -> Code | None:
-    """Return the GPU code in `release`; None where it carries none."""
-    return next(
-        (
-            row
-            for row in rows
-            if row.platform == release.platform
-            and at_least(release.version, row.first)
-            and at_least(row.last, release.version)
-        ),
-        None,
-    )
-
-
-def capabilities(here: Situation) -> tuple[str, ...]:
-    """Return the distinct compute capabilities that must be served, lowest first."""
-    known = {gpu.compute_capability for gpu in here.gpus or () if gpu.compute_capability}
-    return tuple(sorted(known, key=numbers))
-
-
-def glibc_suffices(here: Situation, floor: str | None) -> bool:
-    """Tell whether the target's glibc is `floor` or newer; a libc that is not known counts as so.
-
-    Of musl it is False: the wheels are built for glibc.
-    """
-    libc = here.facts.platform.libc
-    if floor is None or libc is None:
-        return True
-    kind, _, version = libc.partition(" ")
-    return kind == "glibc" and numbers(version) >= numbers(floor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from packaging.utils import canonicalize_name
 
@@ -19,6 +19,8 @@ from .json_table import JsonTable, invalid
 SCHEMA = 1
 System = Literal["linux", "windows"]
 Machine = Literal["x86_64", "aarch64"]
+Change = Literal["kept", "stale", "unfinished"]
+"""A change that can be undone, what is left of one that cannot, one that never came to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,10 @@ class Interpreter:
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
     """The tool whose lock the environment is made from, and made again: `uv`, `poetry`, `pdm`."""
+    change: Change | None = None
+    """What this program left in the environment; None where there is nothing of it."""
+    change_size: int = 0
+    """Bytes that it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +143,9 @@ def to_json(facts: Facts) -> dict[str, object]:
     """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
     document: dict[str, object] = {"schema": SCHEMA, **asdict(facts)}
     document["packages"] = [_lean(package) for package in facts.packages]
+    if facts.python.change is None:
+        python = asdict(facts.python)
+        document["python"] = {name: python[name] for name in python if "change" not in name}
     for name, value in document.items():
         if isinstance(value, tuple):
             document[name] = list(value)
@@ -263,6 +272,10 @@ def _interpreter(table: JsonTable) -> Interpreter:
         externally_managed=table.flag("externally_managed"),
         autoload=table.flag_or_none("autoload"),
         project=table.text_or_none("project"),
+        change=cast(
+            "Change | None", None if table.null("change") else table.choice("change", _CHANGES)
+        ),
+        change_size=table.integer_or_none("change_size") or 0,
     )
     table.refuse_unknown()
     return interpreter
@@ -291,6 +304,7 @@ def _onnxruntime(table: JsonTable) -> OnnxRuntime:
     return build
 
 
+_CHANGES = get_args(Change)
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")

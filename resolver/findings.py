@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from . import msvc
 from .companions import LIBRARIES, LINE, STAND_IN
+from .findings_torch import torch_findings
 from .plan import Finding, Rejected, Severity
 from .rules import NAME, Candidate
+from .sections import size
 from .situation import Situation
 from .steps import Steps
+from .torch_choice import Search
 from .versions import newest_first
 
 DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
@@ -25,24 +28,30 @@ def findings(
     steps: Steps | None,
     rejected: Sequence[Rejected],
     works: Sequence[Candidate],
+    *,
+    found: Search | None,
 ) -> tuple[Finding, ...]:
     """Return what was found, the worst first.
 
     `best` is the candidate that the plan takes and `steps` what it does for it; both are None where
-    nothing works. `works` are all that work, newest first.
+    nothing works. `works` are all that work, newest first; `found` came of looking
+    for a torch.
     """
-    found = [
+    rows = [
+        *_change(here),
         *_machine(here),
+        *(_owner(here) if steps else ()),
         *_builds(here),
         *_installed_release(here, rejected),
         *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *torch_findings(here, found),
         *(_windows(here, best) if best else ()),
         *(_companions(here, best, steps) if best and steps is not None else ()),
         *(_project(here, best, steps) if best and steps is not None else ()),
         *(_better(best, works) if best else ()),
     ]
     order = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(found, key=lambda row: order[row.severity]))
+    return tuple(sorted(rows, key=lambda row: order[row.severity]))
 
 
 def _finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
@@ -71,6 +80,24 @@ def _machine(here: Situation) -> Iterator[Finding]:
     hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if hidden in {"", "-1"}:
         yield _finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+
+
+def _change(here: Situation) -> Iterator[Finding]:
+    """Say what an earlier run left in the environment."""
+    python = here.facts.python
+    if python.change is not None:
+        severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
+        severity = severities.get(python.change, "info")
+        yield _finding(f"change-{python.change}", severity, size=size(python.change_size))
+
+
+def _owner(here: Situation) -> Iterator[Finding]:
+    """Say whose environment it is, where `--apply` refuses it for that."""
+    python = here.facts.python
+    if python.externally_managed:
+        yield _finding("externally-managed", "warning")
+    if python.environment in {"conda", "user"}:
+        yield _finding(f"{python.environment}-environment", "warning")
 
 
 def _source(here: Situation, name: str) -> dict[str, str]:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from packaging.utils import canonicalize_name
 
 from .companions import LIBRARIES
-from .components import capabilities
 from .facts import Driver, Facts, Gpu, Package
 from .matrix import Matrix
 from .msvc import NAME as MSVC
 from .msvc import SEARCHED
+from .releases import capabilities
 from .situation import Situation
 from .versions import numbers, requirement
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from .fleet import CPU_BUILD, Exclusion, FleetPlan, Group, Machine, group_names
 from .plan import Reason
-from .report import SCHEMA, SHORT, plan_json, version_range
+from .report import SCHEMA, plan_json
+from .report_rejected import SHORT, version_range
 from .rules import NAME
 from .sections import Row, Section
 from .texts import Texts

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import Error
+from .facts import Change
 from .journal import Begin, Record, State, begin_of, decode, state
 from .state import Site, exclusive, remove_tree, size_of, sync_folder
 
@@ -47,6 +48,25 @@ def changes(site: Site) -> tuple[Found, ...]:
             )
         )
     return tuple(found)
+
+
+def summary(site: Site, installed: Iterable[tuple[str, str]]) -> tuple[Change | None, int]:
+    """Return what the state folder holds, in a word, and the bytes that it takes.
+
+    `installed` are canonical name and version of what is installed now. What cannot be read is
+    taken for unfinished.
+    """
+    try:
+        found = changes(site)
+        size = size_of(site.state)
+    except (Error, OSError):
+        return "unfinished", 0
+    if any(one.state in UNFINISHED for one in found):
+        return "unfinished", size
+    last = next((one.begin for one in found if one.state == "committed"), None)
+    if last is not None and not changed_since(last, installed):
+        return "kept", size
+    return ("stale", size) if found or site.stage.exists() else (None, 0)
 
 
 def changed_since(begin: Begin, installed: Iterable[tuple[str, str]]) -> tuple[str, ...]:

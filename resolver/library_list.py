@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import msvc
-from .components import contents_of
 from .matrix import Build, Contents, Matrix
 from .plan import Wheel
+from .releases import contents_of
 from .rules import NAME
 
 _MSVC_FILES = (

@@ -17,12 +17,13 @@ from .asking import begin
 from .data_files import add_torch, example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
-from .facts import Driver, Facts, Gpu, from_json
+from .facts import Change, Driver, Facts, Gpu, from_json
 from .gpu_names import by_name
 from .matrix import Matrix
 from .probe import probe
 from .run import run
 from .situation import Wishes
+from .state import NAME, Site
 from .target import target_of
 from .torch_builds import TORCH
 from .wishes import capability, read_wishes
@@ -98,7 +99,7 @@ def _look(
     if arguments.python is None and not on_target:
         return facts, None
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
-    return _with_project(in_environment(facts, target, environ.get("HOME")), target), target
+    return _with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
 
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
@@ -106,15 +107,29 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     asking = arguments.asking or begin(arguments.python, environ)
     found = probe(asking, runner=run, environ=environ)
     facts = capture.facts(found.capture, by_name(table("gpus")))
-    return _with_project(facts, found.target), found.target
+    return _with_surroundings(facts, found.target), found.target
 
 
-def _with_project(facts: Facts, target: Target) -> Facts:
-    """Return `facts` with the tool whose lock file lies beside the environment."""
+def _with_surroundings(facts: Facts, target: Target) -> Facts:
+    """Return `facts` with what lies in the environment, and beside it, of others and of ours.
+
+    That is the tool whose lock file lies beside it, and what this program left of a change.
+    """
     folder = Path(target.prefix).parent
     tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
     project = tools[0] if tools and target.kind == "venv" else None
-    return replace(facts, python=replace(facts.python, project=project))
+    change, size = _change(target)
+    python = replace(facts.python, project=project, change=change, change_size=size)
+    return replace(facts, python=python)
+
+
+def _change(target: Target) -> tuple[Change | None, int]:
+    """Return what an earlier run left in the environment, and its size in bytes."""
+    if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
+        return None, 0
+    from .kept import summary  # noqa: PLC0415
+
+    return summary(Site.of(target), [(one.key, one.version) for one in target.installed])
 
 
 def read_facts(file: str) -> Facts:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from .components import Component, glibc_suffices
+from .components import Component
 from .matrix import Build, BuildWheel
 from .plan import Reason, reason
+from .releases import glibc_suffices
 from .situation import Situation, applies
 from .versions import allows, newest_first, requirement
 

@@ -7,24 +7,29 @@ English and its bytes do not depend on the user's language.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from .facts import Facts
-from .plan import Plan, Rejected
+from .plan import Plan
+from .report_rejected import rejected_section, selected
 from .rules import NAME
 from .sections import Row, Section, size
 from .texts import Message, Texts
-from .versions import newest_first
 
 SCHEMA = 1
 HOST = frozenset(
     {
         "autoload-needs-line",
+        "change-kept",
+        "change-stale",
+        "change-unfinished",
+        "conda-environment",
         "driver-libcuda-missing",
         "driver-no-answer",
         "driver-not-loaded",
         "driver-unreadable",
         "driver-version-mismatch",
+        "externally-managed",
         "gpu-unknown",
         "gpus-hidden",
         "gpus-unknown",
@@ -36,12 +41,17 @@ HOST = frozenset(
         "preload-line",
         "preload-none",
         "release-newer",
+        "torch-bound",
+        "torch-driver-too-old",
+        "torch-first",
+        "torch-no-gpu-code",
+        "torch-without-cuda",
+        "torch-wish-unfit",
+        "user-environment",
         "zlibwapi-needed",
     }
 )
 """Findings that only the user can mend, or may want to act on."""
-SHORT = 3
-"""How many groups of rejected releases are shown without `--verbose`."""
 
 
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
@@ -149,7 +159,7 @@ def plan_sections(
     if plan.verdict != "impossible":
         sections.append(_steps(plan, facts, texts))
         sections.append(_why(plan, facts, texts, asked=asked))
-    sections.append(_rejected(plan, texts, verbose=verbose))
+    sections.append(rejected_section(plan, texts, verbose=verbose))
     unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
     sections.append(Section(heading=texts.label("unlock"), rows=tuple(unlock)))
     sections.append(Section(rows=(_verdict(plan, texts),)))
@@ -158,12 +168,8 @@ def plan_sections(
 
 def _verdict(plan: Plan, texts: Texts) -> Row:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    text = texts.label(plan.verdict, version=_selected(plan))
+    text = texts.label(plan.verdict, version=selected(plan))
     return Row(text=text, style=styles[plan.verdict])
-
-
-def _selected(plan: Plan) -> str:
-    return next((row.version for row in plan.selection if row.name == NAME), "")
 
 
 def _findings(plan: Plan, texts: Texts) -> Section:
@@ -207,12 +213,13 @@ def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
     )
     if plan.install:
         total = size(sum(wheel.size for wheel in plan.install))
-        rows.append(Row(text=texts.label("total", size=total)))
+        counted = all(wheel.size for wheel in plan.install)
+        rows.append(Row(text=texts.label("total" if counted else "total-and-torch", size=total)))
     return Section(heading=texts.label("plan"), rows=tuple(rows))
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
-    version = _selected(plan)
+    version = selected(plan)
     installed = facts.package(NAME)
     if installed is not None and installed.version == version:
         code = "why-kept"
@@ -221,35 +228,3 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
     rows = [Row(text=texts.label(code, version=version))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
     return Section(heading=texts.label("why"), rows=tuple(rows))
-
-
-def _rejected(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
-    """Group neighbours that are rejected for the same reasons; newest first."""
-    selected = newest_first(_selected(plan) or "0")
-    groups: list[tuple[list[str], str, bool]] = []
-    for row in plan.rejected:
-        why = _reasons(row, texts, verbose=verbose)
-        newer = newest_first(row.version) > selected
-        if groups and groups[-1][1:] == (why, newer):
-            groups[-1][0].append(row.version)
-        else:
-            groups.append(([row.version], why, newer))
-    newer_groups = [group for group in groups if group[2]]
-    shown = groups if verbose else newer_groups[:SHORT]
-    rows = [Row(head=version_range(versions, texts), text=why) for versions, why, _ in shown]
-    hidden = len(plan.rejected) - sum(len(group[0]) for group in shown)
-    if hidden:
-        rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
-    return Section(heading=texts.label("rejected"), rows=tuple(rows))
-
-
-def _reasons(row: Rejected, texts: Texts, *, verbose: bool) -> str:
-    said = [texts.reason(why) for why in row.reasons]
-    return "; ".join(said if verbose else said[:1])
-
-
-def version_range(versions: Sequence[str], texts: Texts) -> str:
-    """Return versions that stand side by side, newest first, as people say them."""
-    if len(versions) == 1:
-        return versions[0]
-    return texts.label("versions", first=versions[-1], last=versions[0])

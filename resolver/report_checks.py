@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .explain import Explanation
 from .sections import Row, Section
 from .texts import Texts
-from .verdict import UP_TO_THE_DRIVER, Verification
+from .verification import UP_TO_THE_DRIVER, Verification
 
 
 def verification_sections(verification: Verification, texts: Texts) -> tuple[Section, ...]:

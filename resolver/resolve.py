@@ -6,6 +6,8 @@ onnxruntime-gpu that can work here is kept and completed; otherwise the newest t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .facts import Facts
 from .findings import findings
 from .matrix import Build, Matrix
@@ -13,7 +15,7 @@ from .plan import Plan, Reason, Rejected, Verdict, reason
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
 from .steps import steps_to, with_torch
-from .torch_choice import Search, is_asked_for, search, without_torch
+from .torch_choice import Choice, Search, is_asked_for, search, why_torch, without_torch
 from .unlock import unlock
 from .versions import major, newest_first
 
@@ -38,11 +40,12 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
     steps = None if best is None else steps_to(best, there)
     if steps is not None and choice is not None:
         steps = with_torch(steps, choice)
-    verdict: Verdict = "impossible" if steps is None else "fixable" if steps else "healthy"
+    half = facts.python.change == "unfinished"  # `--apply` puts it back first
+    verdict: Verdict = "impossible" if steps is None else "fixable" if steps or half else "healthy"
     return Plan(
         verdict=verdict,
-        findings=findings(here, best, steps, rejected, working),
-        why=() if best is None else reasons_for(best, there),
+        findings=findings(here, best, steps, rejected, working, found=found),
+        why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
         selection=steps.selection if steps is not None else (),
         uninstall=steps.uninstall if steps else (),
@@ -50,7 +53,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=(*(found.rejected if found else ()), *rejected),
-        unlock=unlock(here, working, newest_that_works),
+        unlock=unlock(here, working, newest_that_works, torches),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
@@ -58,6 +61,22 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
 
 def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
     return [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+
+
+def torches(here: Situation) -> Iterator[Choice]:
+    """Yield the torch to take, then the nearest one with which a newer onnxruntime-gpu works."""
+    nearest = find_torch(here).choice
+    if nearest is None:
+        return
+    yield nearest
+    bare = without_torch(here)
+    for build in _builds(here):
+        if newest_first(build.version) <= newest_first(nearest.build.version):
+            return
+        farther = search(here, [build], works).choice if works(build, bare) else None
+        if farther is not None:
+            yield farther
+            return
 
 
 def find_torch(here: Situation) -> Search:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
-from .components import Component, Components, capabilities, choose, glibc_suffices
+from .components import Component, Components, choose
 from .gpu_code import runs
 from .matrix import Build, BuildWheel
 from .msvc import runtime_for, why
 from .ordinary import numpy_for, required, wheel_for
 from .plan import Reason, reason
+from .releases import capabilities, glibc_suffices
 from .situation import Situation, cuda_major_runs
 from .torch_rule import against_torch
 from .versions import allows, major, numbers

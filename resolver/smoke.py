@@ -1,6 +1,6 @@
 """Run real inference in the target environment and tell, step by step, what happened.
 
-    TARGET_PYTHON smoke.py --scratch FOLDER [--plain] [--ignore CC] MODEL.onnx …
+    TARGET_PYTHON smoke.py --scratch FOLDER [--plain] [--ignore CC] [--torch ORDER] MODEL.onnx …
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
 own onnxruntime and numpy. It prints one JSON object a line, and one before each step that may kill
@@ -11,7 +11,8 @@ Every model runs on one GPU of each kind, those of a compute capability given wi
 excepted. Without `--plain` the script helps as an application could: it calls `preload_dlls()`, and
 then loads from the environment's NVIDIA wheels what the provider links and nothing else has loaded.
 FOLDER is for the profiles that onnxruntime writes; whoever starts the script removes it, for it
-outlives a crash.
+outlives a crash. With `--torch first` or `last` torch is imported, and computes, in the same
+process before or after all of this; with `--torch alone` nothing else does.
 """
 
 from __future__ import annotations
@@ -36,12 +37,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import smoke_libraries as libraries
+    from . import smoke_torch
 else:
-    beside = importlib.util.spec_from_file_location(
-        "smoke_libraries", Path(__file__).with_name("smoke_libraries.py")
-    )
-    libraries = importlib.util.module_from_spec(beside)
-    beside.loader.exec_module(libraries)
+
+    def beside(name: str) -> ModuleType:
+        """Import another part of the script, whose folder is not on the path."""
+        file = Path(__file__).with_name(f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    libraries, smoke_torch = beside("smoke_libraries"), beside("smoke_torch")
 
 PROVIDER = "CUDAExecutionProvider"
 WEDGED = 60.0
@@ -64,16 +71,28 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--torch", choices=["first", "last", "alone"])
     parser.add_argument("models", nargs="+", type=Path)
     options = parser.parse_args(arguments)
-    plain = options.plain
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    tell("start", python=sys.version.split()[0], plain=plain, visible=visible)
-    if not plain:  # what follows loads code to the GPU: only what is used, not all there is
+    tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
+    if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     machine = driver()
     tell("driver", **machine)
-    if not plain:
+    tell("torch-found", **smoke_torch.found())
+    if options.torch in {"first", "alone"}:
+        use_torch(machine["gpus"], options.ignore)
+    if options.torch == "alone" or use_onnxruntime(machine["gpus"], options):
+        if options.torch == "last":
+            use_torch(machine["gpus"], options.ignore)
+        tell("end")
+
+
+def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) -> bool:
+    """Import onnxruntime and run the models; return whether it could be imported, and is whole."""
+    helping = not options.plain
+    if helping:
         libraries.add_windows_folders()
         libraries.load_before_import()
     tell("doing", what="import onnxruntime")
@@ -81,24 +100,42 @@ def main(arguments: list[str]) -> None:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
         tell("onnxruntime", file=None, version=None, error=short(error), whole=False)
-        return
+        return False
     version = getattr(onnxruntime, "__version__", None)
     cuda = getattr(onnxruntime, "cuda_version", None) or None
     origin = getattr(onnxruntime, "__file__", None)
     whole = origin is not None and hasattr(onnxruntime, "InferenceSession")
     tell("onnxruntime", file=origin, version=version, cuda=cuda, error=None, whole=whole)
     if not origin or not whole:
-        return
-    if not plain:
+        return False
+    if helping:
         preload(onnxruntime)
-    tell("needed", **libraries.needed(Path(origin).parent, version, helping=not plain))
+    tell("needed", **libraries.needed(Path(origin).parent, version, helping=helping))
     tell("loaded", libraries=libraries.loaded())
-    for gpu, providers in chosen(machine["gpus"], options.ignore):
+    for gpu, index in chosen(machine, options.ignore):
+        device = (PROVIDER, {"device_id": str(index)}) if index else PROVIDER
         for model in options.models:
             tell("doing", what="inference", model=model.stem, gpu=gpu)
-            tell("model", gpu=gpu, **infer(onnxruntime, model, providers, options.scratch))
+            tell("model", gpu=gpu, **infer(onnxruntime, model, [device], options.scratch))
             tell("loaded", libraries=libraries.loaded())
-    tell("end")
+    return True
+
+
+def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
+    """Import torch, and compute with it on one GPU of each kind."""
+    tell("doing", what="import torch")
+    torch, problem = smoke_torch.import_torch()
+    if torch is None:
+        tell("torch", error=problem, unavailable=None)
+        return
+    tell("doing", what="torch.cuda")
+    lack = smoke_torch.unavailable(torch)
+    tell("torch", error=None, unavailable=lack)
+    if lack is None:
+        for gpu, index in chosen(machine, ignored):
+            tell("doing", what="torch on the GPU", gpu=gpu)
+            tell("torch-run", gpu=gpu, **smoke_torch.compute(torch, f"cuda:{index}"))
+    tell("loaded", libraries=libraries.loaded())
 
 
 def short(error: BaseException) -> str:
@@ -147,17 +184,13 @@ def gpus(library: ctypes.CDLL) -> list[dict[str, Any]]:
     return rows
 
 
-def chosen(
-    machine: list[dict[str, Any]], ignored: list[str]
-) -> list[tuple[str | None, list[object]]]:
-    """Return one GPU of each kind, and the providers to ask for; the first as applications do."""
-    kinds: dict[str, list[object]] = {}
+def chosen(machine: list[dict[str, Any]], ignored: list[str]) -> list[tuple[str | None, int]]:
+    """Return one GPU of each kind, by name and index; no name where the driver offers none."""
+    kinds: dict[str, int] = {}
     for gpu in machine:
-        device = {"device_id": str(gpu["index"])}
-        provider = (PROVIDER, device) if gpu["index"] else PROVIDER
         if gpu["capability"] not in ignored:
-            kinds.setdefault(f"{gpu['name']} ({gpu['capability']})", [provider])
-    return list(kinds.items()) or [(None, [PROVIDER])]
+            kinds.setdefault(f"{gpu['name']} ({gpu['capability']})", gpu["index"])
+    return list(kinds.items()) or [(None, 0)]
 
 
 def preload(onnxruntime: ModuleType) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .companions import STAND_IN, expected
-from .components import Component, gpu_without_code, oldest_that_serves
+from .components import Component
 from .facts import Library
 from .matrix import Need
 from .msvc import is_unfit
 from .ordinary import missing_requirements
 from .plan import PYPI, Companion, Wheel
+from .releases import gpu_without_code, oldest_that_serves
 from .rules import NAME, Candidate, rivals
 from .situation import Situation
 from .torch_choice import Choice

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
 
-from .components import Component, capabilities, follows, ladder, refusal_of
+from .components import Component, follows, ladder, refusal_of
 from .facts import Gpu
 from .matrix import Build, Need, Release, ToolkitRelease
+from .releases import capabilities
 from .situation import Situation
 from .versions import allows, newest_first, numbers
 

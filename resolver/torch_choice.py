@@ -17,10 +17,11 @@ from packaging.version import Version
 
 from .facts import Package
 from .matrix import Build
-from .plan import PYPI, Reason, Rejected, Wheel, reason
+from .plan import Reason, Rejected, Wheel, reason
 from .situation import Situation, situation
-from .torch_builds import COMPANIONS, TORCH, Companion, PypiWheel, TorchBuild
+from .torch_builds import COMPANIONS, TORCH, TorchBuild
 from .torch_rule import against_machine, preference
+from .torch_set import kept_wheel, orphans, paired, wheel_of_torch
 from .versions import allows, major, newest_first, version
 
 Works = Callable[[Build, Situation], bool]
@@ -59,7 +60,8 @@ def is_asked_for(here: Situation) -> bool:
 def without_torch(here: Situation) -> Situation:
     """Return `here` without torch and what goes with it: more works there than with any torch."""
     staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
-    return situation(replace(here.facts, packages=tuple(staying)), here.wishes, here.matrix)
+    wishes = replace(here.wishes, torch="keep")
+    return situation(replace(here.facts, packages=tuple(staying)), wishes, here.matrix)
 
 
 def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
@@ -85,6 +87,20 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
                     )
         rejected += [_rejection(build, reason("torch-without-partner")) for build, _, _ in able]
     return Search(choice=None, rejected=tuple(rejected))
+
+
+def covering(here: Situation) -> TorchBuild | None:
+    """Return the build nearest to the torch of `here` that the machine and its Python can run."""
+    anything = replace(here, wishes=replace(here.wishes, torch="match"))
+    return next(
+        (
+            build
+            for release in _releases(anything)
+            for build in sorted(release, key=lambda build: preference(build, here))
+            if against_machine(build, here) is None
+        ),
+        None,
+    )
 
 
 def _rejection(build: TorchBuild, why: Reason) -> Rejected:
@@ -115,15 +131,21 @@ def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
 
 
 def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
-    """Sort ascending `releases` by how many lie between; of two as near the newer comes first."""
-    at = bisect_left([Version(release) for release in releases], to)
-    there = at < len(releases) and Version(releases[at]) == to
+    """Sort ascending `releases`: `to` itself, then by how many minor releases lie between.
 
-    def distance(place: int) -> tuple[int, int]:
-        away = place - at if place >= at else at - place
-        return (away if there or place < at else away + 1), -place
+    Of two minors as near the newer comes first, of each minor its newest release.
+    """
+    minors = sorted({Version(release).release[:2] for release in releases})
+    at = bisect_left(minors, to.release[:2])
+    between = 0 if to.release[:2] in minors[at : at + 1] else 1
 
-    return [releases[place] for place in sorted(range(len(releases)), key=distance)]
+    def distance(release: str) -> tuple[bool, int, bool]:
+        place = minors.index(Version(release).release[:2])
+        away = at - place if place < at else place - at + between
+        return Version(release) != to, away, place < at
+
+    newest_down = list(reversed(releases))
+    return sorted(newest_down, key=distance)
 
 
 def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
@@ -133,16 +155,16 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
         return refusal
     if here.torch is not None and build == here.torch.build:
         kept = [here.facts.package(name) for name in (TORCH, *COMPANIONS)]
-        wheels = {row.name: _kept(row, build, here) for row in kept if row is not None}
+        wheels = {row.name: kept_wheel(row, build, here) for row in kept if row is not None}
         return here, wheels
-    wheels = {TORCH: _wheel(TORCH, build, build.version, build.wheels, here)}
+    wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, here)}
     for name in COMPANIONS:
         if here.facts.package(name) is None:
             continue
-        companion = _paired(name, build, here)
+        companion = paired(name, build, here)
         if companion is None:
             return reason("torch-without-companion", name=name)
-        wheels[name] = _wheel(name, build, companion.version, companion.wheels, here)
+        wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
     for demand in here.demanded(TORCH):
         if demand.by.partition(" ")[0] not in wheels and not allows(
             demand.specifier, wheels[TORCH].version
@@ -154,85 +176,19 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
     return situation(facts, here.wishes, here.matrix), wheels
 
 
-def _paired(name: str, build: TorchBuild, here: Situation) -> Companion | None:
-    """Return the release of the companion `name` that was made for `build`.
-
-    The one that requires this torch exactly; else the newest that allows it and was made with a
-    release of torch for the same CUDA: the index has it for no other.
-    """
-    rows = [
-        row
-        for row in here.matrix.torch.companions
-        if row.name == name
-        and row.platform == here.platform
-        and allows(row.torch, build.version)
-        and any(wheel.python in {here.abi, "py3"} for wheel in row.wheels)
-    ]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-    exact = [row for row in rows if any(each.operator == "==" for each in row.torch)]
-    return next(
-        (row for row in (*exact, *rows) if row in exact or build.local in _made_for(row, here)),
-        None,
-    )
-
-
-def _made_for(companion: Companion, here: Situation) -> set[str]:
-    """Return the labels of the torch release that a companion without an exact pin was made with.
-
-    torchvision names it as the oldest it takes, torchaudio has its number.
-    """
-    made = next((each.version for each in companion.torch), companion.version)
-    minor = made.rpartition(".")[0]
-    builds = here.matrix.torch.of(here.platform)
-    return {build.local for build in builds if build.version.rpartition(".")[0] == minor}
-
-
-def _wheel(
-    name: str, build: TorchBuild, release: str, wheels: Sequence[PypiWheel], here: Situation
-) -> Wheel:
-    """Return the wheel of torch or a companion: PyPI's, or what the index for its CUDA has."""
-    on_pypi = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
-    if build.wheels and on_pypi is not None:
-        return Wheel(
-            name=name,
-            version=release,
-            index=PYPI,
-            file=on_pypi.file,
-            size=on_pypi.size,
-            sha256=on_pypi.sha256,
-        )
-    return _from_index(name, f"{release}+{build.local}", build.local, here)
-
-
-def _from_index(name: str, release: str, label: str, here: Situation) -> Wheel:
-    index = f"{here.wishes.torch_index.rstrip('/')}/{label}"
-    return Wheel(name=name, version=release, index=index, file="", size=0, sha256="")
-
-
-def _kept(package: Package, build: TorchBuild, here: Situation) -> Wheel:
-    """Return the wheel of what is installed and stays."""
-    if "+" in package.version:
-        return _from_index(package.name, package.version, package.version.partition("+")[2], here)
-    wheels: Sequence[PypiWheel] = build.wheels
-    if package.name != TORCH:
-        wheels = next(
-            (
-                row.wheels
-                for row in here.matrix.torch.companions
-                if (row.name, row.version, row.platform)
-                == (package.name, package.version, here.platform)
-            ),
-            (),
-        )
-    row = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
-    return Wheel(
-        name=package.name,
-        version=package.version,
-        index=PYPI,
-        file=row.file if row else "",
-        size=row.size if row else 0,
-        sha256=row.sha256 if row else "",
-    )
+def why_torch(here: Situation, choice: Choice | None) -> Iterator[Reason]:
+    """Yield what speaks for the torch of `choice`."""
+    if choice is None:
+        return
+    there = choice.there.torch
+    name = there.name if there else TORCH
+    major_of = major(choice.build.cuda)
+    if not any(wheel.name == TORCH for wheel in choice.install):
+        yield reason("why-torch-kept", torch=name, cuda=major_of)
+    elif here.torch is None:
+        yield reason("why-torch-newest", torch=name, cuda=major_of)
+    else:
+        yield reason("why-torch-nearest", torch=name, cuda=major_of, before=here.torch.name)
 
 
 def _choice(build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]) -> Choice:
@@ -247,33 +203,5 @@ def _choice(build: Build, here: Situation, there: Situation, wheels: dict[str, W
         build=build,
         wheels=tuple(wheel for _, wheel in sorted(wheels.items())),
         install=moving,
-        leaving=tuple(sorted(_orphans(here, there))) if moving else (),
+        leaving=tuple(sorted(orphans(here, there))) if moving else (),
     )
-
-
-def _orphans(here: Situation, there: Situation) -> Iterator[str]:
-    """Yield NVIDIA's wheels that torch alone required, for a CUDA major that it leaves.
-
-    They would own files that wheels for the other major need, or lie there unused.
-    """
-    before, after = here.torch, there.torch
-    package = here.facts.package(TORCH)
-    if (
-        before is None
-        or after is None
-        or package is None
-        or before.cuda is None
-        or after.cuda is None
-        or major(before.cuda) == major(after.cuda)
-    ):
-        return
-    own = {
-        f"{row.name} {row.version}" for row in (package, here.facts.package("cuda-toolkit")) if row
-    }
-    for name, demands in here.demands.items():
-        if (
-            name.startswith("nvidia-")
-            and here.facts.package(name) is not None
-            and {demand.by for demand in demands} <= own
-        ):
-            yield name

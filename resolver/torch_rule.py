@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .components import capabilities, glibc_suffices, oldest_that_serves
 from .gpu_code import runs
 from .matrix import Build
 from .plan import Reason, reason
+from .releases import capabilities, code_of, glibc_suffices, oldest_that_serves
 from .situation import Situation, cuda_major_runs
 from .torch_builds import TorchBuild
 from .versions import at_least, major, numbers
@@ -72,7 +72,7 @@ def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
 def without_code(build: TorchBuild, here: Situation) -> Reason | None:
     """Return which GPU finds no code in `build` that it can run, or None."""
     for capability in capabilities(here):
-        how = runs(build.sass, build.ptx, capability)
+        how = runs(build.sass, _counted(build, capability, here), capability)
         if how == "no":
             carried = ", ".join(build.sass)
             carried += f"; as PTX {', '.join(build.ptx)}" if build.ptx else ""
@@ -85,6 +85,19 @@ def without_code(build: TorchBuild, here: Situation) -> Reason | None:
                 driver_cuda=here.driver_cuda or "",
             )
     return None
+
+
+def _counted(build: TorchBuild, capability: str, here: Situation) -> tuple[str, ...]:
+    """Return the PTX of `build` that helps a GPU: its cuBLAS needs machine code for it as well."""
+    for name, version in build.toolkit.items():
+        distribution = here.matrix.distributions.get(name)
+        if name.startswith("nvidia-cublas") and distribution is not None:
+            for row in distribution.releases:
+                if (row.version, row.platform) == (version, here.platform):
+                    code = code_of(distribution.code, row)
+                    reached = code is not None and runs(code.sass, (), capability) == "sass"
+                    return build.ptx if reached else ()
+    return ()
 
 
 def _native(build: TorchBuild, here: Situation) -> bool:

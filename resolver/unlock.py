@@ -10,20 +10,26 @@ from dataclasses import replace
 
 from packaging.version import Version
 
-from .components import capabilities
 from .facts import Driver, Facts
 from .plan import Reason, Unlock, reason
+from .releases import capabilities
 from .rules import NAME, Candidate
 from .situation import Situation, Wishes, situation
+from .torch_builds import TORCH
+from .torch_choice import Choice, without_torch
 from .versions import newest_first, numbers
 
 Newest = Callable[[Situation, str | None], str | None]
+Torches = Callable[[Situation], Iterator[Choice]]
 
 
-def unlock(here: Situation, works: list[Candidate], newest: Newest) -> tuple[Unlock, ...]:
+def unlock(
+    here: Situation, works: list[Candidate], newest: Newest, torches: Torches
+) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
-    `newest` is the resolver: it returns the newest release above another that works in a situation.
+    `newest` is the resolver: it returns the newest release above another that works in a situation;
+    `torches` yields the torch to take, the nearest first.
     """
     now = works[0].version if works else None
     found: list[Unlock] = []
@@ -33,7 +39,28 @@ def unlock(here: Situation, works: list[Candidate], newest: Newest) -> tuple[Unl
             found.append(Unlock(change=change, gains=f"{NAME} {version}"))
     if here.facts.platform.jetson is not None:
         found.append(Unlock(change=reason("jetson-index"), gains=f"{NAME} (Jetson)"))
+    fixed = here.torch is not None or here.wishes.torch != "keep"
+    if fixed and here.wishes.torch != "match" and newest(without_torch(here), now) is not None:
+        return (*_other_torches(here, now, torches), *_distinct(found))
     return _distinct(found)
+
+
+def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:
+    """Yield what the nearest torch that fits would allow, and what a farther one would.
+
+    Where none is installed the newest counts as the nearest.
+    """
+    anything = "match" if here.torch is not None else ">=0"
+    matching = replace(here, wishes=replace(here.wishes, torch=anything))
+    for at, choice in enumerate(torches(matching)):
+        torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
+        change = (
+            reason("match-torch")
+            if not at and anything == "match"
+            else reason("other-torch", torch=torch)
+        )
+        if now is None or newest_first(choice.build.version) > newest_first(now):
+            yield Unlock(change=change, gains=f"{NAME} {choice.build.version}, {TORCH} {torch}")
 
 
 def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:

@@ -8,26 +8,12 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import asdict, dataclass
-from typing import Literal
 
-from .answer import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, Answer, Loaded, ModelRun, read
+from .answer import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, Answer
+from .answer_lines import read
 from .facts import Driver
 from .plan import Reason
-
-SCHEMA = 1
-Verdict = Literal[
-    "works",
-    "no-gpu",
-    "no-driver",
-    "driver-too-old",
-    "library-missing",
-    "cpu-fallback",
-    "wrong-result",
-    "crashed",
-]
-UP_TO_THE_DRIVER: frozenset[Verdict] = frozenset({"no-gpu", "no-driver", "driver-too-old"})
-"""The best that a machine without a GPU can answer: every library was found."""
+from .verification import UP_TO_THE_DRIVER, TorchBuild, Verdict, Verification
 
 OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
@@ -48,52 +34,6 @@ _FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|Failed t
 _MIXED = re.compile(r"CUDNN_STATUS_(SUBLIBRARY_)?(VERSION_MISMATCH|LOADING_FAILED)")
 _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
 _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What was proven, with everything that it rests on."""
-
-    verdict: Verdict
-    values: tuple[tuple[str, str], ...] = ()
-    """The placeholders of the verdict's text."""
-    notes: tuple[Reason, ...] = ()
-    """What a reader should know beside the verdict; the same table of texts."""
-    evidence: tuple[str, ...] = ()
-    """What was seen, in the order of the steps: facts, not texts."""
-    models: tuple[ModelRun, ...] = ()
-    libraries: tuple[Loaded, ...] = ()
-    helped: tuple[str, ...] = ()
-    """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
-    plain: bool = False
-    """True where the check had no help: it saw what an unchanged application sees."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the document that `verify --json` prints."""
-        models = []
-        for run in self.models:
-            nodes = [{"op": op, "provider": provider} for op, provider in run.nodes]
-            models.append({**asdict(run), "nodes": nodes})
-        return {
-            "schema": SCHEMA,
-            "verdict": self.verdict,
-            "plain": self.plain,
-            "models": models,
-            "libraries": [asdict(library) for library in self.libraries],
-            "helped": list(self.helped),
-            "notes": [{"code": note.code, "values": dict(note.values)} for note in self.notes],
-            "evidence": list(self.evidence),
-        }
-
-
-def exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
-    """Return 0 for what is proven as far as it can be here, else 6.
-
-    `elsewhere`: the environment is meant for another machine; on this one it is enough that every
-    library was found.
-    """
-    enough = elsewhere and verification.verdict in UP_TO_THE_DRIVER
-    return 0 if enough or verification.verdict == "works" else 6
 
 
 def judge(
@@ -120,7 +60,15 @@ def judge(
         libraries=answer.libraries,
         helped=answer.helped,
         plain=answer.plain,
+        build=_torch_build(answer),
+        torch=answer.torch,
     )
+
+
+def _torch_build(answer: Answer) -> TorchBuild | None:
+    if answer.torch_cuda is None:
+        return None
+    return TorchBuild(version=answer.torch_version or "?", cuda=answer.torch_cuda)
 
 
 class _Found:

@@ -13,7 +13,9 @@ from pathlib import Path
 from .errors import Error
 from .facts import Driver
 from .run import Runner, own_environment
-from .verdict import Verification, judge
+from .torch_verdict import ORDERS, Order, suspicious, together, worth_it
+from .verdict import judge
+from .verification import Verification
 
 MODELS = ("conv", "matmul", "fft")
 TIME_LIMIT = 600.0
@@ -38,25 +40,39 @@ def verify(
     libraries: it sees what an application that was not changed for this sees. The child runs
     neither with `-I` nor with `-s`, because packages in the user's own site-packages are what an
     application finds too; only PYTHON* variables are dropped, and the script removes its own
-    folder from the path. Raises Error `verify-not-started` where `target` cannot be run.
+    folder from the path. Where a torch for CUDA is there too, both are tried in one process, in
+    both orders; each process has `timeout` seconds. Raises Error `verify-not-started` where
+    `target` cannot be run.
     """
-    with (
-        as_file(files("ortgpu_fix.data")) as data,
-        as_file(files("ortgpu_fix")) as program,
-        tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch,
-    ):
-        argv = [str(target), "-B", str(program / "smoke.py"), "--scratch", scratch]
-        argv += ["--plain"] if plain else []
-        argv += [f"--ignore={capability}" for capability in ignore_gpus]
-        argv += [str(data / f"{name}.onnx") for name in MODELS]
-        try:
-            finished = runner(argv, timeout=timeout, env=own_environment(environ))
-        except OSError as problem:
-            raise Error("verify-not-started", python=target, problem=problem) from problem
-    return judge(
-        stdout=finished.stdout,
-        stderr=finished.stderr,
-        returncode=finished.returncode,
-        timed_out=finished.timed_out,
-        driver=driver,
-    )
+    child = own_environment(environ)
+
+    def check(order: Order | None = None) -> Verification:
+        with (
+            as_file(files("ortgpu_fix.data")) as data,
+            as_file(files("ortgpu_fix")) as program,
+            tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch,
+        ):
+            argv = [str(target), "-B", str(program / "smoke.py"), "--scratch", scratch]
+            argv += ["--plain"] if plain else []
+            argv += [f"--ignore={capability}" for capability in ignore_gpus]
+            argv += [f"--torch={order}"] if order else []
+            argv += [str(data / f"{name}.onnx") for name in MODELS]
+            try:
+                finished = runner(argv, timeout=timeout, env=child)
+            except OSError as problem:
+                raise Error("verify-not-started", python=target, problem=problem) from problem
+        return judge(
+            stdout=finished.stdout,
+            stderr=finished.stderr,
+            returncode=finished.returncode,
+            timed_out=finished.timed_out,
+            driver=driver,
+        )
+
+    alone = check()
+    if not worth_it(alone):
+        return alone
+    orders: dict[Order, Verification] = {order: check(order) for order in ORDERS}
+    if suspicious(alone, orders):
+        orders["alone"] = check("alone")
+    return together(alone, orders)

@@ -55,7 +55,7 @@ from ortgpu_fix import (
     restore,
     switch,
     transaction,
-    verdict,
+    verification,
     verify,
 )
 from ortgpu_fix.apply import Allowed, Applied, apply
@@ -304,7 +304,7 @@ class Proof:
     def verify(self) -> None:
         """Run the real check; without a GPU it can say no more than that all libraries load."""
         found = verify.verify(self.target.executable, driver=None, runner=run, environ=os.environ)
-        assert verdict.exit_code(found, elsewhere=True) == 0, found  # noqa: S101
+        assert verification.exit_code(found, elsewhere=True) == 0, found  # noqa: S101
 
 
 def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ortgpu_fix.run import install_environment, run
-from ortgpu_fix.verdict import Verification
+from ortgpu_fix.verification import Verification
 from ortgpu_fix.verify import verify
 
 HERE = Path(__file__).parent

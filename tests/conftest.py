@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import drivers
 import environments
 import pytest
 from hypothesis import settings
+from local_index import LocalIndex
+from stand import Kind, Stand
+from standins import Venv, make_set, make_venv
 
 # How long an example takes depends on what else the machine does: no reason to fail.
 settings.register_profile("unhurried", deadline=None)
@@ -47,3 +51,58 @@ def empty_root(tmp_path: Path) -> Path:
 def venv(tmp_path: Path) -> Path:
     """The interpreter of a fresh venv without pip, of the Python that runs the tests."""
     return environments.make_venv(environments.own_base(), tmp_path / "venv")
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_set(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Venv]:
+    folder = tmp_path_factory.mktemp("templates")
+    return {pip: make_venv(folder / str(pip), pip=pip) for pip in (False, True)}
+
+
+@pytest.fixture
+def stand_of(
+    wheels: dict[str, Path], templates: Mapping[bool, Venv], tmp_path: Path
+) -> Iterator[Callable[[Kind], Stand]]:
+    folder = next(iter(wheels.values())).parent
+    with LocalIndex(folder) as server:
+
+        def make(kind: Kind) -> Stand:
+            venv = Venv(folder=tmp_path / "venv")
+            shutil.copytree(templates[kind == "pip"].folder, venv.folder, symlinks=True)
+            return Stand(venv, server, wheels, kind)
+
+        yield make
+
+
+@pytest.fixture(params=["uv", "pip"])
+def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> Stand:
+    return stand_of(request.param)
+
+
+@pytest.fixture
+def quick(stand_of: Callable[[Kind], Stand]) -> Stand:
+    return stand_of("uv")
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mount something, where this machine allows it; it is gone afterwards."""
+    points: list[Path] = []
+
+    def mount(*command: str) -> Path:
+        point = tmp_path / "mounted"
+        point.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", *command, point], check=False, capture_output=True)
+        if done.returncode != 0:
+            pytest.skip("this machine does not allow to mount")
+        points.append(point)
+        return point
+
+    yield mount
+    for point in points:
+        subprocess.run(["umount", point], check=True)

@@ -8,136 +8,34 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from local_index import LocalIndex, make_wheel
+from local_index import make_wheel
+from stand import CUDA, GOOD, REQUIRES, Kind, Stand
 from standins import (
     Venv,
-    as_plan,
     clean_environment,
     find_uv,
-    make_set,
-    make_venv,
     state_of,
 )
 
 from ortgpu_fix.apply import Allowed, Applied, apply
 from ortgpu_fix.engine import Engine, Staged
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
 from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index, Limits
+from ortgpu_fix.index import Index
 from ortgpu_fix.journal import Begin
 from ortgpu_fix.kept import changes, forget
 from ortgpu_fix.plan import Pinned, Plan
 from ortgpu_fix.progress import silent
 from ortgpu_fix.restore import recover, undo
-from ortgpu_fix.run import run
 from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import NAME, Site, exclusive, prepare
+from ortgpu_fix.state import Site, exclusive, prepare
 from ortgpu_fix.transaction import Change
-
-Kind = str
-"""`uv`, `pip` (the target's own) or `our-pip`."""
-GOOD = "onnxruntime-gpu 1.26.0"
-CUDA = (GOOD, "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
-REQUIRES = ("flatbuffers", "packaging", "protobuf>=4")
-
-
-class Stand:
-    """An environment, an index and an engine, and what a plan needs to be done."""
-
-    def __init__(self, venv: Venv, index: LocalIndex, wheels: dict[str, Path], kind: Kind) -> None:
-        self.venv, self.server, self.wheels, self.kind = venv, index, wheels, kind
-        self.before = state_of(venv.folder)
-
-    def have(self, *names: str) -> None:
-        self.venv.install(*(self.wheels[name] for name in names))
-        (self.venv.folder / ".lock").unlink(missing_ok=True)
-        self.before = state_of(self.venv.folder)
-
-    def plan(
-        self, *install: str, uninstall: tuple[str, ...] = (), requires: tuple[str, ...] = ()
-    ) -> Plan:
-        return as_plan([self.wheels[name] for name in install], uninstall, requires)
-
-    def engine(self) -> Engine:
-        environ = clean_environment()
-        if self.kind == "uv":
-            return Uv(program=find_uv(), version="0", environ=environ, runner=run)
-        python = str(self.venv.python)
-        command = (python, "-I", "-m", "pip")
-        if self.kind == "our-pip":
-            command = (sys.executable, "-I", "-m", "pip", "--python", python)  # type: ignore[assignment]
-        return Pip(command=command, version="0", environ=environ, runner=run)
-
-    def apply(self, plan: Plan, **changes: object) -> Applied:
-        options: dict[str, object] = {
-            "index": Index(
-                Sources(index_url=self.server.url, origin="flag"), Limits(read=2, pauses=(0.01,))
-            ),
-            "engine": self.engine(),
-            "verify": lambda: (True, ""),
-            "progress": silent,
-            "allowed": Allowed(conflicts=True),  # most plans here leave the requirements out
-        }
-        target = changes.pop("target", None) or self.venv.target()
-        return apply(plan, target, **(options | changes))  # type: ignore[arg-type]
-
-    def names(self) -> dict[str, str]:
-        return {one.key: one.version for one in self.venv.target().installed}
-
-    def undo(self) -> None:
-        undo(Site.of(self.venv.target()), self.names().items())
-
-    def unchanged(self) -> bool:
-        return state_of(self.venv.folder) == self.before
-
-    @property
-    def state(self) -> Path:
-        return self.venv.site / NAME
-
-
-@pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return make_set(tmp_path_factory.mktemp("wheels"))
-
-
-@pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Venv]:
-    folder = tmp_path_factory.mktemp("templates")
-    return {pip: make_venv(folder / str(pip), pip=pip) for pip in (False, True)}
-
-
-@pytest.fixture
-def stand_of(
-    wheels: dict[str, Path], templates: Mapping[bool, Venv], tmp_path: Path
-) -> Iterator[Callable[[Kind], Stand]]:
-    folder = next(iter(wheels.values())).parent
-    with LocalIndex(folder) as server:
-
-        def make(kind: Kind) -> Stand:
-            venv = Venv(folder=tmp_path / "venv")
-            shutil.copytree(templates[kind == "pip"].folder, venv.folder, symlinks=True)
-            return Stand(venv, server, wheels, kind)
-
-        yield make
-
-
-@pytest.fixture(params=["uv", "pip"])
-def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> Stand:
-    return stand_of(request.param)
-
-
-@pytest.fixture
-def quick(stand_of: Callable[[Kind], Stand]) -> Stand:
-    return stand_of("uv")
 
 
 def code_of(stand: Stand, plan: Plan, **changes: object) -> Error:
@@ -659,25 +557,6 @@ def test_folders_of_somebody_else(quick: Stand) -> None:
 
     assert os.waitpid(child, 0)[1] == 0
     assert quick.unchanged()
-
-
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Mount something, where this machine allows it; it is gone afterwards."""
-    points: list[Path] = []
-
-    def mount(*command: str) -> Path:
-        point = tmp_path / "mounted"
-        point.mkdir(exist_ok=True)
-        done = subprocess.run(["mount", *command, point], check=False, capture_output=True)
-        if done.returncode != 0:
-            pytest.skip("this machine does not allow to mount")
-        points.append(point)
-        return point
-
-    yield mount
-    for point in points:
-        subprocess.run(["umount", point], check=True)
 
 
 @pytest.mark.parametrize("room", [100, 400, 700, 900])

@@ -112,6 +112,29 @@ def test_a_branch_speaks_what_its_banner_says(release: str, cuda: str) -> None:
     assert spoken(release) == cuda
 
 
+def without_floor(builds: list[Any], floors: list[Any]) -> list[str]:
+    """Return the builds that need a CUDA major whose oldest driver is not known there."""
+    known = {
+        (row["cuda"], system)
+        for row in floors
+        for system in ("linux", "windows")
+        if row.get(system)
+    }
+    return [
+        f"{build['version']} {build['platform']}"
+        for build in builds
+        if (build["cuda"].partition(".")[0], build["platform"].partition("_")[0]) not in known
+    ]
+
+
+def test_every_cuda_major_has_a_driver_floor() -> None:
+    builds, floors = load("onnxruntime")["build"], load("drivers")["floor"]
+    planted = [row for row in floors if row["cuda"] != "12"]
+
+    assert without_floor(builds, floors) == []
+    assert "1.26.0 windows_x86_64" in without_floor(builds, planted)
+
+
 def test_a_toolkit_came_with_a_driver_of_the_branch_that_speaks_it() -> None:
     for row in load("drivers")["toolkit"]:
         assert spoken(row["linux"]) == row["cuda"], row

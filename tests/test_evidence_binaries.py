@@ -53,9 +53,9 @@ def test_the_first_fatbin_is_seen_before_it_is_whole() -> None:
     """Sixteen bytes of a header are enough; the magic number alone is not."""
     data = samples.fatbin(samples.fatbin_entry(80))
 
-    assert fatbin.begins(bytearray(b"xy" + data[:16]))
-    assert not fatbin.begins(bytearray(b"xy" + data[:16]), 3)
-    assert not fatbin.begins(fatbin.MAGIC * 9)
+    assert fatbin.first(bytearray(b"xy" + data[:16])) == 2
+    assert fatbin.first(bytearray(b"xy" + data[:16]), 3) is None
+    assert fatbin.first(fatbin.MAGIC * 9) is None
 
 
 def test_a_stray_magic_number_is_passed_over() -> None:

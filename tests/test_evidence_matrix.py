@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import evidence_samples as samples
 import pytest
 import refresh_matrix
+from reread import disagreements
 
-from evidence import matrix
+from evidence import checks, matrix
+from evidence.cache import Cache
 from evidence.nvidia import DISTRIBUTIONS
+from evidence.reader import Reader
+from evidence.remote import Web
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -192,6 +200,30 @@ def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> N
     assert all(str(source).startswith("https://") for source in gone.values())
 
 
+@pytest.mark.parametrize("code", [GENERAL, b""])
+def test_a_library_read_whole_is_not_read_again(tmp_path: Path, code: bytes) -> None:
+    """What it links and names is told alike by both readings, and known after the longer one."""
+    named = b"\0libcudnn.so.9\0" + code + b"libcufft.so.11\0"
+    library = samples.elf(links=["libcublas.so.12"], exports=["open"], extra=named)
+    with samples.serve() as index:
+        name = f"nvidia_x-1.0-py3-none-{LINUX}.whl"
+        index.files = {"nvidia-x": {name: samples.wheel({"lib/libx.so.1": library})}}
+        answers = []
+        for whole in (True, False):
+            reader = Reader(Web(), Cache(tmp_path / str(whole)), f"{index.url}/simple", print)
+            (wheel,) = reader.wheels("nvidia-x")
+            if whole:
+                reader.library(wheel, "lib/libx.so.1")
+                index.requests.clear()
+            answers.append(reader.uses(wheel, "lib/libx.so.1"))
+            assert whole == (not index.requests)
+
+    assert answers[0] == answers[1]
+    assert answers[0][0] == {"libcublas.so.12"}
+    later = set() if code else {"libcufft.so.11"}
+    assert answers[0][1] == {"libcublas.so.12", "libcudnn.so.9", *later}
+
+
 def test_gpu_code_by_range_of_releases(index: samples.Index, tmp_path: Path) -> None:
     """The edge between two releases with different code is found."""
     _run(index, tmp_path, "nvidia")
@@ -285,6 +317,91 @@ def test_check_lists_what_is_new(
     assert _run(index, tmp_path, "--check") == 1
     assert name in capsys.readouterr().out
     assert (tmp_path / "nvidia.toml").read_bytes() == before
+
+
+def test_check_lists_what_is_gone(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` names a wheel that the data has and the index has no more."""
+    _run(index, tmp_path)
+    name = next(name for name in index.files["nvidia-cublas-cu12"] if "12.9.1.4" in name)
+    del index.files["nvidia-cublas-cu12"][name]
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check") == 1
+    assert name in capsys.readouterr().out
+
+
+def _plant(folder: Path, name: str, said: str, instead: str) -> checks.Data:
+    """Return the data in a folder, one file of it changed."""
+    text = (folder / f"{name}.toml").read_text("utf-8")
+    assert said in text
+    (folder / f"{name}.toml").write_text(text.replace(said, instead), "utf-8")
+    return {each: _read(folder, each) for each in matrix.FILES}
+
+
+def test_a_wheel_that_is_not_on_the_index(index: samples.Index, tmp_path: Path) -> None:
+    """Every wheel is found, until one has another name or another hash."""
+    _run(index, tmp_path)
+    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+    whole = {each: _read(tmp_path, each) for each in matrix.FILES}
+    other = _plant(tmp_path, "numpy", "numpy-1.26.4-cp311", "numpy-1.26.4-cp399")
+    sha256: Any = whole["onnxruntime"]["build"][0]["wheels"][0]["sha256"]  # type: ignore[index]
+    hashed = _plant(tmp_path, "onnxruntime", sha256, sha256[::-1])
+
+    assert list(checks.missing_on(reader, whole)) == []
+    assert len(list(checks.missing_on(reader, other))) == 1
+    assert len(list(checks.missing_on(reader, hashed))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "instead"),
+    [
+        ("onnxruntime", '"9.0a"]', '"9.0"]'),
+        ("onnxruntime", 'library = "libcublas.so.12"', 'library = "libcublasLt.so.12"'),
+        ("onnxruntime", "_gpu-1.26.0", "_gpu-1.26.1"),
+        ("nvidia", "nvidia/cublas/", "nvidia/cublas2/"),
+        ("nvidia", "size = ", "size = 1"),
+        ("symbols", 'first = "12.8.3.14"', 'first = "12.1.3.1"'),
+    ],
+)
+def test_a_sample_that_is_read_again_finds_errors(
+    index: samples.Index, tmp_path: Path, name: str, said: str, instead: str
+) -> None:
+    """What the gate does with the real wheels: it is silent on right rows and finds wrong ones."""
+    _run(index, tmp_path)
+    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+
+    def found(data: checks.Data) -> list[str]:
+        draws = range(20)  # enough to draw each of the few rows
+        return [text for seed in draws for text in disagreements(data, reader, Random(seed))]  # noqa: S311
+
+    assert found({each: _read(tmp_path, each) for each in matrix.FILES}) == []
+    assert found(_plant(tmp_path, name, said, instead)) != []
+
+
+def test_an_interrupted_refresh_goes_on(index: samples.Index, tmp_path: Path) -> None:
+    """Killed in the middle, it reads on from there, and writes what an unbroken one writes."""
+    _run(index, tmp_path / "whole")
+    wheels = [path for path, _ in index.requests if not path.startswith("/simple/")]
+    index.requests.clear()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    argv = [sys.executable, refresh_matrix.__file__, "--data", str(broken), "--threads", "1"]
+    argv += ["--index-url", f"{index.url}/simple", "--cache", str(broken / "cache")]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+        while len(index.requests) < len(wheels) // 2 and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    index.requests.clear()
+
+    assert _run(index, broken) == 0
+    again = [path for path, _ in index.requests if not path.startswith("/simple/")]
+    assert 0 < len(again) < len(wheels)
+    for name in matrix.FILES:
+        written = (broken / f"{name}.toml").read_bytes()
+        assert written == (tmp_path / "whole" / f"{name}.toml").read_bytes()
 
 
 def test_check_lists_a_planted_error(

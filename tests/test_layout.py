@@ -23,6 +23,7 @@ SCRIPTS = {
     "inside",
     "smoke",
     "smoke_libraries",
+    "smoke_torch",
 }
 """Run by other interpreters, or apart: neither core nor shell."""
 SHELL = {"__init__", "__main__"} | {

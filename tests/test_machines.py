@@ -42,10 +42,10 @@ def planned(name: str, **wishes: Any) -> Plan:
     return resolve(machine(name), Wishes(**wishes), MATRIX)
 
 
-def words(name: str, language: Any = "en", *, verbose: bool = False) -> str:
+def words(name: str, language: Any = "en", *, verbose: bool = False, **wishes: Any) -> str:
     texts = load_texts(language)
-    sections = plan_sections(planned(name), machine(name), texts, verbose=verbose, asked=False)
-    return plain(sections)
+    made = planned(name, **wishes)
+    return plain(plan_sections(made, machine(name), texts, verbose=verbose, asked=False))
 
 
 def test_every_folder_says_what_is_expected() -> None:
@@ -105,6 +105,18 @@ def test_a_driver_for_cuda_11_is_never_offered_cuda_12() -> None:
     assert "torch" not in [*made.uninstall, *(row.name for row in made.install)]
 
 
+def test_why_importing_torch_first_helps_is_said() -> None:
+    said = words("windows-rtx3070-522-torch")
+    chinese = words("windows-rtx3070-522-torch", "zh")
+
+    assert "It works only if torch is imported first" in said
+    assert "cudnn64_8.dll and nothing loads" in said
+    assert "torch 2.0.1+cu118 brings and loads them" in said
+    assert "After this plan the order of imports does not matter" in said
+    assert "仅在先导入 torch 时才能工作" in chinese
+    assert "导入顺序不再有影响" in chinese
+
+
 def test_ocr_that_is_slow_is_not_told_to_install_anything() -> None:
     made = planned("linux-gtx1660s-rtx3090-515-conda")
 
@@ -120,3 +132,39 @@ def test_a_new_card_is_known_for_what_it_is(name: str, version: str, cuda: str) 
     assert planned(name).cuda == cuda
     assert "RTX 5060 (12.0)" in words(name)
     assert version in words(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "torch", "index", "version"),
+    [
+        # Driver 576 speaks 12.9: of the newest torch for CUDA 12 on Windows with code for 12.0.
+        ("windows-rtx5060-576", "2.11.0+cu128", "cu128", "1.26.0"),
+        # Driver 581 speaks 13.0: 13.2 runs as well, by minor-version compatibility, after 13.0.
+        ("windows-rtx5060-581", "2.15.0+cu130", "cu130", "1.31.1"),
+    ],
+)
+def test_a_new_card_gets_a_torch_that_is_built_for_it(
+    name: str, torch: str, index: str, version: str
+) -> None:
+    made = planned(name, torch=">=2.4")
+    wheels = {wheel.name: wheel for wheel in made.install}
+
+    assert wheels["torch"].version == torch
+    assert wheels["torch"].index == f"https://download.pytorch.org/whl/{index}"
+    assert wheels["onnxruntime-gpu"].version == version
+    assert made.cuda == torch[-3:-1]
+
+
+@pytest.mark.parametrize("label", ["cu121", "cu124"])
+def test_a_torch_without_code_for_the_card_names_the_wheel_that_has_it(label: str) -> None:
+    wish = f"==2.5.1+{label}"
+    said = words("windows-rtx5060-576", torch=wish)
+    chinese = words("windows-rtx5060-576", "zh", torch=wish)
+
+    assert planned("windows-rtx5060-576", torch=wish).verdict == "impossible"
+    assert f"torch 2.5.1+{label}" in said
+    assert "no code for compute capability 12.0" in said
+    assert "Nothing has to be built from source" in said
+    assert "--torch 2.11.0+cu128  onnxruntime-gpu 1.26.0, torch 2.11.0+cu128" in said
+    assert "不含计算能力 12.0 的代码" in chinese
+    assert "无需从源码编译" in chinese

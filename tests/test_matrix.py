@@ -9,10 +9,10 @@ from packaging.specifiers import SpecifierSet
 
 import synthetic
 from ortgpu_fix import matrix
-from ortgpu_fix.components import glibc_suffices
 from ortgpu_fix.data_files import load_matrix, table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.gpu_code import runs
+from ortgpu_fix.releases import glibc_suffices
 from ortgpu_fix.situation import Wishes, situation
 from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
 

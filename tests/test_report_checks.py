@@ -9,7 +9,7 @@ from ortgpu_fix.failures import parse_failures
 from ortgpu_fix.plan import reason
 from ortgpu_fix.report_checks import explanation_sections, verification_sections
 from ortgpu_fix.sections import plain
-from ortgpu_fix.verdict import Verification
+from ortgpu_fix.verification import Verification
 
 EN = load_texts("en")
 

@@ -9,14 +9,8 @@ import pytest
 
 from ortgpu_fix.data_files import table
 from ortgpu_fix.facts import Driver
-from ortgpu_fix.verdict import (
-    EXPLAINED,
-    UP_TO_THE_DRIVER,
-    Verdict,
-    Verification,
-    exit_code,
-    judge,
-)
+from ortgpu_fix.verdict import EXPLAINED, judge
+from ortgpu_fix.verification import UP_TO_THE_DRIVER, Verdict, Verification, exit_code
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 PROVIDER_DLL = r"C:\env\onnxruntime\capi\onnxruntime_providers_cuda.dll"
@@ -511,6 +505,7 @@ def test_the_document() -> None:
         ],
         "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda"}],
         "helped": [],
+        "torch": None,
         "notes": [],
         "evidence": list(found.evidence),
     }
@@ -533,5 +528,10 @@ def test_every_verdict_and_note_has_its_text() -> None:
         "runtime-too-old",
         "libraries-helped",
         "library-twice",
+        "torch-first-fails",
+        "torch-last-fails",
+        "torch-broken",
+        "torch-works",
+        "torch-loads",
     }
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}

@@ -15,7 +15,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.run import Finished, run
-from ortgpu_fix.verdict import Verification
+from ortgpu_fix.verification import Verification
 from ortgpu_fix.verify import verify
 
 NUMPY = """
@@ -148,6 +148,77 @@ def test_right_numbers_on_the_gpu(venv: Path, plant: Plant) -> None:
         assert model.nodes == (("Conv", "CUDAExecutionProvider"),)
         assert (model.deviation, model.correct, model.error) == (0.0, True, None)
         assert None not in (model.create_ms, model.first_ms, model.second_ms)
+
+
+TORCH = """
+import os, sys, types
+log = os.path.join(os.path.dirname(__file__), "log")
+with open(log, "a") as file:
+    file.write("after " if "onnxruntime" in sys.modules else "before ")
+class cuda:
+    is_available = staticmethod(lambda: False)
+    @staticmethod
+    def init():
+        raise RuntimeError("Found no NVIDIA driver on your system.")
+"""
+VERSION = "__version__ = '2.10.0+cu128'\ndebug = False\ncuda: Optional[str] = '12.8'\nhip = None\n"
+
+
+def plant_torch(site: Path, version: str = VERSION) -> Path:
+    """Put a stand-in for torch there, which writes when it was imported into the file returned."""
+    (site / "torch").mkdir()
+    (site / "torch/__init__.py").write_text(TORCH)
+    (site / "torch/version.py").write_text(version)
+    return site / "torch/log"
+
+
+def test_both_orders_with_torch_where_there_is_no_gpu(venv: Path, plant: Plant, site: Path) -> None:
+    plant(on_create="raise RuntimeError('CUDA failure 100: no CUDA-capable device is detected')")
+    log = plant_torch(site)
+
+    found = check(venv)
+
+    assert found.verdict == "no-gpu"
+    assert log.read_text().split() == ["before", "after"]
+    assert notes(found) == ["torch-loads"]
+    assert [order for order, _ in found.orders] == ["first", "last"]
+
+
+def test_a_torch_that_uses_no_gpu_though_there_is_one(venv: Path, plant: Plant, site: Path) -> None:
+    plant()
+    log = plant_torch(site)
+
+    found = check(venv)
+
+    assert (found.verdict, notes(found)) == ("works", ["torch-broken"])
+    assert log.read_text().split() == ["before", "after", "before"]
+    assert "torch imported last: torch uses no GPU: RuntimeError: Found no NVIDIA" in "\n".join(
+        found.evidence
+    )
+
+
+def test_a_torch_that_cannot_be_imported(venv: Path, plant: Plant, site: Path) -> None:
+    plant()
+    plant_torch(site).with_name("__init__.py").write_text("import ctypes; ctypes.CDLL('libno.so')")
+
+    found = check(venv)
+
+    assert (found.verdict, notes(found)) == ("works", ["torch-broken"])
+
+
+@pytest.mark.parametrize("version", ["__version__ = '2.10.0+cpu'\ncuda = None\n", None])
+def test_a_torch_for_the_cpu_is_not_imported(
+    venv: Path, plant: Plant, site: Path, version: str | None
+) -> None:
+    plant()
+    log = plant_torch(site, version or "")
+    if version is None:
+        log.with_name("version.py").unlink()
+
+    found = check(venv)
+
+    assert (found.verdict, found.build, notes(found)) == ("works", None, [])
+    assert not log.exists()
 
 
 def test_wrong_numbers(venv: Path, plant: Plant) -> None:

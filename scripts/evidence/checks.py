@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
+    from .reader import Reader
+
 _version = cache(Version)
 Data = dict[str, Any]
 """File name without suffix to its content."""
@@ -150,7 +152,7 @@ def _held(data: Data) -> dict[tuple[str, str, str], Mapping[str, str]]:
 
 
 def symbols(data: Data) -> Iterator[str]:
-    """Every symbol that a build takes is there from the release on that `since` names."""
+    """Every symbol that a build takes is in all releases from the one on that `since` names."""
     offers = {
         (row["distribution"], row["platform"], row["library"]): row
         for row in data["symbols"]["offer"]
@@ -181,6 +183,8 @@ def _lacking(need: Any, offer: Any, taken: set[str]) -> Iterator[str]:  # noqa: 
         first, last = _version(partial[symbol]["first"]), _version(partial[symbol]["last"])
         if not first <= since <= last:
             yield f"{symbol} is not in {need['library']} of {since}"
+        elif last < _version(offer["last"]):
+            yield f"{symbol} is not in {need['library']} after {last}"
 
 
 def toolkits(data: Data) -> Iterator[str]:
@@ -260,6 +264,18 @@ def _pins(requires: list[str]) -> dict[str, SpecifierSet]:
 
 def _place(row: Any) -> str:  # noqa: ANN401 - a row of TOML
     return f"{row['version']} {row['platform']}"
+
+
+def missing_on(reader: Reader, data: Data) -> Iterator[str]:
+    """Yield the wheels in the data that the index has not, or has with another hash."""
+    pages: dict[str, dict[str, str]] = {}
+    for wheel in _wheels(data):
+        distribution = wheel["file"].partition("-")[0].replace("_", "-")
+        if distribution not in pages:
+            there = reader.wheels(distribution)
+            pages[distribution] = {one.file: one.sha256 for one in there}
+        if pages[distribution].get(wheel["file"]) != wheel["sha256"]:
+            yield f"{wheel['file']} is not on the index with this hash"
 
 
 CHECKS: tuple[Callable[[Data], Iterator[str]], ...] = (

@@ -97,14 +97,14 @@ def entries(data: bytes | bytearray) -> Iterator[Entry]:
         position = data.find(MAGIC, end)
 
 
-def begins(data: bytes | bytearray, start: int = 0) -> bool:
-    """Say whether a fatbin begins at or after `start`, even one that `data` holds in part."""
+def first(data: bytes | bytearray, start: int = 0) -> int | None:
+    """Return where the first fatbin at or after `start` begins, even one that is there in part."""
     position = data.find(MAGIC, start)
     while position >= 0:
         if data[position + 4 : position + 8] == b"\x01\x00\x10\x00":
-            return True
+            return position
         position = data.find(MAGIC, position + 1)
-    return False
+    return None
 
 
 def gpu_code(data: bytes | bytearray) -> GpuCode:

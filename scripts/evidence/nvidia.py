@@ -16,7 +16,7 @@ from .metadata import requirements
 from .spread import by_bisection, each
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .reader import Library, Reader
 
@@ -165,8 +165,7 @@ def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
     rows: dict[str, dict[str, Value]] = {}
     for libraries, run in groupby(here, key=lambda release: release.libraries):
         members = list(run)
-        uses = by_bisection(members, lambda release: _uses(reader, release))
-        for member, (links, loads) in zip(members, uses, strict=True):
+        for member, (links, loads) in zip(members, _uses(reader, members), strict=True):
             row: dict[str, Value] = {
                 "libraries": libraries,
                 "links": list(links),
@@ -181,19 +180,33 @@ def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
     ]
 
 
-def _uses(reader: Reader, release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what the libraries of a wheel link and load from outside it (CUDA only)."""
-    links: set[str] = set()
-    mentions: set[str] = set()
-    for path in release.libraries.values():
-        linked, mentioned = reader.uses(release.wheel, path)
-        links |= linked
-        mentions |= mentioned
-    own = set(release.libraries)
-    outside = {name for name in links if names.is_cuda_library(name)} - own
-    return tuple(sorted(outside)), tuple(
-        sorted({name for name in mentions if names.is_cuda_library(name)} - outside - own)
-    )
+def _uses(
+    reader: Reader, members: Sequence[Release]
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return for each release what its libraries link and load from outside it (CUDA only).
+
+    The releases must hold the same libraries: each of them is followed by itself.
+    """
+    own = set(members[0].libraries)
+    links: list[set[str]] = [set() for _ in members]
+    mentions: list[set[str]] = [set() for _ in members]
+    for library in own:
+
+        def used(release: Release, library: str = library) -> tuple[set[str], set[str]]:
+            linked, mentioned = reader.uses(release.wheel, release.libraries[library])
+            return _outside(linked, own), _outside(mentioned, own)
+
+        for at, (linked, mentioned) in enumerate(by_bisection(members, used)):
+            links[at] |= linked
+            mentions[at] |= mentioned
+    return [
+        (tuple(sorted(linked)), tuple(sorted(mentioned - linked)))
+        for linked, mentioned in zip(links, mentions, strict=True)
+    ]
+
+
+def _outside(libraries: Iterable[str], own: set[str]) -> set[str]:
+    return {name for name in libraries if names.is_cuda_library(name)} - own
 
 
 def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> list[str]:
@@ -227,7 +240,8 @@ def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> lis
 def _describe(
     reader: Reader, distribution: str, here: Sequence[Release]
 ) -> tuple[list[str], list[str]]:
-    return file_groups(reader, here), code_ranges(reader, distribution, here)
+    code = code_ranges(reader, distribution, here)  # first: it reads what `uses` then knows
+    return file_groups(reader, here), code
 
 
 def _release_row(release: Release) -> dict[str, Value]:

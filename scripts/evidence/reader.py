@@ -140,7 +140,15 @@ class Reader:
         def make() -> dict[str, Any]:
             self._progress(f"reading {wheel.file}: {member}")
             archive, _ = open_zip(self._web, wheel.url)
-            return _library(read_member(archive, member))
+            data = read_member(archive, member)
+            found = _library(data)
+            front = fatbin.first(data)
+            if front is not None:
+                del data[front:]  # what is left is what `uses` reads: it need not fetch it again
+            links = found["links"] + found["delayed"]
+            used = _uses_at_front(data) or [sorted(links), found["mentions"]]
+            self._cached("front", wheel, member, lambda: used)
+            return found
 
         value = self._cached("library", wheel, member, make)
         for key in ("links", "delayed", "search", "mentions", "isa"):
@@ -160,16 +168,16 @@ class Reader:
             self._progress(f"what {wheel.file} uses: {member}")
             archive, _ = open_zip(self._web, wheel.url)
             front = read_member_until(
-                archive, member, lambda data, start: fatbin.begins(data, max(0, start - 16))
+                archive, member, lambda data, start: fatbin.first(data, max(0, start - 16))
             )
-            links = _links_at_front(front)
-            if links is None:
-                front = read_member(archive, member)
-                native = _native(front)
-                links = frozenset(native.links + native.delayed)
-            return [sorted(links), sorted(_mentions(front))]
+            used = _uses_at_front(front)
+            if used is None:
+                whole = read_member(archive, member)
+                native = _native(whole)
+                used = [sorted(native.links + native.delayed), sorted(_mentions(whole))]
+            return used
 
-        links, mentions = self._cached("uses", wheel, member, make)
+        links, mentions = self._cached("front", wheel, member, make)
         return frozenset(links), frozenset(mentions)
 
     def exports(self, wheel: Wheel, member: str) -> frozenset[str]:
@@ -229,6 +237,12 @@ def _links_at_front(data: bytes | bytearray) -> frozenset[str] | None:
     except EvidenceError:
         return None
     return frozenset(native.links + native.delayed)
+
+
+def _uses_at_front(data: bytes | bytearray) -> list[list[str]] | None:
+    """Return what `Reader.uses` tells, from what precedes the GPU code; None where too little."""
+    links = _links_at_front(data)
+    return None if links is None else [sorted(links), sorted(_mentions(data))]
 
 
 def _mentions(data: bytes | bytearray) -> frozenset[str]:

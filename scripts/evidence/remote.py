@@ -22,7 +22,10 @@ ATTEMPTS = 4
 TAIL = 64 * 1024
 """First read, from the end: holds the central directory of most wheels."""
 SMALLEST_READ = 64 * 1024
-LARGEST_READ = 16 * 1024 * 1024
+LARGEST_READ = 64 * 1024 * 1024
+"""A server that must fetch a part itself first takes as long for 64 MB as for one."""
+_FRONT = 16 * 1024 * 1024
+"""First read of a member that may be enough in part."""
 _LOCAL_HEADER = 4096
 """Room for what precedes a member's data: name and extra fields."""
 _STEP = 4 * 1024 * 1024
@@ -124,6 +127,7 @@ class RemoteFile(io.RawIOBase):
         if start < self._tail_start and last >= start:
             self._part, _ = self._web.get_range(self._url, f"{start}-{last}")
             self._part_start = start
+            self._read_size = len(self._part)
 
     def _bytes_here(self, wanted: int) -> memoryview:
         """Return at least one byte from the position on, unless it is the end."""
@@ -159,9 +163,8 @@ def read_member(archive: zipfile.ZipFile, name: str, size: int | None = None) ->
         data = bytearray(limit)
         view = memoryview(data)
         done = 0
-        file: object = archive.fp
-        if size is None and isinstance(file, RemoteFile):
-            file.prefetch(info.header_offset, info.compress_size + _LOCAL_HEADER)
+        if size is None:
+            _prefetch(archive, info, info.compress_size)
         with archive.open(info) as stream:
             while done < limit:
                 chunk = stream.read(min(8 * 1024 * 1024, limit - done))
@@ -179,16 +182,27 @@ def read_member(archive: zipfile.ZipFile, name: str, size: int | None = None) ->
 
 
 def read_member_until(
-    archive: zipfile.ZipFile, name: str, found: Callable[[bytearray, int], bool]
+    archive: zipfile.ZipFile, name: str, found: Callable[[bytearray, int], int | None]
 ) -> bytearray:
-    """Inflate a member until `found(data, start of the newest part)` says that it is enough."""
+    """Inflate a member up to where `found(data, start of the newest part)` says, or whole."""
     data = bytearray()
     try:
-        with archive.open(name) as stream:
+        info = archive.getinfo(name)
+        _prefetch(archive, info, min(info.compress_size, _FRONT))
+        with archive.open(info) as stream:
             while chunk := stream.read(_STEP):
                 data += chunk
-                if found(data, len(data) - len(chunk)):
+                end = found(data, len(data) - len(chunk))
+                if end is not None:
+                    del data[end:]
                     break
     except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
         raise EvidenceError(f"{archive.filename or 'archive'}: {name}: {error!r}") from error
     return data
+
+
+def _prefetch(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> None:
+    """Fetch the first `size` compressed bytes of a member with one request."""
+    file: object = archive.fp
+    if isinstance(file, RemoteFile):
+        file.prefetch(info.header_offset, size + _LOCAL_HEADER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,19 @@ def make_venv(python: Path, folder: Path, *options: str) -> Path:
     """Make a venv without pip and return its interpreter."""
     subprocess.run([python, "-m", "venv", "--without-pip", *options, folder], check=True)
     return folder / "bin" / "python"
+
+
+def make_prefix(folder: Path) -> Path:
+    """Make a Python of its own, no venv, whose library is links to ours; return its interpreter."""
+    base = own_base()
+    library = Path(os.__file__).parent
+    own = folder / "lib" / base.name
+    (own / "site-packages").mkdir(parents=True)
+    (folder / "bin").mkdir()
+    for path in library.iterdir():
+        if path.name not in {"site-packages", "EXTERNALLY-MANAGED", "__pycache__"}:
+            (own / path.name).symlink_to(path)
+    return Path(shutil.copy2(base.resolve(), folder / "bin" / base.name))
 
 
 def site_packages(interpreter: Path) -> Path:

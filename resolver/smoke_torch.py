@@ -1,0 +1,89 @@
+"""Look at torch, and compute with it, in the process that checks.
+
+Part of the script `smoke`: run by the target's interpreter (3.8 or newer), with the standard
+library and the target's own torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Tensor = Any
+SIDE = 64
+"""Of the matrices. All numbers are small and whole: exact in TF32 too."""
+
+
+def found() -> dict[str, str | None]:
+    """Return the version of the torch that is here, and its CUDA, without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return {"version": None, "cuda": None}
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text("utf-8", "replace")
+    except OSError:
+        text = ""
+
+    def value(name: str) -> str | None:  # cuda: Optional[str] = '12.8'
+        row = re.search(rf"^{name}\b[^=\n]*=\s*['\"]([^'\"\n]+)['\"]", text, re.MULTILINE)
+        return row.group(1) if row else None
+
+    return {"version": value("__version__"), "cuda": value("cuda")}
+
+
+def import_torch() -> tuple[ModuleType | None, str | None]:
+    """Return torch, or the error that its import ended with."""
+    try:
+        import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
+        return None, short(error)
+    return torch, None
+
+
+def unavailable(torch: ModuleType) -> str | None:
+    """Return why torch cannot use a GPU, in its own words; None where it can."""
+    if torch.cuda.is_available():
+        return None
+    try:
+        torch.cuda.init()
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        return short(error)
+    return "torch.cuda.is_available() is False"
+
+
+def compute(torch: ModuleType, device: str) -> dict[str, object]:
+    """Multiply and convolve on a `device` and on the CPU; return how far they are apart.
+
+    The difference is the largest, as a part of the largest number.
+    """
+    result: dict[str, object] = {"product": None, "convolution": None, "error": None}
+    functional = torch.nn.functional
+
+    def numbers(*shape: int) -> Tensor:
+        count = 1
+        for side in shape:
+            count *= side
+        return torch.arange(count).remainder(5).sub(2).to(torch.float32).reshape(shape)
+
+    def apart(here: Tensor, there: Tensor) -> float:
+        largest = max(1.0, float(here.abs().max()))
+        return float((here - there.cpu()).abs().max()) / largest
+
+    try:
+        one, other = numbers(SIDE, SIDE), numbers(SIDE, SIDE).t().contiguous()
+        result["product"] = apart(one @ other, one.to(device) @ other.to(device))
+        image, kernel = numbers(1, 3, 16, 16), numbers(4, 3, 3, 3)
+        there = functional.conv2d(image.to(device), kernel.to(device))
+        result["convolution"] = apart(functional.conv2d(image, kernel), there)
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        result["error"] = short(error)
+    return result
+
+
+def short(error: BaseException) -> str:
+    """Return the error as one line."""
+    return " ".join("".join(traceback.format_exception_only(type(error), error)).split())

@@ -1,0 +1,123 @@
+"""What belongs to a torch: its wheel, its companions, and what goes when it does.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .facts import Package
+from .plan import PYPI, Wheel
+from .situation import Situation
+from .torch_builds import TORCH, Companion, PypiWheel, TorchBuild
+from .versions import allows, major, newest_first
+
+
+def paired(name: str, build: TorchBuild, here: Situation) -> Companion | None:
+    """Return the release of the companion `name` that was made for `build`.
+
+    The one that requires this torch exactly; else the newest that allows it and was made with a
+    release of torch for the same CUDA: the index has it for no other.
+    """
+    rows = [
+        row
+        for row in here.matrix.torch.companions
+        if row.name == name
+        and row.platform == here.platform
+        and allows(row.torch, build.version)
+        and any(wheel.python in {here.abi, "py3"} for wheel in row.wheels)
+    ]
+    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
+    exact = [row for row in rows if any(each.operator == "==" for each in row.torch)]
+    return next(
+        (row for row in (*exact, *rows) if row in exact or build.local in _made_for(row, here)),
+        None,
+    )
+
+
+def _made_for(companion: Companion, here: Situation) -> set[str]:
+    """Return the labels of the torch release that a companion without an exact pin was made with.
+
+    torchvision names it as the oldest it takes, torchaudio has its number.
+    """
+    made = next((each.version for each in companion.torch), companion.version)
+    minor = made.rpartition(".")[0]
+    builds = here.matrix.torch.of(here.platform)
+    return {build.local for build in builds if build.version.rpartition(".")[0] == minor}
+
+
+def wheel_of_torch(
+    name: str, build: TorchBuild, release: str, wheels: Sequence[PypiWheel], here: Situation
+) -> Wheel:
+    """Return the wheel of torch or a companion: PyPI's, or what the index for its CUDA has."""
+    on_pypi = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
+    if build.wheels and on_pypi is not None:
+        return Wheel(
+            name=name,
+            version=release,
+            index=PYPI,
+            file=on_pypi.file,
+            size=on_pypi.size,
+            sha256=on_pypi.sha256,
+        )
+    return _from_index(name, f"{release}+{build.local}", build.local, here)
+
+
+def _from_index(name: str, release: str, label: str, here: Situation) -> Wheel:
+    index = f"{here.wishes.torch_index.rstrip('/')}/{label}"
+    return Wheel(name=name, version=release, index=index, file="", size=0, sha256="")
+
+
+def kept_wheel(package: Package, build: TorchBuild, here: Situation) -> Wheel:
+    """Return the wheel of what is installed and stays."""
+    if "+" in package.version:
+        return _from_index(package.name, package.version, package.version.partition("+")[2], here)
+    wheels: Sequence[PypiWheel] = build.wheels
+    if package.name != TORCH:
+        wheels = next(
+            (
+                row.wheels
+                for row in here.matrix.torch.companions
+                if (row.name, row.version, row.platform)
+                == (package.name, package.version, here.platform)
+            ),
+            (),
+        )
+    row = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
+    return Wheel(
+        name=package.name,
+        version=package.version,
+        index=PYPI,
+        file=row.file if row else "",
+        size=row.size if row else 0,
+        sha256=row.sha256 if row else "",
+    )
+
+
+def orphans(here: Situation, there: Situation) -> Iterator[str]:
+    """Yield NVIDIA's wheels that torch alone required, for a CUDA major that it leaves.
+
+    They would own files that wheels for the other major need, or lie there unused.
+    """
+    before, after = here.torch, there.torch
+    package = here.facts.package(TORCH)
+    if (
+        before is None
+        or after is None
+        or package is None
+        or before.cuda is None
+        or after.cuda is None
+        or major(before.cuda) == major(after.cuda)
+    ):
+        return
+    own = {
+        f"{row.name} {row.version}" for row in (package, here.facts.package("cuda-toolkit")) if row
+    }
+    for name, demands in here.demands.items():
+        if (
+            name.startswith("nvidia-")
+            and here.facts.package(name) is not None
+            and {demand.by for demand in demands} <= own
+        ):
+            yield name

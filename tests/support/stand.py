@@ -1,0 +1,90 @@
+"""An environment, an index and an engine: what a plan needs to be done for real."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from local_index import LocalIndex
+from standins import Venv, as_plan, clean_environment, find_uv, state_of
+
+from ortgpu_fix.apply import Allowed, Applied, apply
+from ortgpu_fix.engine import Engine
+from ortgpu_fix.engine_pip import Pip
+from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index import Index, Limits
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.progress import silent
+from ortgpu_fix.restore import undo
+from ortgpu_fix.run import run
+from ortgpu_fix.sources import Sources
+from ortgpu_fix.state import NAME, Site
+
+Kind = str
+"""`uv`, `pip` (the target's own) or `our-pip`."""
+GOOD = "onnxruntime-gpu 1.26.0"
+CUDA = (GOOD, "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
+REQUIRES = ("flatbuffers", "packaging", "protobuf>=4")
+
+
+class Stand:
+    """An environment, an index and an engine, and what a plan needs to be done."""
+
+    def __init__(self, venv: Venv, index: LocalIndex, wheels: dict[str, Path], kind: Kind) -> None:
+        self.venv, self.server, self.wheels, self.kind = venv, index, wheels, kind
+        self.before = state_of(venv.folder)
+
+    def have(self, *names: str) -> None:
+        self.venv.install(*(self.wheels[name] for name in names))
+        (self.venv.folder / ".lock").unlink(missing_ok=True)
+        self.before = state_of(self.venv.folder)
+
+    def plan(
+        self, *install: str, uninstall: tuple[str, ...] = (), requires: tuple[str, ...] = ()
+    ) -> Plan:
+        return as_plan([self.wheels[name] for name in install], uninstall, requires)
+
+    def engine(self) -> Engine:
+        environ = clean_environment()
+        if self.kind == "uv":
+            return Uv(program=find_uv(), version="0", environ=environ, runner=run)
+        python = str(self.venv.python)
+        command = (python, "-I", "-m", "pip")
+        if self.kind == "our-pip":
+            command = (sys.executable, "-I", "-m", "pip", "--python", python)  # type: ignore[assignment]
+        return Pip(command=command, version="0", environ=environ, runner=run)
+
+    def apply(self, plan: Plan, **changes: object) -> Applied:
+        options: dict[str, object] = {
+            "index": Index(
+                Sources(index_url=self.server.url, origin="flag"), Limits(read=2, pauses=(0.01,))
+            ),
+            "engine": self.engine(),
+            "verify": lambda: (True, ""),
+            "progress": silent,
+            "allowed": Allowed(conflicts=True),  # most plans here leave the requirements out
+        }
+        target = changes.pop("target", None) or self.venv.target()
+        return apply(plan, target, **(options | changes))  # type: ignore[arg-type]
+
+    def names(self) -> dict[str, str]:
+        return {one.key: one.version for one in self.venv.target().installed}
+
+    def undo(self) -> None:
+        undo(Site.of(self.venv.target()), self.names().items())
+
+    def unchanged(self) -> bool:
+        return state_of(self.venv.folder) == self.before
+
+    @property
+    def state(self) -> Path:
+        return self.venv.site / NAME
+
+    def fails(self, plan: Plan, **changes: object) -> Error:
+        """Apply, which must fail with the environment as it was, and return the Error."""
+        with pytest.raises(Error) as caught:
+            self.apply(plan, **changes)
+        assert self.unchanged()
+        return caught.value
