@@ -13,12 +13,13 @@ from . import conflicts
 from .engine import Engine
 from .environment import Target
 from .errors import Error
+from .exclusive import exclusive
 from .index import Index
 from .kept import UNFINISHED, changes, tidy
 from .plan import Plan
 from .progress import Progress
 from .stage import Stage, stage
-from .state import Site, exclusive, prepare, remove_tree
+from .state import Site, prepare, remove_tree
 from .switch import Verify, switch
 
 RESUMED = frozenset(

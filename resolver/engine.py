@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -35,6 +34,14 @@ OLDEST_PIP = Version("22.2")
 """The first with `--report`."""
 RESOLVE_SECONDS = 300.0
 INSTALL_SECONDS = 3600.0
+_NETWORK = frozenset(
+    {
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NETRC"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    }
+)
+"""Variables that say how a network is reached: nothing of it is needed for installing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +60,12 @@ class Engine(Protocol):
         """`uv 0.9.5`, `pip 25.1`: for people."""
 
     def resolve(
-        self,
-        requires: Sequence[str],
-        target: Target,
-        sources: Sources,
-        folder: Path,
-        movable: frozenset[str] = frozenset(),
+        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
     ) -> tuple[Pinned, ...]:
-        """Choose wheels for `requires` and what they require, within what `target` has installed.
+        """Choose wheels for `requires` and what they require, within what is installed.
 
-        That need not be what is really there. Only what is not installed yet, or has to change, is
-        returned; those with the canonical names `movable` may change, though nothing in `requires`
-        says so. `folder` is for files on the way. Raises Error `requirements-impossible` with what
-        the engine said.
+        Only what is not installed yet, or has to change, is returned. `folder` is for files on the
+        way. Raises Error `requirements-impossible` with what the engine said.
         """
 
     def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
@@ -103,11 +103,12 @@ def choose(
     command: tuple[str, ...] | None = None
     version = target.pip_version or ""
     if version and _at_least(version, OLDEST_PIP):
-        command = (target.executable, "-I", "-m", "pip")
+        # -B: the bytecode of a pip that has none must not come into the environment
+        command = (target.executable, "-I", "-B", "-m", "pip")
     else:
         version = _own_pip(target) or ""
         if version:
-            command = (sys.executable, "-I", "-m", "pip", "--python", target.executable)
+            command = (sys.executable, "-I", "-B", "-m", "pip", "--python", target.executable)
     if command is None:
         raise Error("no-engine", path=target.executable, version=target.version)
     return Pip(
@@ -154,9 +155,7 @@ def _at_least(version: str, floor: Version) -> bool:
         return False
 
 
-def constraints(
-    requires: Sequence[str], target: Target, movable: frozenset[str] = frozenset()
-) -> tuple[str, ...]:
+def constraints(requires: Sequence[str], target: Target) -> tuple[str, ...]:
     """Return `name==version` for everything installed that `requires` does not move.
 
     What is not a version (PEP 440) cannot be a constraint, and is left out.
@@ -170,7 +169,7 @@ def constraints(
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
     rows = []
     for name, version in in_use(target).items():
-        if name in movable or not _at_least(version, Version("0.dev0")):
+        if not _at_least(version, Version("0.dev0")):
             continue
         if all(one.contains(version, prereleases=True) for one in wanted.get(name, [])):
             rows.append(f"{name}=={version}")
@@ -183,27 +182,6 @@ def in_use(target: Target) -> dict[str, str]:
     for one in target.installed:
         versions.setdefault(one.key, one.version)
     return versions
-
-
-def offer(target: Target, folder: Path) -> Path:
-    """Write a wheel without content for everything installed into `folder`, and return that.
-
-    So an engine finds it though no index has it any more. The number of its build is high: of one
-    version an engine takes the highest, and need not look into what an index has.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, version in in_use(target).items():
-        one = target.find(name)
-        stem = f"{name.replace('-', '_')}-{version}"
-        info = f"{stem}.dist-info"
-        requires = "".join(f"Requires-Dist: {line}\n" for line in (one.requires if one else ()))
-        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
-        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nBuild: 99999\nTag: py3-none-any\n"
-        with zipfile.ZipFile(folder / f"{stem}-99999-py3-none-any.whl", "w") as file:
-            file.writestr(f"{info}/METADATA", head)
-            file.writestr(f"{info}/WHEEL", wheel)
-            file.writestr(f"{info}/RECORD", "")
-    return folder
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> Path:
@@ -225,12 +203,15 @@ def hashed(staged: Sequence[Staged]) -> tuple[str, ...]:
 def run_install(
     runner: Runner, argv: Sequence[str], environ: Mapping[str, str], folder: Path, lock: Path
 ) -> Finished:
-    """Run an engine that installs: no configuration, its temporary files in `folder`."""
+    """Run an engine that installs: no configuration, no way to a network, its files in `folder`."""
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    env = install_environment(environ) | {
-        name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")
+    env = {
+        name: value
+        for name, value in install_environment(environ).items()
+        if name.upper() not in _NETWORK
     }
+    env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
     return checked(runner, guarded(argv, lock), env, INSTALL_SECONDS, "engine-failed")
 
 

@@ -21,7 +21,6 @@ from .engine import (
     constraints,
     hashed,
     in_use,
-    offer,
     run_install,
     write_lines,
 )
@@ -53,24 +52,13 @@ class Pip:
         return f"pip {self.version}"
 
     def resolve(
-        self,
-        requires: Sequence[str],
-        target: Target,
-        sources: Sources,
-        folder: Path,
-        movable: frozenset[str] = frozenset(),
+        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
     ) -> tuple[Pinned, ...]:
-        """Choose wheels with `pip install --dry-run --report`; see `Engine`.
-
-        pip is told not to look at what is installed: `target` says it, and it is offered as wheels
-        without content.
-        """
+        """Choose wheels with `pip install --dry-run --report`; see `Engine`."""
         if not requires:
             return ()
-        rows = constraints(requires, target, movable)
-        flags = ["--constraint", str(write_lines(_made(folder) / "constraints.txt", rows))]
-        flags += ["--ignore-installed", "--find-links", str(offer(target, folder / "installed"))]
-        chosen = self._chosen(requires, flags, sources, folder)
+        fixed = write_lines(_made(folder) / "constraints.txt", constraints(requires, target))
+        chosen = self._chosen(requires, ["--constraint", str(fixed)], sources, folder)
         installed = in_use(target)
         return tuple(
             one.pinned
@@ -120,9 +108,15 @@ class Pip:
         env = own_environment(self.environ)
         if sources.origin in {"flag", "uv"} and not sources.offline:
             env["PIP_INDEX_URL"] = sources.index_url
-        if sources.alone:  # a variable replaces what a file says, and an empty one does not
-            env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
-            env["PIP_FIND_LINKS"] = _made(folder / "installed").absolute().as_uri()
+        for name, value in {
+            "PIP_CERT": sources.cert,
+            "PIP_CLIENT_CERT": sources.client_cert,
+            "PIP_PROXY": sources.proxy,
+            "PIP_TRUSTED_HOST": " ".join(sorted(sources.trusted_hosts)),
+            "PIP_KEYRING_PROVIDER": "subprocess" if sources.keyring else None,
+        }.items():
+            if value:  # what pip does not know where the user configured it for uv
+                env.setdefault(name, value)
         asked = ", ".join(requires)
         checked(self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked)
         try:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event, local
 from typing import TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 import requests
 import urllib3
 
+from .credentials import Credentials
 from .errors import Error
 from .folder_index import folder_page, local_path
 from .index_page import ACCEPT, IndexFile, parse, public
@@ -71,6 +73,7 @@ class Index:
         self._local = local()
         self._pages: dict[str, tuple[IndexFile, ...]] = {}
         self._bases = {sources.index_url.rstrip("/")}
+        self._credentials = Credentials(sources.keyring)
 
     def find(self, wheel: Wheel) -> str:
         """Return the address of `wheel` on its index, found by its file name or else by its hash.
@@ -186,19 +189,10 @@ class Index:
                 verify=verify,
                 cert=sources.client_cert,
                 proxies=proxies,
-                auth=self._credentials(url),
+                auth=self._credentials.of(url, self._bases),
             )
         except (requests.exceptions.SSLError, OSError) as error:
             raise _network_error(error, url) from error
-
-    def _credentials(self, url: str) -> tuple[str, str] | None:
-        """Return those of an index, for an absolute link to its own host; else None (netrc)."""
-        asked = urlsplit(url)
-        for index in map(urlsplit, self._bases):
-            where = index.netloc.rpartition("@")[2]
-            if index.username and (index.scheme, where) == (asked.scheme, asked.netloc):
-                return unquote(index.username), unquote(index.password or "")
-        return None
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
         """Give the bytes of `response` as they come, and give up where hardly any do."""
@@ -235,22 +229,38 @@ def _refuse(response: requests.Response, url: str) -> None:
 def _network_error(error: BaseException, url: str) -> Exception:
     """Return the Error, or Interrupted, that stands for what requests or urllib3 raised."""
     if isinstance(error, requests.exceptions.SSLError | urllib3.exceptions.SSLError):
-        return Error("index-certificate", url=public(url))
+        return Error("index-certificate", url=public(url), reason=_certificate(error))
     if isinstance(error, requests.exceptions.ProxyError | urllib3.exceptions.ProxyError):
         return Error("index-proxy", url=public(url))
+    if type(error) is OSError:  # requests' word for a file of certificates that is not there
+        return Error("index-certificate", url=public(url), reason=str(error))
     if isinstance(error, ValueError):  # InvalidURL and its like
         return Error("index-unreachable", url=public(url), reason="no address of an index")
     return Interrupted(Error("index-unreachable", url=public(url), reason=_reason(error)))
 
 
-def _reason(error: BaseException) -> str:
-    """Return the plain words at the bottom of a network error, never an address."""
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return `error` and everything that is behind it."""
     chain, at = [error], 0
     while at < len(chain):
         seen = chain[at]
         inner = (*seen.args, getattr(seen, "reason", None), seen.__cause__, seen.__context__)
         chain += [one for one in inner if isinstance(one, BaseException) and one not in chain]
         at += 1
+    return chain
+
+
+def _certificate(error: BaseException) -> str:
+    """Return what is wrong with a certificate: `certificate has expired`."""
+    for one in reversed(_chain(error)):
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return one.verify_message
+    return _reason(error)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the plain words at the bottom of a network error, never an address."""
+    chain = _chain(error)
     for one in reversed(chain):
         if isinstance(one, OSError) and one.strerror:
             return one.strerror

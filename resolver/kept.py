@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import Error
+from .exclusive import exclusive
 from .facts import Change
 from .journal import Begin, Record, State, begin_of, decode, state
-from .state import Site, exclusive, remove_tree, size_of, sync_folder
+from .state import Site, remove_tree, size_of, sync_folder
 
 UNFINISHED: frozenset[State] = frozenset({"open", "undoing"})
 

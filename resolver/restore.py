@@ -19,11 +19,12 @@ from pathlib import Path
 from . import engine_guard
 from .download import disk_error
 from .errors import Error
+from .exclusive import exclusive
 from .journal import Install, Mark, emptied_of, install_of, moves_of
 from .kept import UNFINISHED, Found, changed_since, changes, folders, read_journal, retire, tidy
 from .leaving import bytecode, files_under, parents
 from .signals import deaf
-from .state import Site, exclusive, join, sync_folder
+from .state import Site, join, sync_folder
 from .transaction import append, move, temporary
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,7 +46,10 @@ class Sources:
     cert: str | None = None
     """A file of certificates to trust in place of the usual ones."""
     client_cert: str | None = None
+    """A file with a certificate and its key, where an index wants to know who asks."""
     proxy: str | None = None
+    keyring: str | None = None
+    """The `keyring` program, where pip or uv are told to ask it for passwords."""
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
 
@@ -78,7 +82,7 @@ def read(
         (index_url, "flag"),
         (environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL"), "uv"),
         (environ.get("PIP_INDEX_URL"), "pip"),
-        (uv, "uv"),
+        (uv.get("index-url"), "uv"),
         (pip.get("index-url"), "pip"),
     ]
     url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
@@ -92,14 +96,20 @@ def read(
         find_links=find_links,
         offline=offline,
         cert=(
-            environ.get("PIP_CERT")
+            (environ.get("SSL_CERT_FILE") if origin == "uv" else None)
+            or environ.get("PIP_CERT")
             or pip.get("cert")
             or environ.get("REQUESTS_CA_BUNDLE")
             or environ.get("CURL_CA_BUNDLE")
             or environ.get("SSL_CERT_FILE")
         ),
-        client_cert=environ.get("PIP_CLIENT_CERT") or pip.get("client-cert"),
+        client_cert=(
+            environ.get("PIP_CLIENT_CERT")
+            or pip.get("client-cert")
+            or environ.get("SSL_CLIENT_CERT")
+        ),
         proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
+        keyring=_keyring(environ, pip, uv),
         trusted_hosts=frozenset(trusted),
     )
     if origin != "flag" and not offline:
@@ -126,11 +136,21 @@ def is_trusted(url: str, sources: Sources) -> bool:
     return bool({parts.hostname, where} & sources.trusted_hosts)
 
 
-def _uv_settings(environ: Mapping[str, str]) -> str | None:
-    """Return the default index that a uv.toml names, the user's before the system's."""
-    if environ.get("UV_NO_CONFIG"):
-        return None
-    for path in _uv_files(environ):
+def _keyring(
+    environ: Mapping[str, str], pip: Mapping[str, str], uv: Mapping[str, str]
+) -> str | None:
+    """Return the `keyring` program where the user wants it asked; it is asked for nothing else."""
+    wanted = {
+        environ.get("PIP_KEYRING_PROVIDER") or pip.get("keyring-provider"),
+        environ.get("UV_KEYRING_PROVIDER") or uv.get("keyring-provider"),
+    }
+    return shutil.which("keyring", path=environ.get("PATH")) if "subprocess" in wanted else None
+
+
+def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `index-url` and `keyring-provider` of the uv.toml files, the user's first."""
+    settings: dict[str, str] = {}
+    for path in () if environ.get("UV_NO_CONFIG") else _uv_files(environ):
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -138,12 +158,13 @@ def _uv_settings(environ: Mapping[str, str]) -> str | None:
         tables: object = document.get("index", [])
         for table in cast("list[object]", tables) if isinstance(tables, list) else []:
             if isinstance(table, dict) and table.get("default") is True:
-                return str(table.get("url"))
+                settings.setdefault("index-url", str(table.get("url")))
         pip = document.get("pip")
         for holder in (document, pip if isinstance(pip, dict) else {}):
-            if isinstance(holder.get("index-url"), str):
-                return str(holder["index-url"])
-    return None
+            for name in ("index-url", "keyring-provider"):
+                if isinstance(holder.get(name), str):
+                    settings.setdefault(name, str(holder[name]))
+    return settings
 
 
 def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -1,9 +1,9 @@
-"""The folder in which this program keeps what it needs to undo a change, and its lock.
+"""The folder in which this program keeps what it needs to undo a change.
 
 Shell. `<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
 environment goes, and is never imported: its name is no module's.
 
-    lock                 who is changing this environment now
+    lock                 who is changing this environment now; see `exclusive`
     engine.lock          held by the running engine, so that its end can be waited for
     stage/               wheels, downloaded and checked
     <number>/journal     one change; see `journal`
@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,13 +93,13 @@ def prepare(site: Site) -> None:
     try:
         site.state.mkdir(exist_ok=True)
     except OSError as error:
-        raise _read_only(site.purelib, error) from error
+        raise read_only(site.purelib, error) from error
     for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
         try:
             if Path(folder).is_dir():
                 _try_file(folder)
         except OSError as error:  # noqa: PERF203 - few folders, and the first that fails is named
-            raise _read_only(folder, error) from error
+            raise read_only(folder, error) from error
 
 
 def _try_file(folder: str) -> None:
@@ -123,96 +121,10 @@ def _try_file(folder: str) -> None:
     probe.unlink()
 
 
-def _read_only(folder: str, error: OSError) -> Error:
+def read_only(folder: str, error: OSError) -> Error:
+    """Return the Error `environment-read-only`, with the reason."""
     reason = error.strerror or type(error).__name__
     return Error("environment-read-only", folder=folder, reason=reason)
-
-
-@contextlib.contextmanager
-def exclusive(site: Site) -> Iterator[None]:
-    """Hold the lock of this environment.
-
-    The lock is the system's, so that it ends with its holder, however that ends. Raises Error
-    `environment-locked` with the process id and the command of the holder, and
-    `environment-read-only`.
-    """
-    path = site.state / "lock"
-    descriptor = -1
-    while descriptor < 0:
-        try:
-            path.parent.mkdir(exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            if descriptor < 0:
-                continue  # its last holder removed the folder just now
-        except OSError as error:
-            raise _read_only(site.purelib, error) from error
-        locked = _try_lock(descriptor)
-        if not locked or not _same(descriptor, path):
-            os.close(descriptor)
-            descriptor = -1  # its last holder tidied it away just now: once more
-        if not locked:
-            raise _locked(path)
-    try:
-        about = {"pid": os.getpid(), "command": " ".join(Path(arg).name for arg in sys.argv[:2])}
-        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, json.dumps(about).encode())
-        yield
-    finally:
-        _release(descriptor, path)
-
-
-def _locked(path: Path) -> Error:
-    about: dict[str, object] = {}
-    with contextlib.suppress(OSError, ValueError):
-        about = dict(json.loads(path.read_text(encoding="utf-8")))
-    return Error("environment-locked", pid=about.get("pid", "?"), command=about.get("command", "?"))
-
-
-def _same(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _release(descriptor: int, path: Path) -> None:
-    """Let go of the lock, and of the whole state folder where nothing else is in it."""
-    stage = path.parent / "stage"
-    with contextlib.suppress(OSError):  # downloads that were begun stay
-        remove_tree(stage / "resolve")
-        for folder in (stage / "wheels", stage):
-            folder.rmdir()
-    with contextlib.suppress(OSError):
-        if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
-            (path.parent / "engine.lock").unlink(missing_ok=True)
-            if sys.platform != "win32":
-                path.unlink()
-                path.parent.rmdir()
-    os.close(descriptor)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # a byte that nobody reads or writes
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 def remove_tree(path: Path) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import ssl
 import sys
 import threading
 import time
@@ -54,7 +55,10 @@ class Behaviour:
 class LocalIndex:
     """The server; a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    ) -> None:
+        """Serve `folder`; with `tls` as https. Clients know it as `host`."""
         self.folder = folder
         self.behaviour = Behaviour()
         outer = self
@@ -64,7 +68,12 @@ class LocalIndex:
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/simple"
+        if tls is not None:  # the handshake is made in the thread of the request
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.port = self._server.server_address[1]
+        self.url = f"http{'s' if tls else ''}://{host}:{self.port}/simple"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
         )
@@ -240,7 +249,6 @@ def make_wheel(
     *,
     files: Mapping[str, str | bytes] | None = None,
     requires: Iterable[str] = (),
-    extras: Iterable[str] = (),
     scripts: Mapping[str, str] | None = None,
     tag: str = "py3-none-any",
 ) -> Path:
@@ -254,7 +262,6 @@ def make_wheel(
     contents = {path: _bytes(text) for path, text in (files or {}).items()}
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     head += "".join(f"Requires-Dist: {line}\n" for line in requires)
-    head += "".join(f"Provides-Extra: {extra}\n" for extra in extras)
     contents[f"{info}/METADATA"] = head.encode()
     contents[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: stand-in\nRoot-Is-Purelib: true\nTag: {tag}\n".encode()

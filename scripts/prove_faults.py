@@ -43,6 +43,7 @@ CALLS = ("rename", "fsync", "mkdir", "rmdir", "unlink", "unlinkat")
 """Those of which every one is made to fail; writing and opening for it are in `more_faults`."""
 ERRORS = {
     "ENOSPC": r"full|No space left on device",
+    "EDQUOT": "quota",
     "EACCES": "Permission denied",
     "EIO": "Input/output error",
     "EROFS": "Read-only file system",
@@ -108,7 +109,7 @@ def more_faults(proof: Proof) -> Iterator[Fault]:
         yield Fault(call="openat", error="EACCES", when=str(number), paths=journal)
     yield Fault(call="write", error="ENOSPC", when="1", paths=lock)
     yield Fault(call="openat", error="EROFS", when="1", paths=lock)
-    for error in ("ENOSPC", "EIO"):
+    for error in ("ENOSPC", "EDQUOT", "EIO"):
         yield Fault(call="write", error=error, when="1", paths=parts, threads=True)
         yield Fault(call="fsync", error=error, when="1", paths=parts, threads=True)
     yield Fault(call="fsync", error="EIO", when="2", threads=True)

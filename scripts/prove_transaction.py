@@ -152,7 +152,7 @@ def engine_of(case: Case) -> Engine:
     environ = clean_environment()
     if case.engine == "uv":
         return Uv(program=find_uv(), version="0", environ=environ, runner=run)
-    command = (str(case.venv.python), "-I", "-m", "pip")
+    command = (str(case.venv.python), "-I", "-B", "-m", "pip")
     return Pip(command=command, version="0", environ=environ, runner=run)
 
 

@@ -27,6 +27,7 @@ from ortgpu_fix.apply import Allowed, Applied, apply
 from ortgpu_fix.engine import Engine, Staged
 from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
+from ortgpu_fix.exclusive import exclusive
 from ortgpu_fix.index import Index
 from ortgpu_fix.journal import Begin
 from ortgpu_fix.kept import changes, forget
@@ -34,7 +35,7 @@ from ortgpu_fix.plan import Pinned, Plan
 from ortgpu_fix.progress import silent
 from ortgpu_fix.restore import recover, undo
 from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import Site, exclusive, prepare
+from ortgpu_fix.state import Site, prepare
 from ortgpu_fix.transaction import Change
 
 

@@ -121,7 +121,7 @@ def test_a_uv_that_does_not_answer_or_is_old_is_passed_over(
     found = choose(TARGET, {"PATH": path_with_uv}, runner)
 
     assert isinstance(found, Pip)
-    assert found.command == ("/venv/bin/python", "-I", "-m", "pip")
+    assert found.command == ("/venv/bin/python", "-I", "-B", "-m", "pip")
     assert found.name == "pip 23.2.1"
 
 
@@ -130,7 +130,15 @@ def test_our_own_pip_where_the_target_s_is_missing_or_old(version: str | None) -
     found = choose(replace(TARGET, pip_version=version), {}, Recorded())
 
     assert isinstance(found, Pip)
-    assert found.command == (sys.executable, "-I", "-m", "pip", "--python", "/venv/bin/python")
+    assert found.command == (
+        sys.executable,
+        "-I",
+        "-B",
+        "-m",
+        "pip",
+        "--python",
+        "/venv/bin/python",
+    )
 
 
 def test_no_engine_for_an_old_python_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,45 +364,3 @@ def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         resolve(pip(Recorded("x", -9)), tmp_path)
 
     assert caught.value.values["said"] == "no end after 0 s"
-
-
-def test_what_came_with_another_torch_is_no_constraint(tmp_path: Path) -> None:
-    there = (installed("numpy", "2.1.0"), installed("triton", "3.5.0"))
-    target = replace(TARGET, installed=there)
-
-    assert constraints(["torch"], target, frozenset({"triton"})) == ("numpy==2.1.0",)
-    for one in (
-        uv(Recorded(pylock())),
-        pip(Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))),
-    ):
-        one.resolve(["torch"], target, Sources(), tmp_path, frozenset({"triton"}))
-
-        assert (tmp_path / "constraints.txt").read_text() == "numpy==2.1.0\n"
-
-
-CONFIGURED = {
-    "PIP_EXTRA_INDEX_URL": "https://more.example/simple",
-    "PIP_FIND_LINKS": "/elsewhere",
-    "UV_INDEX": "https://more.example/simple",
-    "UV_EXTRA_INDEX_URL": "https://more.example/simple",
-    "UV_FIND_LINKS": "/elsewhere",
-    "UV_CONFIG_FILE": "/elsewhere/uv.toml",
-    "UV_HTTP_TIMEOUT": "7",
-}
-
-
-def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
-    runner = Recorded(pylock())
-    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
-    [(_, env)] = runner.calls
-
-    assert {name: value for name, value in env.items() if name.startswith("UV_")} == {
-        "UV_DEFAULT_INDEX": "https://pypi.org/simple",
-        "UV_NO_CONFIG": "1",
-        "UV_HTTP_TIMEOUT": "7",
-    }
-    runner = Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))
-    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
-    [(_, env)] = runner.calls
-    assert env["PIP_EXTRA_INDEX_URL"] == env["PIP_INDEX_URL"] == "https://pypi.org/simple"
-    assert env["PIP_FIND_LINKS"] == (tmp_path / "installed").as_uri()

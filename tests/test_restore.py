@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +15,13 @@ import pytest
 from standins import state_of
 
 from ortgpu_fix import engine_guard, kept, restore, state
+from ortgpu_fix import exclusive as locks
 from ortgpu_fix.errors import Error
+from ortgpu_fix.exclusive import exclusive
 from ortgpu_fix.journal import Begin, Mark
 from ortgpu_fix.kept import changes, forget
 from ortgpu_fix.restore import recover, undo
-from ortgpu_fix.state import NAME, Site, exclusive, prepare, remove_tree
+from ortgpu_fix.state import NAME, Site, prepare, remove_tree
 from ortgpu_fix.transaction import Change, append, move
 
 BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),))
@@ -351,7 +355,7 @@ def test_a_lock_that_was_tidied_away_in_between(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(world.site)
-    try_lock = state._try_lock
+    try_lock = locks._try_lock
     left = [True]
 
     def tidied(descriptor: int) -> bool:
@@ -360,11 +364,39 @@ def test_a_lock_that_was_tidied_away_in_between(
             (world.site.state / "lock").unlink()
         return try_lock(descriptor)
 
-    monkeypatch.setattr(state, "_try_lock", tidied)
+    monkeypatch.setattr(locks, "_try_lock", tidied)
     with exclusive(world.site):
         assert (world.site.state / "lock").exists()
         with pytest.raises(Error, match="environment-locked"), exclusive(world.site):
             pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+def test_a_child_of_a_dead_holder_is_waited_for(world: World) -> None:
+    """Killed between starting a program and its begin: the child had the lock a moment longer."""
+    prepare(world.site)
+    holder = os.fork()
+    if holder == 0:
+        with exclusive(world.site):
+            if os.fork() == 0:
+                time.sleep(0.4)
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(holder, 0)
+
+    with exclusive(world.site):
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
+def test_a_holder_that_is_somebody_else_s() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        os._exit(0 if locks._alive(1) else 1)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert not locks._alive(None)
 
 
 def test_paths_on_another_drive_stay_absolute(

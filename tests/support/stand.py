@@ -51,9 +51,9 @@ class Stand:
         if self.kind == "uv":
             return Uv(program=find_uv(), version="0", environ=environ, runner=run)
         python = str(self.venv.python)
-        command = (python, "-I", "-m", "pip")
+        command = (python, "-I", "-B", "-m", "pip")
         if self.kind == "our-pip":
-            command = (sys.executable, "-I", "-m", "pip", "--python", python)  # type: ignore[assignment]
+            command = (sys.executable, "-I", "-B", "-m", "pip", "--python", python)  # type: ignore[assignment]
         return Pip(command=command, version="0", environ=environ, runner=run)
 
     def apply(self, plan: Plan, **changes: object) -> Applied:
