@@ -146,6 +146,9 @@ def _one(
     """Return a build: what it is made for, what it needs, how that is known, and its wheels."""
     made, *rest = _lines(build, matrix, texts)
     found = [Row(text=made.text), *rest]
+    if row.get("partial"):
+        partial = texts.label("matrix-partial", targets=" ".join(row["partial"]))
+        found.append(Row(text=partial, style="dim"))
     for need in build.needs:
         how = texts.label("matrix-linked" if need.how == "links" else "matrix-loaded")
         brings = f", {need.distribution} >= {need.since}" if need.distribution else ""

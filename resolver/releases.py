@@ -14,7 +14,10 @@ from .versions import at_least, numbers
 
 MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
 """PTX in these does not count: what NVIDIA supports begins with machine code. cuFFT is different:
-that of torch's wheels for CUDA 12.8, made for Blackwell, has PTX alone for 12.0."""
+that of torch's wheels for CUDA 12.8, made for Blackwell, has PTX alone for 12.0. A driver as new as
+the toolkit compiles it at the first use; no other wheel of that toolkit would spare it: it is no
+reason for or against a set, as PTX in the provider itself is (`why-ptx`). Code for a GPU in only a
+part of a provider's files counts as none: some operators would fail."""
 
 
 def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:

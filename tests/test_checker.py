@@ -265,7 +265,10 @@ some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @many
 @pytest.mark.slow
 def test_500_plans_keep_the_contract(document: Document, wishes: Document) -> None:
-    assert check(document, plan(document, Wishes(**wishes)), TABLES, wishes) == []
+    made = plan(document, Wishes(**wishes))
+
+    assert check(document, made, TABLES, wishes) == []
+    assert json.dumps(plan(copy.deepcopy(document), Wishes(**wishes))) == json.dumps(made)
 
 
 @given(documents(), st.sampled_from([{}, {"latest": True}, {"onnxruntime": "<1.27"}]))
@@ -312,6 +315,16 @@ def test_a_newer_driver_never_makes_the_answer_worse(document: Document) -> None
     answers = [chosen(plan({**document, "driver": {"cuda": cuda}}, latest)) for cuda in newer]
 
     assert answers == sorted(answers)
+
+
+@given(documents(), st.lists(st.sampled_from(range(len(CUDA))), min_size=2, max_size=2).map(sorted))
+@many
+@pytest.mark.slow
+def test_500_newer_drivers_never_make_the_answer_worse(document: Document, ages: list[int]) -> None:
+    latest = Wishes(latest=True)
+    older, newer = (plan({**document, "driver": {"cuda": CUDA[age]}}, latest) for age in ages)
+
+    assert chosen(older) <= chosen(newer)
 
 
 @given(documents(), st.randoms(use_true_random=False))

@@ -11,17 +11,23 @@ import re
 import sys
 from datetime import date
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from ortgpu_fix import matrix_runs
+from ortgpu_fix.data_files import load_matrix
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+ROOT = Path(__file__).parents[1]
+MATRIX = load_matrix()
 NAMES = ("drivers", "gpus", "distributions", "failures")
 PACKAGE = re.compile(r"[A-Za-z0-9_.+-]+(?:\.whl|\.tar\.gz)")
 
@@ -89,6 +95,40 @@ def test_a_floor_is_what_real_drivers_do(release: str, runs: tuple[str, ...]) ->
     for cuda in ("11", "12", "13"):
         assert (Version(release) >= floor("linux", cuda)) == (cuda in runs), cuda
         assert (int(spoken(release).split(".")[0]) >= int(cuda)) == (cuda in runs), cuda
+
+
+REAL = "418.226.00 450.248.02 460.106.00 470.256.02 525.147.05 535.261.03 550.163.01 555.58.02"
+TOO_OLD = {
+    # Release of onnxruntime-gpu, to how many of these drivers, oldest first, were too old for it
+    # when its session was asked for: CUDA failure 35, a crash, or a library that the driver lacks.
+    "1.16.3": 1,
+    "1.18.1": 1,
+    "1.19.2": 4,
+    "1.26.0": 4,
+    "1.28.0": 8,
+}
+
+
+@pytest.mark.parametrize("release", TOO_OLD)
+def test_verify_and_the_matrix_agree_with_real_drivers_cell_by_cell(release: str) -> None:
+    """`scripts/prove_verify.py` wrote down what `verify` says; `matrix` is asked now."""
+    results = max((ROOT / "scripts" / "results").glob("verify-*.json"))
+    recorded = {
+        row["driver"]: row["verdict"]
+        for row in json.loads(results.read_text("utf-8"))["rows"]
+        if row["release"] == release
+    }
+    for place, driver in enumerate(REAL.split()):
+        said = matrix_runs.judged(MATRIX, driver, ["7.5"])
+        (reasons,) = (
+            {why.code for why in row.reasons}
+            for row in said
+            if (row.build.version, row.build.platform) == (release, "linux_x86_64")
+        )
+        too_old = place < TOO_OLD[release]
+
+        assert recorded[driver] == ("driver-too-old" if too_old else "no-gpu"), driver
+        assert ("driver-too-old" in reasons) == too_old, driver
 
 
 @pytest.mark.parametrize(

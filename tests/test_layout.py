@@ -97,3 +97,10 @@ def test_the_compact_tables_are_what_the_tables_say() -> None:
 def test_one_name_per_module() -> None:
     assert ortgpu_fix.matrix.__name__ == "ortgpu_fix.matrix"
     assert not {"resolver", "data"} & set(sys.modules)
+
+
+@pytest.mark.parametrize("name", ["checker", "raw_tables", "raw_torch"])
+def test_the_judge_of_plans_shares_no_code_with_the_program(name: str) -> None:
+    allowed = {"__future__", "collections", "functools", "packaging", "raw_tables", "raw_torch"}
+
+    assert imports(ROOT / "tests" / "support" / f"{name}.py") <= {*allowed, "re", "typing"}

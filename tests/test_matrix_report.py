@@ -112,6 +112,14 @@ def test_what_runs() -> None:
     assert plain(sections) == RUNS
 
 
+def test_code_for_a_gpu_in_some_files_only_is_said() -> None:
+    rows = [{**row, "partial": ["12.0a"]} for row in ROWS]
+
+    said = plain(report.release_sections(MATRIX, rows, FLOORS, "1.26.0", TEXTS))
+
+    assert "12.0a in part only" in said
+
+
 def test_a_release_that_left_the_index() -> None:
     said = plain(report.release_sections(MATRIX, ROWS, FLOORS, "1.16.1", TEXTS))
     document: Any = report.release_json(MATRIX, ROWS, FLOORS, "1.16.1")
