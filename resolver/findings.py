@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from . import msvc
+from . import msvc, project
 from .companions import LIBRARIES, LINE, STAND_IN
 from .findings_torch import torch_findings
 from .plan import Finding, Rejected, Severity
@@ -47,7 +47,7 @@ def findings(
         *torch_findings(here, found),
         *(_windows(here, best) if best else ()),
         *(_companions(here, best, steps) if best and steps is not None else ()),
-        *(_project(here, best, steps) if best and steps is not None else ()),
+        *(project.findings(here, best, steps) if best and steps is not None else ()),
         *(_better(best, works) if best else ()),
     ]
     order = {"error": 0, "warning": 1, "info": 2}
@@ -223,21 +223,6 @@ def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Find
     elif not here.wishes.autoload and not steps.system:
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield _finding(code, "warning", version=best.version)
-
-
-def _project(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
-    """Say that the project's own tool would undo the fix, and what its file needs."""
-    tool = here.facts.python.project
-    if tool is None or not steps:
-        return
-    names = [component.release for component in best.components.chosen]
-    lines = [f'"{NAME}=={best.version}"', *(f'"{row.name}=={row.version}"' for row in names)]
-    yield _finding(
-        f"managed-by-{'uv' if tool == 'uv' else 'another'}",
-        "warning",
-        tool=tool,
-        lines=", ".join(lines),
-    )
 
 
 def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from .facts import Change, Driver, Facts, Gpu, from_json
 from .gpu_names import by_name
 from .matrix import Matrix
 from .probe import probe
+from .project import LOCKS, tool_of_folder
 from .run import run
 from .situation import Wishes
 from .state import NAME, Site
@@ -29,7 +30,6 @@ from .torch_builds import TORCH
 from .wishes import capability, read_wishes
 
 EXAMPLE = "example"
-LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def _look(
     if arguments.python is None and not on_target:
         return facts, None
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
-    return _with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
+    return with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
 
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
@@ -107,17 +107,19 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     asking = arguments.asking or begin(arguments.python, environ)
     found = probe(asking, runner=run, environ=environ)
     facts = capture.facts(found.capture, by_name(table("gpus")))
-    return _with_surroundings(facts, found.target), found.target
+    return with_surroundings(facts, found.target), found.target
 
 
-def _with_surroundings(facts: Facts, target: Target) -> Facts:
+def with_surroundings(facts: Facts, target: Target) -> Facts:
     """Return `facts` with what lies in the environment, and beside it, of others and of ours.
 
-    That is the tool whose lock file lies beside it, and what this program left of a change.
+    That is the tool whose lock lies beside it, or that keeps it, and what this program left of a
+    change.
     """
     folder = Path(target.prefix).parent
     tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
-    project = tools[0] if tools and target.kind == "venv" else None
+    owner = tools[0] if tools else tool_of_folder(target.prefix)
+    project = owner if target.kind == "venv" else None
     change, size = _change(target)
     python = replace(facts.python, project=project, change=change, change_size=size)
     return replace(facts, python=python)

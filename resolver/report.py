@@ -34,6 +34,8 @@ HOST = frozenset(
         "gpus-hidden",
         "gpus-unknown",
         "managed-by-another",
+        "managed-by-pdm",
+        "managed-by-poetry",
         "managed-by-uv",
         "newer-works",
         "no-driver",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts, matrix
+from ortgpu_fix import facts, matrix, project
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
@@ -479,17 +479,38 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "code"), [("uv", "managed-by-uv"), ("poetry", "managed-by-another")]
+    ("tool", "line"),
+    [
+        ("uv", "override-dependencies = [\"onnxruntime; sys_platform == 'never'\"]"),
+        ("pdm", 'excludes = ["onnxruntime"]'),
+        ("poetry", '{ path = "wheels/onnxruntime-1.26.0-py3-none-any.whl" }'),
+        ("hatch", "nothing there brings onnxruntime itself"),
+    ],
 )
 def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
-    tool: str, code: str
+    tool: str, line: str
 ) -> None:
     made = changed("python.project", tool)
-    [finding] = [finding for finding in made.findings if finding.code == code]
+    [finding] = [finding for finding in made.findings if finding.code.startswith("managed-by-")]
+    remedy = load_texts("en").remedy(finding)
 
-    assert (
-        '"onnxruntime-gpu==1.26.0", "nvidia-cublas-cu12==12.8.4"' in dict(finding.values)["lines"]
-    )
+    assert line in remedy
+    assert '"onnxruntime-gpu==1.26.0", "nvidia-cublas-cu12==12.8.4"' in remedy
+    assert load_texts("zh").remedy(finding)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "tool"),
+    [
+        ("/home/x/.cache/pypoetry/virtualenvs/app-Zx-py3.11", "poetry"),
+        ("/home/x/.local/share/pdm/venvs/app-Zx-3.11", "pdm"),
+        ("/home/x/virtualenvs/app", None),
+        ("/opt/app/.venv", None),
+        ("/", None),
+    ],
+)
+def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: str | None) -> None:
+    assert project.tool_of_folder(prefix) == tool
 
 
 LIBRARIES = {row.name: row.version for row in plan("onnxruntime 1.22.1", "numpy 2.2.6").companions}[
