@@ -35,7 +35,9 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
     target = make_venv(tmp_path / "pypoetry/virtualenvs/app-py3.11", pip=False).target()
 
     assert with_surroundings(synthetic.facts(), target).python.project == "poetry"
-    assert with_surroundings(synthetic.facts(), replace(target, kind="conda")).python.project is None
+    assert (
+        with_surroundings(synthetic.facts(), replace(target, kind="conda")).python.project is None
+    )
 
 
 @pytest.mark.slow
