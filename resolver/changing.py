@@ -151,6 +151,7 @@ def sources_of(
     return read(
         environ,
         index_url=arguments.index_url,
+        torch_index=arguments.torch_index_url,
         find_links=find_links,
         offline=arguments.offline,
         prefix=prefix,

@@ -16,7 +16,7 @@ from .errors import Error
 
 COMMANDS = {
     "verify": "run real inference in the environment and say what ran where",
-    "lock": "write the plan as a lock for a team",
+    "lock": "write the plan as a lock for a team; with --check FILE: does a lock still hold",
     "download": "fetch everything the plan installs, for this machine or others",
     "explain": "read an error log, name the cause and the remedy",
     "facts": "write what was seen of this machine and environment",
@@ -32,10 +32,11 @@ MODULES = {
     "apply": ".changing",
     "undo": ".changing",
     "lock": ".lock_commands",
+    "check_lock": ".drift_command",
     "download": ".lock_commands",
 }
 """Where a command is; all others are in `commands`."""
-LOOKING = frozenset({PLAN, "check", "download", "facts", "lock", "verify"})
+LOOKING = frozenset({PLAN, "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
 FOR_SEVERAL = frozenset({PLAN, "check"})
 """The commands that `fleet_commands` has; lock and download are for one machine and for several."""
@@ -126,10 +127,7 @@ def parser() -> Parser:
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line. Raises Error `usage`."""
     arguments = parser().parse_intermixed_args(argv)
-    modes = [name for name in ("dry_run", "apply", "check") if getattr(arguments, name)]
-    if len(modes) > 1 or (modes and arguments.command):
-        flags = [f"--{mode.replace('_', '-')}" for mode in modes]
-        raise Error("flags-clash", flags=", ".join([*filter(None, [arguments.command]), *flags]))
+    _refuse_misplaced(arguments)
     if (arguments.driver is None) != (arguments.gpu is None):
         raise Error("driver-without-gpu")
     if arguments.driver is not None and arguments.facts is not None:
@@ -139,20 +137,35 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         arguments.machines, arguments.facts = arguments.facts, None
     elif arguments.facts is not None:
         [arguments.facts] = arguments.facts
+    return arguments
+
+
+def _refuse_misplaced(arguments: argparse.Namespace) -> None:
+    """Refuse flags and arguments that do not go with the command, or with one another."""
+    modes = [name for name in ("dry_run", "apply", "check") if getattr(arguments, name)]
+    checks_lock = arguments.command == "lock" and modes == ["check"]
+    if len(modes) > 1 or (modes and arguments.command and not checks_lock):
+        flags = [f"--{mode.replace('_', '-')}" for mode in modes]
+        raise Error("flags-clash", flags=", ".join([*filter(None, [arguments.command]), *flags]))
     if arguments.forget and arguments.command != "undo":
         raise Error("usage", problem="--forget goes with undo")
-    if arguments.machines and arguments.torch not in {None, "keep"}:
+    several = len(arguments.facts or ()) > 1
+    if several and arguments.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {arguments.torch}, several --facts")
-    if arguments.with_cpu and not arguments.machines:
+    if arguments.with_cpu and not several:
         raise Error("usage", problem="--with-cpu goes with several --facts")
-    if arguments.argument is not None and arguments.command not in {"explain", "matrix"}:
+    if checks_lock and arguments.argument is None:
+        raise Error("usage", problem="lock --check needs the FILE of a lock")
+    takes_one = arguments.command in {"explain", "matrix"} or checks_lock
+    if arguments.argument is not None and not takes_one:
         raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
-    return arguments
 
 
 def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run the command that `arguments` name and return its exit code."""
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
+    if arguments.command == "lock" and arguments.check:
+        name = "check_lock"
     arguments.asking = None
     if name in LOOKING and arguments.facts is None and not arguments.machines:
         from .asking import begin

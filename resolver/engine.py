@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -60,12 +61,19 @@ class Engine(Protocol):
         """`uv 0.9.5`, `pip 25.1`: for people."""
 
     def resolve(
-        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
+        self,
+        requires: Sequence[str],
+        target: Target,
+        sources: Sources,
+        folder: Path,
+        movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
-        """Choose wheels for `requires` and what they require, within what is installed.
+        """Choose wheels for `requires` and what they require, within what `target` has installed.
 
-        Only what is not installed yet, or has to change, is returned. `folder` is for files on the
-        way. Raises Error `requirements-impossible` with what the engine said.
+        That need not be what is really there. Only what is not installed yet, or has to change, is
+        returned; those with the canonical names `movable` may change, though nothing in `requires`
+        says so. `folder` is for files on the way. Raises Error `requirements-impossible` with what
+        the engine said.
         """
 
     def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
@@ -155,7 +163,9 @@ def _at_least(version: str, floor: Version) -> bool:
         return False
 
 
-def constraints(requires: Sequence[str], target: Target) -> tuple[str, ...]:
+def constraints(
+    requires: Sequence[str], target: Target, movable: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Return `name==version` for everything installed that `requires` does not move.
 
     What is not a version (PEP 440) cannot be a constraint, and is left out.
@@ -169,7 +179,7 @@ def constraints(requires: Sequence[str], target: Target) -> tuple[str, ...]:
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
     rows = []
     for name, version in in_use(target).items():
-        if not _at_least(version, Version("0.dev0")):
+        if name in movable or not _at_least(version, Version("0.dev0")):
             continue
         if all(one.contains(version, prereleases=True) for one in wanted.get(name, [])):
             rows.append(f"{name}=={version}")
@@ -182,6 +192,27 @@ def in_use(target: Target) -> dict[str, str]:
     for one in target.installed:
         versions.setdefault(one.key, one.version)
     return versions
+
+
+def offer(target: Target, folder: Path) -> Path:
+    """Write a wheel without content for everything installed into `folder`, and return that.
+
+    So an engine finds it though no index has it any more. The number of its build is high: of one
+    version an engine takes the highest, and need not look into what an index has.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, version in in_use(target).items():
+        one = target.find(name)
+        stem = f"{name.replace('-', '_')}-{version}"
+        info = f"{stem}.dist-info"
+        requires = "".join(f"Requires-Dist: {line}\n" for line in (one.requires if one else ()))
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
+        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nBuild: 99999\nTag: py3-none-any\n"
+        with zipfile.ZipFile(folder / f"{stem}-99999-py3-none-any.whl", "w") as file:
+            file.writestr(f"{info}/METADATA", head)
+            file.writestr(f"{info}/WHEEL", wheel)
+            file.writestr(f"{info}/RECORD", "")
+    return folder
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> Path:

@@ -21,6 +21,7 @@ from .engine import (
     constraints,
     hashed,
     in_use,
+    offer,
     run_install,
     write_lines,
 )
@@ -52,13 +53,24 @@ class Pip:
         return f"pip {self.version}"
 
     def resolve(
-        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
+        self,
+        requires: Sequence[str],
+        target: Target,
+        sources: Sources,
+        folder: Path,
+        movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
-        """Choose wheels with `pip install --dry-run --report`; see `Engine`."""
+        """Choose wheels with `pip install --dry-run --report`; see `Engine`.
+
+        pip is told not to look at what is installed: `target` says it, and it is offered as wheels
+        without content.
+        """
         if not requires:
             return ()
-        fixed = write_lines(_made(folder) / "constraints.txt", constraints(requires, target))
-        chosen = self._chosen(requires, ["--constraint", str(fixed)], sources, folder)
+        rows = constraints(requires, target, movable)
+        flags = ["--constraint", str(write_lines(_made(folder) / "constraints.txt", rows))]
+        flags += ["--ignore-installed", "--find-links", str(offer(target, folder / "installed"))]
+        chosen = self._chosen(requires, flags, sources, folder)
         installed = in_use(target)
         return tuple(
             one.pinned
@@ -108,6 +120,9 @@ class Pip:
         env = own_environment(self.environ)
         if sources.origin in {"flag", "uv"} and not sources.offline:
             env["PIP_INDEX_URL"] = sources.index_url
+        if sources.alone:  # a variable replaces what a file says, and an empty one does not
+            env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
+            env["PIP_FIND_LINKS"] = _made(folder / "installed").absolute().as_uri()
         for name, value in {
             "PIP_CERT": sources.cert,
             "PIP_CLIENT_CERT": sources.client_cert,

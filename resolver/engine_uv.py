@@ -6,13 +6,11 @@ Shell.
 from __future__ import annotations
 
 import sys
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
-from packaging.version import Version
+from packaging.tags import Tag
 
 from .engine import (
     RESOLVE_SECONDS,
@@ -21,18 +19,23 @@ from .engine import (
     constraints,
     hashed,
     in_use,
+    offer,
     run_install,
     write_lines,
 )
 from .environment import Target
 from .errors import Error
 from .facts import Facts
+from .named_index import fit_of
 from .plan import Pinned
 from .run import Runner, own_environment
 from .situation import marker_environment
 from .sources import Sources
 from .uv_answer import platform, read
 from .wheel_tags import fitting
+
+_OTHERS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
+"""What names other places than the default index, or a file that does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,12 @@ class Uv:
         return f"uv {self.version}"
 
     def resolve(
-        self, requires: Sequence[str], target: Target, sources: Sources, folder: Path
+        self,
+        requires: Sequence[str],
+        target: Target,
+        sources: Sources,
+        folder: Path,
+        movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
         """Choose wheels with `uv pip compile`; see `Engine`.
 
@@ -62,13 +70,12 @@ class Uv:
         if not requires:
             return ()
         folder.mkdir(parents=True, exist_ok=True)
-        offered = folder / "installed"
-        fixed = constraints(requires, target)
-        _offer(target, offered)
+        fixed = constraints(requires, target, movable)
+        offered = offer(target, folder / "installed")
         flags = ["--python", target.executable, "--find-links", str(offered)]
         flags += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
         found = self._compiled(
-            requires, flags, sources, folder, tags=tuple(_tags(target)), installed=in_use(target)
+            requires, flags, sources, folder, tags=fit_of(target).tags, installed=in_use(target)
         )
         best = {one.wheel.name: one for one in reversed(found)}  # the best is the first
         return tuple(reversed(best.values()))
@@ -156,6 +163,10 @@ class Uv:
         if sources.origin in {"flag", "pip"}:  # uv knows its own configuration, not pip's
             env.pop("UV_INDEX_URL", None)
             env["UV_DEFAULT_INDEX"] = sources.index_url
+        if sources.alone:
+            for name in _OTHERS:
+                env.pop(name, None)
+            env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
         if sources.cert is not None:
             env.setdefault("SSL_CERT_FILE", sources.cert)
         if sources.client_cert is not None:
@@ -167,30 +178,3 @@ class Uv:
         if sources.trusted_hosts:
             env.setdefault("UV_INSECURE_HOST", " ".join(sorted(sources.trusted_hosts)))
         return env
-
-
-def _offer(target: Target, folder: Path) -> None:
-    """Write a wheel without content for everything installed, with its requirements."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, version in in_use(target).items():
-        one = target.find(name)
-        stem = f"{name.replace('-', '_')}-{version}"
-        info = f"{stem}.dist-info"
-        requires = "".join(f"Requires-Dist: {line}\n" for line in (one.requires if one else ()))
-        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
-        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as file:
-            file.writestr(f"{info}/METADATA", head)
-            file.writestr(f"{info}/WHEEL", wheel)
-            file.writestr(f"{info}/RECORD", "")
-
-
-def _tags(target: Target) -> Iterator[Tag]:
-    """Give the tags of `target`, which runs on this machine, the best first."""
-    version = Version(target.version).release[:2]
-    platforms = list(platform_tags())
-    short = "".join(str(part) for part in version)
-    if target.implementation == "cpython":
-        abi = f"cp{short}t" if target.free_threaded else f"cp{short}"
-        yield from cpython_tags(version, [abi], platforms)
-    yield from compatible_tags(version, f"{target.implementation[:2]}{short}", platforms)

@@ -20,6 +20,8 @@ from .situation import Situation
 from .together import Chosen, Wheels
 from .versions import newest_first
 
+UNWISHED = "not-wished"
+"""The reason against a release that works and is not what was asked for."""
 Members = tuple[int, ...]
 """Indices of situations, ascending."""
 
@@ -72,10 +74,11 @@ class Fleet:
     def least_against(self, member: int) -> tuple[Reason, ...]:
         """Return the reasons against the release that has the fewest, the oldest of such.
 
-        Of the drivers that would do, the oldest release asks for the lowest.
+        Of the drivers that would do, the oldest release asks for the lowest. What nobody wished
+        for counts last.
         """
-        oldest_first = reversed(self.versions)
-        return min((self.against(version, member) for version in oldest_first), key=len)
+        found = [self.against(version, member) for version in reversed(self.versions)]
+        return min(found, key=lambda why: (any(one.code == UNWISHED for one in why), len(why)))
 
     def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
         key = version, member

@@ -58,11 +58,33 @@ def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
     return _as_wheel(exactly(files, wheel.name, wheel.version, fit, page), wheel, index, page)
 
 
-def on_index(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -> Wheel | None:
+def has(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -> bool:
+    """Tell whether the index at `base` has a wheel of `name` within `specifier`.
+
+    Where that index does not know the project at all it has none. Raises those of `Index`.
+    """
+    return _newest(name, specifier, base, index, fit) is not None
+
+
+def from_index(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+) -> Wheel | None:
     """Return the newest wheel of `name` within `specifier` that the index at `base` has.
 
-    Where that index does not know the project at all it has none. Raises those of `settled`.
+    Raises Error `index-no-hash` and those of `Index`.
     """
+    found = _newest(name, specifier, base, index, fit)
+    if found is None:
+        return None
+    page, file = found
+    release = file.name.split("-")[1]
+    wanted = Wheel(name=name, version=release, index=base, file="", size=0, sha256="")
+    return _as_wheel(file, wanted, index, page)
+
+
+def _newest(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+) -> tuple[str, IndexFile] | None:
     try:
         page, files = index.project(base, name)
     except Error as error:
@@ -70,18 +92,17 @@ def on_index(name: str, specifier: SpecifierSet, base: str, index: Index, fit: F
             return None  # a bucket without a listing answers 403 for what it does not have
         raise
     file = newest(files, name, specifier, fit)
-    if file is None:
-        return None
-    wanted = Wheel(
-        name=name, version=file.name.split("-")[1], index=base, file="", size=0, sha256=""
-    )
-    return _as_wheel(file, wanted, index, page)
+    return None if file is None else (page, file)
+
+
+def wheels_in(folder: Path) -> list[IndexFile]:
+    """Return the wheels in a folder of the user's, as an index would have them."""
+    return [IndexFile(name=path.name, url=path.as_uri()) for path in folder.resolve().glob("*.whl")]
 
 
 def _in_folder(wheel: Wheel, folder: Path, fit: Fit) -> Path | None:
-    there = [IndexFile(name=path.name, url="") for path in folder.glob("*.whl")]
     try:
-        return folder / exactly(there, wheel.name, wheel.version, fit, str(folder)).name
+        return folder / exactly(wheels_in(folder), wheel.name, wheel.version, fit, str(folder)).name
     except Error:
         return None
 

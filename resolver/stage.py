@@ -5,13 +5,8 @@ Shell. After this nothing of the network is needed any more, and it is known whi
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,28 +16,18 @@ from .engine import Engine, Staged
 from .environment import Target
 from .errors import Error
 from .index import Index
+from .named_index import fit_of, settled
 from .plan import Plan, Wheel
 from .progress import Progress
 from .state import Site
-from .wheel_contents import Contents, Member, contents, info_folder
+from .torch_needs import comes
+from .torch_stage import closure
+from .wheel_contents import Contents
+from .wheel_look import look_into
 
 _UNPACKED = 1.7
 """Unpacked size over wheel size, before the wheels can be looked into; nvidia's are at 1.3-1.7."""
 _MARGIN = 64 << 20
-_TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
-_MAX_TEXT = 64 << 20
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
-"""What the library raises for a damaged zip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +51,8 @@ def stage(
     """Stage what `plan` installs, what it requires besides, and `local` wheels by their file names.
 
     What an interrupted run brought is used, what belongs to no plan any more is removed. Raises
-    Error `no-space`, `requirements-impossible`, those of `download.download_all`, and
+    Error `no-space`, `requirements-impossible`, those of `named_index.settled`,
+    `torch_stage.closure` and `download.download_all`, and
     `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel that must not be
     unpacked. Nothing of the environment has changed then.
     """
@@ -74,9 +60,25 @@ def stage(
     folder = site.stage / "wheels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        install = tuple(settled(wheel, index, fit_of(target)) for wheel in plan.install)
+        _check_space(folder, install)
         progress("resolve")
-        pinned = engine.resolve(plan.requires, target, index.sources, site.stage / "resolve")
-        wheels = [*plan.install, *(one.wheel for one in pinned)]
+        work = site.stage / "resolve"
+        if comes(plan):
+            found = closure(
+                plan,
+                install,
+                target,
+                index=index,
+                engine=engine,
+                folder=folder,
+                work=work,
+                progress=progress,
+            )
+            pinned, more = found.pinned, found.wheels
+        else:
+            pinned, more = engine.resolve(plan.requires, target, index.sources, work), ()
+        wheels = [*install, *more, *(one.wheel for one in pinned)]
         _clear(folder, {wheel.file for wheel in wheels})
         _check_space(folder, wheels)
         urls = {one.wheel.file: one.url for one in pinned}
@@ -88,43 +90,6 @@ def stage(
     except OSError as error:
         raise disk_error(error, folder) from error
     return Stage(staged=tuple(staged), contents=inside)
-
-
-def look_into(path: Path) -> Contents:
-    """Return what installing the wheel at `path` writes.
-
-    Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
-    """
-    try:
-        with zipfile.ZipFile(path) as file:
-            members = [_member(info) for info in file.infolist()]
-            info = info_folder(path.name, members)
-            texts = {}
-            for name in _TEXTS:
-                if f"{info}/{name}" not in file.namelist():
-                    continue
-                if file.getinfo(f"{info}/{name}").file_size > _MAX_TEXT:
-                    raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
-                texts[name] = file.read(f"{info}/{name}").decode("utf-8", errors="replace")
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # sought before the beginning of the file
-            raise
-        raise Error("wheel-broken", file=path.name, part="zip") from error
-    except _UNREADABLE as error:
-        raise Error("wheel-broken", file=path.name, part="zip") from error
-    return contents(path.name, path.stat().st_size, members, texts)
-
-
-def _member(info: zipfile.ZipInfo) -> Member:
-    mode = info.external_attr >> 16
-    if stat.S_IFMT(mode) == 0 and info.create_system != 3:  # noqa: PLR2004 - 3: Unix
-        mode = 0
-    return Member(
-        name=info.orig_filename,
-        size=info.file_size,
-        mode=mode,
-        locked=bool(info.flag_bits & 1) or info.compress_type not in _PACKINGS,
-    )
 
 
 def _bring(path: Path, content: bytes) -> Staged:

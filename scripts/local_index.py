@@ -249,6 +249,7 @@ def make_wheel(
     *,
     files: Mapping[str, str | bytes] | None = None,
     requires: Iterable[str] = (),
+    extras: Iterable[str] = (),
     scripts: Mapping[str, str] | None = None,
     tag: str = "py3-none-any",
 ) -> Path:
@@ -262,6 +263,7 @@ def make_wheel(
     contents = {path: _bytes(text) for path, text in (files or {}).items()}
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     head += "".join(f"Requires-Dist: {line}\n" for line in requires)
+    head += "".join(f"Provides-Extra: {extra}\n" for extra in extras)
     contents[f"{info}/METADATA"] = head.encode()
     contents[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: stand-in\nRoot-Is-Purelib: true\nTag: {tag}\n".encode()

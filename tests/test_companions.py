@@ -21,7 +21,7 @@ from ortgpu_fix.companions import for_plan, library_wheel, stand_in_wheel
 from ortgpu_fix.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import Build, Contents, Distribution, Matrix, Need, Release
 from ortgpu_fix.plan import Wheel
-from ortgpu_fix.stage import look_into
+from ortgpu_fix.wheel_look import look_into
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 MODULES = {"__init__.py": "def start(): ...\n", "load.py": "\n"}

@@ -364,3 +364,45 @@ def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         resolve(pip(Recorded("x", -9)), tmp_path)
 
     assert caught.value.values["said"] == "no end after 0 s"
+
+
+def test_what_came_with_another_torch_is_no_constraint(tmp_path: Path) -> None:
+    there = (installed("numpy", "2.1.0"), installed("triton", "3.5.0"))
+    target = replace(TARGET, installed=there)
+
+    assert constraints(["torch"], target, frozenset({"triton"})) == ("numpy==2.1.0",)
+    for one in (
+        uv(Recorded(pylock())),
+        pip(Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))),
+    ):
+        one.resolve(["torch"], target, Sources(), tmp_path, frozenset({"triton"}))
+
+        assert (tmp_path / "constraints.txt").read_text() == "numpy==2.1.0\n"
+
+
+CONFIGURED = {
+    "PIP_EXTRA_INDEX_URL": "https://more.example/simple",
+    "PIP_FIND_LINKS": "/elsewhere",
+    "UV_INDEX": "https://more.example/simple",
+    "UV_EXTRA_INDEX_URL": "https://more.example/simple",
+    "UV_FIND_LINKS": "/elsewhere",
+    "UV_CONFIG_FILE": "/elsewhere/uv.toml",
+    "UV_HTTP_TIMEOUT": "7",
+}
+
+
+def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
+    runner = Recorded(pylock())
+    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
+    [(_, env)] = runner.calls
+
+    assert {name: value for name, value in env.items() if name.startswith("UV_")} == {
+        "UV_DEFAULT_INDEX": "https://pypi.org/simple",
+        "UV_NO_CONFIG": "1",
+        "UV_HTTP_TIMEOUT": "7",
+    }
+    runner = Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))
+    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
+    [(_, env)] = runner.calls
+    assert env["PIP_EXTRA_INDEX_URL"] == env["PIP_INDEX_URL"] == "https://pypi.org/simple"
+    assert env["PIP_FIND_LINKS"] == (tmp_path / "installed").as_uri()

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import synthetic
-from ortgpu_fix.fleet import FleetPlan, Machine, plan_fleet
+from ortgpu_fix import matrix
+from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.fleet import FleetPlan, Machine, group_names, plan_fleet
+from ortgpu_fix.fleet_report import fleet_sections
+from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes
 
 MATRIX = synthetic.matrix()
@@ -105,3 +109,140 @@ def test_of_two_smallest_splits_the_one_counts_that_serves_more_machines_better(
 
     assert [version for version, _ in groups(made)] == ["1.26.0", "1.18.0"]
     assert groups(made)[1][1] == ["old"]
+
+
+def pinned(version: str) -> dict[str, Any]:
+    return {"name": "app", "version": "1", "requires": [f"nvidia-cudnn-cu12=={version}"]}
+
+
+def test_a_release_that_works_on_each_but_not_with_the_same_wheels() -> None:
+    """One lock holds one cuDNN for Linux, and the two machines pin two."""
+    made = planned(machine("a", pinned("9.1.0")), machine("b", pinned("9.28.0")), cuda="12")
+
+    assert groups(made) == [("1.26.0", ["a"]), ("1.26.0", ["b"])]
+    assert group_names(made.groups) == ("1", "2")
+    excluded = {row.version: [each.reasons[0].code for each in row.by] for row in made.excluded}
+    assert excluded["1.31.0"] == ["driver-too-old"]
+    assert excluded["1.26.0"] == ["no-common-set"]
+
+
+def test_groups_are_called_by_their_cuda_or_else_by_their_release() -> None:
+    older = {"name": "old-app", "version": "1", "requires": ["onnxruntime<1.24"]}
+    newer = {"name": "app", "version": "1", "requires": ["onnxruntime>=1.26"]}
+    ci = machine("ci", driver=None, gpus=())
+    same = planned(machine("a", older), machine("b", newer), ci, with_cpu=True)
+    other = planned(machine("a", driver="11.7"), machine("b", newer), ci, with_cpu=True)
+
+    assert group_names(same.groups) == ("1.26.0", "1.23.0", "cpu")
+    assert group_names(other.groups) == ("cuda12", "cuda11", "cpu")
+
+
+ARM = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.35"}
+
+
+def two_platforms(x86: list[str], arm: list[str], newer: str | None = None) -> FleetPlan:
+    """Plan for two platforms, with these releases of cuBLAS 13 on each.
+
+    CUDA 13.0.0 has cuBLAS 13.0.2, CUDA 13.0.1 has `newer`, or none that is known.
+    """
+    tables = synthetic.tables()
+    kinds = tables["nvidia"]["distribution"]
+    [cublas] = [row for row in kinds if row["name"] == "nvidia-cublas"]
+    tables["toolkits"]["toolkit"] = [
+        {"version": "13.0.1", "components": {"nvidia-cublas": newer} if newer else {}},
+        {"version": "13.0.0", "components": {"nvidia-cublas": "13.0.2"}},
+    ]
+    cublas["releases"] = [
+        {**cublas["releases"][0], "version": version, "platform": platform}
+        for platform, versions in ((synthetic.LINUX, x86), ("linux_aarch64", arm))
+        for version in versions
+    ]
+    for row in cublas["files"]:
+        row["versions"] = [*x86, *arm]
+    [cudnn] = [row for row in kinds if row["name"] == "nvidia-cudnn-cu13"]
+    cudnn["releases"] += [{**row, "platform": "linux_aarch64"} for row in cudnn["releases"]]
+    cudnn["files"] += [{**row, "platform": "linux_aarch64"} for row in cudnn["files"]]
+    cudnn["code"] = []
+    machines = [
+        machine("x86", driver="13.0", gpus=("9.0",)),
+        machine("arm", driver="13.0", gpus=("9.0",), platform=ARM),
+    ]
+    return plan_fleet(machines, Wishes(), matrix.parse(tables, "sha256:invented"))
+
+
+def cublas(made: FleetPlan) -> dict[str, str]:
+    return {
+        target.platform: wheel.version
+        for group in made.groups
+        for target in group.targets
+        for wheel in target.plan.selection
+        if wheel.name == "nvidia-cublas"
+    }
+
+
+def test_platforms_share_the_newest_version_that_both_have() -> None:
+    made = two_platforms(["13.0.2", "13.0.5"], ["13.0.2", "13.0.4"])
+
+    assert cublas(made) == {"linux_aarch64": "13.0.2", "linux_x86_64": "13.0.2"}
+
+
+def test_platforms_without_a_common_version_have_their_own() -> None:
+    made = two_platforms(["13.0.2", "13.0.5"], ["13.0.4"])
+
+    assert groups(made) == [("1.31.0", ["arm", "x86"])]
+    assert cublas(made) == {"linux_aarch64": "13.0.4", "linux_x86_64": "13.0.5"}
+    said = plain(fleet_sections(made, load_texts("en"), verbose=False))
+    assert "13.0.4 (linux_aarch64)" in said
+
+
+def test_platforms_of_which_each_has_the_wheels_of_another_toolkit() -> None:
+    made = two_platforms(["13.0.2"], ["13.0.9"], newer="13.0.9")
+
+    assert cublas(made) == {"linux_aarch64": "13.0.9", "linux_x86_64": "13.0.2"}
+
+
+def test_a_platform_that_no_wheel_serves_is_left_out() -> None:
+    made = two_platforms(["13.0.2"], [])
+
+    assert groups(made) == [("1.31.0", ["x86"])]
+    assert [each.name for each, _ in made.impossible] == ["arm"]
+
+
+def test_a_release_without_wheels_for_the_gpus_there_is_no_release_for_them() -> None:
+    """1.23 has code for 9.0a alone beyond 9.0, 1.26 PTX; of cuBLAS 12 only 12.8 has code for 12.0.
+
+    A pin to an older one leaves nothing for that GPU; the other machine is none the worse.
+    """
+    app = {"name": "app", "version": "1", "requires": ["nvidia-cublas-cu12==12.2.5"]}
+    made = planned(
+        machine("pinned", app, driver="12.8", gpus=("12.0",)),
+        machine("free", driver="12.8", gpus=("12.0",)),
+        cuda="12",
+    )
+
+    assert groups(made) == [("1.26.0", ["free"])]
+    assert [each.name for each, _ in made.impossible] == ["pinned"]
+
+
+def test_neighbours_that_are_excluded_alike_are_told_together() -> None:
+    made = planned(machine("old", driver="11.7"), machine("older", driver="11.4"))
+    said = plain(fleet_sections(made, load_texts("en"), verbose=False))
+
+    assert "1.23.0 to 1.26.0  not on old: it is built for CUDA 12" in said
+
+
+def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:
+    stays = {"name": "app", "version": "1", "requires": ["nvidia-cudnn-cu13"]}
+    there = "nvidia-cudnn-cu13 9.12.0"
+    made = planned(
+        machine("a", stays, there),
+        machine("same gpu", stays, there, python="3.12.1"),
+        machine("free"),
+        cuda="12",
+    )
+
+    assert groups(made) == [("1.26.0", ["free"])]
+    assert [[why.code for why in reasons] for _, reasons in made.impossible] == [
+        ["shared-folder"],
+        ["shared-folder"],
+    ]

@@ -22,7 +22,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.index import Index, Limits
 from ortgpu_fix.index_choice import Fit, exactly, newest
 from ortgpu_fix.index_page import IndexFile
-from ortgpu_fix.named_index import fit_of, on_index, settled
+from ortgpu_fix.named_index import fit_of, from_index, has, settled
 from ortgpu_fix.plan import Wheel
 from ortgpu_fix.progress import silent
 from ortgpu_fix.run import run
@@ -241,15 +241,17 @@ def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path:
 
 def test_what_an_index_has_of_a_project(server: TorchIndex) -> None:
     asked = index(server)
-    found = on_index("nvidia-cudnn-cu12", SpecifierSet(">=9"), server.url, asked, HERE)
+    found = from_index("nvidia-cudnn-cu12", SpecifierSet(">=9"), server.url, asked, HERE)
 
     assert found is not None
     assert Version(found.version) == Version(CUDNN)
-    assert on_index("triton", SpecifierSet(""), server.url, asked, HERE) is None
-    assert on_index("torch", SpecifierSet("==9"), server.url, asked, HERE) is None
+    assert has("nvidia-cudnn-cu12", SpecifierSet("<10"), server.url, asked, HERE)
+    assert not has("triton", SpecifierSet(""), server.url, asked, HERE)
+    assert from_index("triton", SpecifierSet(""), server.url, asked, HERE) is None
+    assert from_index("torch", SpecifierSet("==9"), server.url, asked, HERE) is None
     server.behaviour.faults["filelock"] = "busy"
     with pytest.raises(Error, match="index-refused"):
-        on_index("filelock", SpecifierSet(""), server.url, asked, HERE)
+        from_index("filelock", SpecifierSet(""), server.url, asked, HERE)
 
 
 def test_a_named_index_with_a_login(server: TorchIndex, tmp_path: Path) -> None:

@@ -1,0 +1,201 @@
+"""Whether a lock still holds for a machine, and what has moved since it was written.
+
+Core. The rules are asked about exactly the set of the lock; every pin and hash that the matrix
+knows is compared with it; what is installed is compared with the pins; and a plan made afresh says
+what newer releases or another driver would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from .companions import LIBRARIES
+from .facts import Facts
+from .fleet_facts import fresh, has_gpu
+from .lock_reading import Locked, LockPin
+from .matrix import Matrix
+from .plan import Reason, Unlock, reason
+from .resolve import resolve
+from .rules import NAME
+from .situation import Wishes, marker_environment, situation
+from .versions import newest_first
+
+CPU_BUILD = "onnxruntime"
+Verdict = Literal["holds", "drifted", "impossible"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A line of the lock that says something else than the matrix."""
+
+    line: int
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A pin that the environment does not match."""
+
+    name: str
+    locked: str | None
+    """None: the lock does not want it there."""
+    installed: str | None
+    """None: it is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The whole answer."""
+
+    verdict: Verdict
+    release: LockPin | None
+    """The build of onnxruntime that the lock installs here; None where it has none for here."""
+    differences: tuple[Difference, ...]
+    against: tuple[Reason, ...]
+    """Why the set cannot work here."""
+    moved: tuple[Moved, ...]
+    newest: str | None
+    """The newest release that works here now, where it is newer than the locked one."""
+    unlock: tuple[Unlock, ...]
+    """What would allow something newer still."""
+    matrix_moved: bool
+    """The lock was made with another matrix than this one."""
+
+
+def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift:
+    """Compare a lock with the machine and the environment of `facts`."""
+    environment = marker_environment(facts)
+    pins = [pin for pin in locked.pins if pin.applies(environment)]
+    release = _release(pins)
+    differences = tuple(_differences(locked.pins, pins, facts, matrix))
+    bare = fresh(facts, matrix)
+    against = _against(pins, release, bare, wishes, matrix)
+    moved = tuple(_moved(pins, facts, matrix))
+    now = resolve(bare, replace(wishes, latest=True), matrix)
+    newest = next((wheel.version for wheel in now.selection if wheel.name == NAME), None)
+    if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
+        newest = None
+    verdict: Verdict = "impossible" if against else "drifted" if differences or moved else "holds"
+    return Drift(
+        verdict=verdict,
+        release=release,
+        differences=differences,
+        against=against,
+        moved=moved,
+        newest=newest,
+        unlock=now.unlock,
+        matrix_moved=locked.matrix_digest not in {None, matrix.digest},
+    )
+
+
+def _release(pins: Sequence[LockPin]) -> LockPin | None:
+    found = {pin.name: pin for pin in pins}
+    return found.get(NAME) or found.get(CPU_BUILD)
+
+
+def _differences(
+    every: Sequence[LockPin], here: Sequence[LockPin], facts: Facts, matrix: Matrix
+) -> Iterator[Difference]:
+    """Yield what the matrix does not know of the pins that it should know."""
+    known = _known(matrix)
+    names = {name for name, _ in known}
+    for pin in every:
+        if pin.name not in names:
+            continue
+        name, version = pin.name, pin.version
+        wheels = known.get((pin.name, pin.version))
+        if wheels is None:
+            why = reason("lock-version-unknown", distribution=name, version=version)
+            yield Difference(line=pin.line, why=why)
+            continue
+        for one in pin.hashes:
+            if one.sha256 not in wheels:
+                why = reason(
+                    "lock-hash-unknown", distribution=name, version=version, sha256=one.sha256
+                )
+                yield Difference(line=one.line, why=why)
+    here_too = situation(facts, Wishes(), matrix)
+    place = here_too.platform, here_too.abi
+    for pin in here:
+        fitting = {
+            sha256
+            for sha256, at in known.get((pin.name, pin.version), {}).items()
+            if at in {place, (place[0], None)}
+        }
+        if pin.hashes and fitting and not fitting & {one.sha256 for one in pin.hashes}:
+            why = reason(
+                "lock-hash-missing",
+                distribution=pin.name,
+                version=pin.version,
+                platform=place[0],
+                python=place[1],
+            )
+            yield Difference(line=pin.line, why=why)
+
+
+def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, tuple[str, str | None]]]:
+    """Return platform and ABI tag (None: any) of each wheel by its hash, by name and version."""
+    known: dict[tuple[str, str], dict[str, tuple[str, str | None]]] = {}
+    for build in matrix.builds:
+        for wheel in build.wheels:
+            hashes = known.setdefault((NAME, build.version), {})
+            hashes[wheel.sha256] = build.platform, wheel.python
+    releases = [row for kind in matrix.distributions.values() for row in kind.releases]
+    for row in (*releases, *matrix.msvc):
+        known.setdefault((row.name, row.version), {})[row.sha256] = row.platform, row.python
+    return known
+
+
+def _against(
+    pins: Sequence[LockPin],
+    release: LockPin | None,
+    facts: Facts,
+    wishes: Wishes,
+    matrix: Matrix,
+) -> tuple[Reason, ...]:
+    """Return what speaks against exactly the set of `pins` on the machine of `facts`."""
+    if release is None:
+        system = f"{facts.platform.system} {facts.platform.machine}"
+        return (reason("lock-not-for", system=system, python=facts.python.version),)
+    if release.name == CPU_BUILD:
+        here = situation(facts, wishes, matrix)
+        return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
+    own = [pin for pin in pins if pin.name not in matrix.owners and pin.name != LIBRARIES]
+    lines = tuple(f"{pin.name}=={pin.version}" for pin in own)
+    exactly = replace(
+        wishes,
+        onnxruntime=f"=={release.version}",
+        latest=False,
+        requirements=(*wishes.requirements, *lines),
+    )
+    made = resolve(facts, exactly, matrix)
+    if made.verdict == "impossible":
+        rejected = {row.version: row.reasons for row in made.rejected}
+        gone = (reason("lock-release-unknown", version=release.version),)
+        return rejected.get(release.version, gone)
+    held = {pin.name for pin in pins}
+    return tuple(
+        reason("lock-lacks", distribution=wheel.name)
+        for wheel in made.selection
+        if wheel.name not in held and wheel.name in matrix.distributions
+    )
+
+
+def _moved(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:
+    """Yield what is installed in another version than the lock's, is not there, or is too much."""
+    locked = {pin.name: pin for pin in pins}
+    for name, pin in sorted(locked.items()):
+        installed = facts.package(name)
+        if installed is None:
+            yield Moved(name=name, locked=pin.version, installed=None)
+        elif (
+            newest_first(installed.version) != newest_first(pin.version)
+            or not installed.intact
+            or (name == CPU_BUILD and NAME in locked and not installed.provided)
+        ):
+            yield Moved(name=name, locked=pin.version, installed=installed.version)
+    for package in facts.packages:
+        if package.name in matrix.owners and package.name not in locked and not package.provided:
+            yield Moved(name=package.name, locked=None, installed=package.version)

@@ -1,0 +1,379 @@
+"""Whether a lock still holds: what is read of it, what has drifted, and which line says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix import drift_command
+from ortgpu_fix.cli import parse
+from ortgpu_fix.data_files import load_matrix, load_texts
+from ortgpu_fix.drift import Drift, drift
+from ortgpu_fix.drift_report import drift_json, drift_sections
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import Facts, from_json
+from ortgpu_fix.lock_reading import read_lock
+from ortgpu_fix.resolve import resolve
+from ortgpu_fix.sections import plain
+from ortgpu_fix.situation import Wishes
+
+MATRIX = synthetic.matrix()
+ZERO, ONE = "0" * 64, "1" * 64
+SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
+INSTALLED = [f"{name} {version}" for name, version in SET.items()]
+HEAD = "# matrix: 2026-01-01 sha256:invented\n"
+
+
+def lock(pins: dict[str, str] = SET, sha: str = ZERO, extra: str = "") -> str:
+    rows = (f"{name}=={version} \\\n    --hash=sha256:{sha}\n" for name, version in pins.items())
+    return HEAD + "".join(rows) + extra
+
+
+def checked(text: str, facts: Facts | None = None, **wishes: Any) -> Drift:
+    machine = synthetic.facts(*INSTALLED) if facts is None else facts
+    return drift(read_lock(text, "lock.txt"), machine, Wishes(**wishes), MATRIX)
+
+
+def codes(found: Drift) -> list[str]:
+    return [why.code for why in found.against]
+
+
+# What is read.
+
+
+def read(text: str) -> list[tuple[str, str, str, list[tuple[str, int]], int]]:
+    return [
+        (
+            pin.name,
+            pin.version,
+            pin.marker,
+            [(one.sha256[0], one.line) for one in pin.hashes],
+            pin.line,
+        )
+        for pin in read_lock(text, "lock").pins
+    ]
+
+
+def test_a_requirements_file_is_read_with_its_lines() -> None:
+    text = f"""\
+# a comment
+--index-url https://example.invalid/simple
+-r other.txt
+numpy>=1.21  # no pin
+Numpy==2.0.0 ; python_version < "3.13" \\
+    --hash=sha256:{ZERO} \\
+    --hash=sha256:{ONE.upper()}
+
+flatbuffers==25.*
+./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl ; sys_platform == 'linux' \\
+    --hash=sha256:{ONE}
+torch @ https://example.invalid/torch-2.5.1%2Bcu124-cp311-cp311-linux_x86_64.whl
+../not-a-wheel.zip
+packaging==25.0 \\"""
+
+    assert read(text) == [
+        ("numpy", "2.0.0", 'python_version < "3.13"', [("0", 6), ("1", 7)], 5),
+        (
+            "ortgpu-fix-libraries",
+            "1.26.0+setabc",
+            "sys_platform == 'linux'",
+            [("1", 11)],
+            10,
+        ),
+        ("torch", "2.5.1+cu124", "", [], 12),
+        ("packaging", "25.0", "", [], 14),
+    ]
+
+
+def test_a_pylock_is_read_with_its_lines() -> None:
+    text = f"""\
+{HEAD}lock-version = "1.0"
+created-by = "ortgpu-fix"
+
+[[packages]]
+name = "Numpy"
+version = "2.0.0"
+marker = "python_version < '3.13'"
+wheels = [
+    {{url = "https://example.invalid/numpy.whl", hashes = {{sha256 = "{ZERO}"}}}},
+    {{url = "https://example.invalid/numpy2.whl", hashes = {{sha256 = "{ONE}"}}}},
+]
+
+[[packages]]
+name = "local"
+directory = {{path = "."}}
+"""
+
+    assert read(text) == [
+        ("numpy", "2.0.0", "python_version < '3.13'", [("0", 10), ("1", 11)], 6),
+    ]
+    assert read_lock(text, "lock").matrix_date == "2026-01-01"
+
+
+def test_a_pylock_of_inline_tables_is_read_too() -> None:
+    text = f"""\
+lock-version = "1.0"
+packages = [
+  {{name = "a", version = "1", wheels = [{{hashes = {{sha256 = "{ZERO}"}}}}]}},
+  {{name = "b", version = "2"}},
+]
+"""
+
+    assert read(text) == [("a", "1", "", [("0", 3)], 3), ("b", "2", "", [], 4)]
+
+
+def test_a_name_that_is_written_in_escapes_stands_on_the_first_line() -> None:
+    text = r"""lock-version = "1.0"
+packages = [{name = "\u0061", version = "1"}]
+"""
+
+    assert read(text) == [("a", "1", "", [], 1)]
+
+
+def test_the_lines_for_uv_are_read() -> None:
+    text = """\
+[project]
+dependencies = ["numpy>=2", "torch==2.5.1"]
+
+[dependency-groups]
+gpu = [
+    "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux'",
+    {include-group = "dev"},
+]
+"""
+
+    assert read(text) == [
+        ("torch", "2.5.1", "", [], 2),
+        ("onnxruntime-gpu", "1.26.0", 'sys_platform == "linux"', [], 6),
+    ]
+    assert read_lock(text, "lock").format == "uv"
+
+
+@pytest.mark.parametrize("end", ["LOCK\nRUN pip\n", ""])
+def test_a_dockerfile_is_read(end: str) -> None:
+    text = f"FROM python\nCOPY <<'LOCK' requirements.txt\na==1 \\\n    --hash=sha256:{ZERO}\n{end}"
+
+    assert read(text) == [("a", "1", "", [("0", 4)], 3)]
+    assert read_lock(text, "lock").format == "dockerfile"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "it pins nothing"),
+        ("numpy\n", "it pins nothing"),
+        ("a==1\n./b-1-py3-none-any.whl ; what is this\n", "line 2"),
+        ('lock-version = "1.0"\npackages = [{version = "1"}]\n', "KeyError: 'name'"),
+        ('project = "x"\n', "AttributeError"),
+    ],
+)
+def test_what_is_no_lock_is_unreadable(text: str, cause: str) -> None:
+    with pytest.raises(Error, match="lock-unreadable") as caught:
+        read_lock(text, "lock.txt")
+
+    assert cause in str(caught.value)
+
+
+# What has drifted.
+
+
+def test_a_lock_that_holds_and_is_installed() -> None:
+    found = checked(lock())
+
+    assert found.verdict == "holds"
+    assert found.newest is None
+    assert [row.gains for row in found.unlock] == ["onnxruntime-gpu 1.31.0"]
+    assert not found.matrix_moved
+
+
+def test_what_is_not_installed_has_drifted() -> None:
+    found = checked(
+        lock(), synthetic.facts(INSTALLED[0], "nvidia-cudnn-cu12 9.1.0", "onnxruntime 1.22")
+    )
+
+    assert found.verdict == "drifted"
+    assert [(row.name, row.locked, row.installed) for row in found.moved] == [
+        ("nvidia-cudnn-cu12", "9.28.0", "9.1.0"),
+        ("onnxruntime-gpu", "1.26.0", None),
+        ("onnxruntime", None, "1.22"),
+    ]
+
+
+def test_the_cpu_build_in_the_place_of_the_stand_in_has_drifted() -> None:
+    pins = SET | {"onnxruntime": "1.26.0"}
+    provided = {"name": "onnxruntime", "version": "1.26.0", "provided": True}
+
+    assert checked(lock(pins), synthetic.facts(*INSTALLED, provided)).verdict == "holds"
+    assert checked(lock(pins), synthetic.facts(*INSTALLED, "onnxruntime 1.26.0")).moved
+
+
+def test_a_damaged_distribution_has_drifted() -> None:
+    gutted = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "intact": False}
+    [moved] = checked(lock(), synthetic.facts(INSTALLED[0], INSTALLED[2], gutted)).moved
+
+    assert (moved.locked, moved.installed) == ("9.28.0", "9.28.0")
+
+
+def test_a_tampered_hash_names_its_line() -> None:
+    text = lock().replace(ZERO, "f" * 64, 1)
+    found = checked(text)
+
+    assert found.verdict == "drifted"
+    assert [(row.line, row.why.code) for row in found.differences] == [
+        (3, "lock-hash-unknown"),
+        (2, "lock-hash-missing"),
+    ]
+
+
+def test_a_tampered_pin_names_its_line() -> None:
+    found = checked(lock(SET | {"nvidia-cudnn-cu12": "9.28.1"}))
+
+    assert found.verdict == "impossible"
+    assert [(row.line, row.why.code) for row in found.differences] == [(4, "lock-version-unknown")]
+    assert codes(found) == ["library-pinned"]
+
+
+def test_a_set_that_this_machine_cannot_run() -> None:
+    found = checked(lock(), synthetic.facts(*INSTALLED, driver="11.7", gpus=("7.0",)))
+
+    assert found.verdict == "impossible"
+    assert codes(found) == ["driver-too-old", "library-no-gpu-code"]
+
+
+def test_a_release_that_the_matrix_does_not_know() -> None:
+    assert codes(checked(lock(SET | {"onnxruntime-gpu": "9.9"}))) == ["lock-release-unknown"]
+
+
+def test_a_lock_that_lacks_a_library() -> None:
+    pins = {name: version for name, version in SET.items() if name != "nvidia-cublas-cu12"}
+
+    assert codes(checked(lock(pins))) == ["lock-lacks"]
+
+
+def test_a_lock_for_another_python() -> None:
+    text = "onnxruntime-gpu==1.26.0 ; python_version == '3.12'\n"
+
+    assert codes(checked(text)) == ["lock-not-for"]
+
+
+def test_the_lock_of_machines_without_a_gpu() -> None:
+    here = synthetic.facts("onnxruntime 1.26.0", driver=None, gpus=())
+
+    assert checked("onnxruntime==1.26.0\n", here).verdict == "holds"
+    assert codes(checked("onnxruntime==1.26.0\n")) == ["lock-cpu-only"]
+
+
+def test_what_a_newer_driver_and_matrix_change() -> None:
+    old = lock().replace("sha256:invented", "sha256:older")
+    found = checked(old, synthetic.facts(*INSTALLED, driver="13.0"))
+
+    assert found.verdict == "holds"
+    assert found.newest == "1.31.0"
+    assert found.matrix_moved
+
+
+def told(found: Drift, text: str, language: Any = "en") -> str:
+    locked = read_lock(text, "lock.txt")
+    return plain(drift_sections(found, locked, "lock.txt", MATRIX, load_texts(language)))
+
+
+def test_it_is_told_to_the_letter() -> None:
+    text = lock(SET | {"nvidia-cublas-cu12": "12.9.1"}).replace(ZERO, ONE, 1)
+    found = checked(text)
+
+    assert told(found, text) == (
+        f"""\
+Lock  lock.txt  onnxruntime-gpu 1.26.0
+
+Not as the matrix has it
+  line 3  no wheel of nvidia-cublas-cu12 12.9.1 has the hash {ONE}
+  line 2  the hash of the wheel of nvidia-cublas-cu12 12.9.1 for linux_x86_64, cp311 is not among \
+its hashes
+
+The environment differs from the lock
+  nvidia-cublas-cu12  12.8.4 is installed, 12.9.1 is locked
+
+What would allow more
+  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+
+The lock could work here; what is above has drifted from it"""
+    )
+
+
+ANSWERS = {
+    "holds": (lock(), synthetic.facts(*INSTALLED, driver="13.0")),
+    "not there": (lock().replace("invented", "older"), synthetic.facts("onnxruntime 1.22")),
+    "impossible": (lock(), synthetic.facts(driver="11.7")),
+    "elsewhere": ("onnxruntime==1 ; python_version < '3'\n", synthetic.facts()),
+    "damaged": (
+        lock(),
+        synthetic.facts({"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_is_told_in_both_languages_and_as_json(name: str) -> None:
+    text, facts = ANSWERS[name]
+    found = checked(text, facts)
+    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
+
+    assert "{" not in told(found, text) + told(found, text, "zh")
+    assert json.loads(json.dumps(document))["verdict"] == found.verdict
+    assert told(found, text).endswith(load_texts("en").label(f"drift-{found.verdict}"))
+
+
+# The command, on the real matrix.
+
+
+def machine(tmp_path: Path, *packages: Any) -> list[str]:
+    document = synthetic.document(*packages, driver="12.2", python="3.11.7")
+    (tmp_path / "machine.json").write_text(json.dumps(document))
+    return ["--facts", str(tmp_path / "machine.json")]
+
+
+def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
+    facts = from_json(json.loads(json.dumps(synthetic.document(driver="12.2", python="3.11.7"))))
+    made = resolve(facts, Wishes(), load_matrix())
+    rows = [f"{one.name}=={one.version} --hash=sha256:{one.sha256}" for one in made.selection]
+    (tmp_path / "lock.txt").write_text("\n".join(rows) + "\n")
+    return str(tmp_path / "lock.txt"), {one.name: one.version for one in made.selection}
+
+
+def exit_code(*argv: str) -> int:
+    return drift_command.check_lock(parse(argv), {}, "en")
+
+
+def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, pins = real_lock(tmp_path)
+    installed = [f"{name} {version}" for name, version in pins.items()]
+
+    assert exit_code("lock", "--check", file, *machine(tmp_path, *installed)) == 0
+    assert exit_code("lock", "--check", file, *machine(tmp_path)) == 1
+    assert "not installed, 1.26.0 is locked" in capsys.readouterr().out
+    text = Path(file).read_text().replace("onnxruntime-gpu==1.26.0", "onnxruntime-gpu==1.31.1")
+    Path(file).write_text(text)
+    assert exit_code("lock", "--json", "--check", file, *machine(tmp_path, *installed)) == 3
+    document = json.loads(capsys.readouterr().out)
+    line = text.splitlines().index(next(row for row in text.splitlines() if "1.31.1" in row)) + 1
+    assert {row["line"] for row in document["differences"]} == {line}
+    assert [row["code"] for row in document["reasons"]][:1] == ["driver-too-old"]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"hello"])
+def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(Error, match="lock-unreadable"):
+        exit_code("lock", "--check", str(file), *machine(tmp_path))
+
+
+def test_a_lock_is_needed() -> None:
+    with pytest.raises(Error, match="needs the FILE"):
+        parse(["lock", "--check"])
