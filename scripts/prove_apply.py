@@ -5,7 +5,8 @@
 For each CUDA major, Python, engine and broken state: a fresh environment is made, the state is
 planted, and `ortgpu-fix --facts MACHINE --apply --yes` is run as a user would, from an environment
 of its own. Then: the release is the one expected, no CPU build is left, the verification found
-every library (there is no GPU here), a second run says healthy and changes no file. Wheels are
+every library (there is no GPU here), a second run says healthy and changes no file, and `undo`
+brings back what was planted, to the time of every file. Wheels are
 downloaded once into DIR and taken from there (`--find-links`), but for the first case of each CUDA
 major, which takes everything from the index.
 
@@ -110,6 +111,8 @@ class Outcome:
     release: str = ""
     verdict: str = ""
     seconds: float = 0.0
+    undo_seconds: float = 0.0
+    """Until `undo` said that everything is as it was."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -206,8 +209,12 @@ class Workshop:
         outcome = Outcome(name=case.name)
         machine = MACHINES[case.cuda]
         target = self.plant(case, python)
+        planted = digest(target.parents[1])
         tool = self.tools["uv" if case.engine == "uv" else "pip"]
         env = self.environment(without_uv=case.engine != "uv", stub=case.cuda == "13")
+        temporary = self.folder / f"{case.name}-temporary"
+        temporary.mkdir()
+        env["TMPDIR"] = str(temporary)
         argv = [str(tool), "-m", "ortgpu_fix", "--python", str(target)]
         argv += ["--facts", str(self.facts(machine))]
         sources = [] if from_index else ["--find-links", str(self.wheels)]
@@ -240,7 +247,24 @@ class Workshop:
             outcome.problems.append(f"second run: {again.stdout[-300:]}{again.stderr}")
         if digest(target.parents[1]) != before:
             outcome.problems.append("the second run changed a file")
+        self._undo([*argv[:5], "undo", "--yes"], env, outcome)
+        if digest(target.parents[1]) != planted:
+            outcome.problems.append("undo did not bring back what was")
+        if any(temporary.iterdir()):
+            outcome.problems.append("something stays in the folder for temporary files")
+        shutil.rmtree(temporary)
         return outcome
+
+    @staticmethod
+    def _undo(argv: list[str], env: dict[str, str], outcome: Outcome) -> None:
+        """Run `undo` and note how long it took until it said so."""
+        started = time.monotonic()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
+            assert process.stdout is not None  # noqa: S101
+            said = process.stdout.readline()
+            outcome.undo_seconds = round(time.monotonic() - started, 2)
+        if process.returncode != 0:
+            outcome.problems.append(f"undo: exit {process.returncode}: {said}")
 
     def _judge(self, case: Case, outcome: Outcome, target: Path, selected: dict[str, str]) -> None:
         expected = MACHINES[case.cuda].expected[case.python]

@@ -7,14 +7,16 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from local_index import make_wheel
+from local_index import Fault, LocalIndex, make_wheel
 from stand import CUDA, GOOD, REQUIRES, Kind, Stand
 from standins import (
     Venv,
@@ -24,11 +26,12 @@ from standins import (
 )
 
 from ortgpu_fix.apply import Allowed, Applied, apply
+from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.engine import Engine, Staged
 from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.exclusive import exclusive
-from ortgpu_fix.index import Index
+from ortgpu_fix.index import Index, Limits
 from ortgpu_fix.journal import Begin
 from ortgpu_fix.kept import changes, forget
 from ortgpu_fix.plan import Pinned, Plan
@@ -476,27 +479,35 @@ def test_an_environment_that_moved_in_between(quick: Stand) -> None:
     assert quick.unchanged()
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [
-        ("missing", "index-refused"),
-        ("truncated", "index-unreachable"),
-        ("reset", "index-unreachable"),
-        ("busy", "index-refused"),
-        ("other-bytes", "download-hash-mismatch"),
-    ],
-)
-def test_an_index_that_fails_half_way(quick: Stand, fault: str, code: str) -> None:
+FAULTS = {
+    "missing": ("index-refused", "404"),
+    "busy": ("index-refused", "503"),
+    "truncated": ("index-unreachable", "broke off"),
+    "reset": ("index-unreachable", "Connection reset by peer"),
+    "other-bytes": ("download-hash-mismatch", "its hash is another"),
+    "trickle": ("download-too-slow", "bytes a second"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_index_that_fails_half_way(quick: Stand, fault: Fault) -> None:
+    """One file of the set has it; the other two are served well."""
     quick.have("onnxruntime 1.22.1")
     file = quick.wheels["nvidia-cublas-cu12 12.9.2.10"].name
-    quick.server.behaviour.faults[file] = fault  # type: ignore[assignment]
+    quick.server.behaviour.faults[file] = fault
     quick.server.behaviour.no_ranges = True
     plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    sources = Sources(index_url=quick.server.url, origin="flag")
 
-    assert code_of(quick, plan).code == code
-    assert quick.unchanged()
+    error = quick.fails(plan, index=Index(sources, Limits(read=2, window=0.5, pauses=(0.01,))))
+
+    code, cause = FAULTS[fault]
+    assert error.code == code
+    message = load_texts("en").error(error)
+    assert message.exit_code == 7
+    assert cause in message.text
     # What a network brought is kept for the next run; what is wrong leaves nothing behind.
-    kept = Path(quick.venv.target().purelib, ".ortgpu-fix").exists()
+    kept = quick.state.exists()
     assert kept == (code != "download-hash-mismatch")
 
     quick.server.behaviour.faults.clear()
@@ -504,6 +515,53 @@ def test_an_index_that_fails_half_way(quick: Stand, fault: str, code: str) -> No
     quick.apply(plan)
     fetched = [line for line in quick.server.behaviour.requests if "/files/" in line]
     assert len(fetched) < 3 or not kept  # what had arrived is not fetched again
+
+
+def test_an_index_that_is_not_there(quick: Stand) -> None:
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        sources = Sources(index_url=f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        error = quick.fails(quick.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
+
+    assert error.code == "index-unreachable"
+    assert error.values["reason"] == "Connection refused"
+
+
+def test_an_index_that_answers_with_a_page_for_people(quick: Stand) -> None:
+    quick.server.behaviour.page = ("text/html", "<html><h1>Please sign in</h1></html>")
+
+    error = quick.fails(quick.plan(*CUDA))
+
+    assert error.code == "index-page-unreadable"
+    assert not quick.state.exists()
+
+
+def test_an_index_that_is_busy_for_a_while(quick: Stand) -> None:
+    """503 twice, for a page and for a file: tried again after a pause, and then it is fine."""
+    for name in (GOOD.split()[0], quick.wheels[GOOD].name):
+        quick.server.behaviour.faults[name] = "busy"
+        quick.server.behaviour.times[name] = 2
+    pauses = (0.2, 0.4)
+    sources = Sources(index_url=quick.server.url, origin="flag")
+    began = time.monotonic()
+
+    quick.apply(quick.plan(*CUDA), index=Index(sources, Limits(pauses=pauses)))
+
+    assert time.monotonic() - began > 2 * sum(pauses)
+    assert quick.names()["onnxruntime-gpu"] == "1.26.0"
+
+
+def test_a_mirror_with_an_incomplete_set(quick: Stand, tmp_path: Path) -> None:
+    """The page is there, and does not list the release; what is there is not installed alone."""
+    for name in CUDA[:2]:
+        shutil.copy(quick.wheels[name], tmp_path)
+    make_wheel(tmp_path, "nvidia-cublas-cu12", "12.0.1", files={"x.py": ""})
+    with LocalIndex(tmp_path) as mirror:
+        sources = Sources(index_url=mirror.url, origin="flag")
+        error = quick.fails(quick.plan(*CUDA), index=Index(sources))
+
+    assert error.code == "file-not-on-index"
+    assert error.values["file"] == quick.wheels[CUDA[2]].name
 
 
 def test_ordinary_requirements_that_do_not_exist(stand: Stand) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -207,6 +209,32 @@ def test_what_could_not_be_removed_is_a_warning(
     assert said.err.startswith("Warning: ")
     assert "could not be removed; the next run tries again" in said.err
     kept.forget(Site.of(changed.venv.target()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_in_the_temporary_folder(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """While the check runs, in an onnxruntime that never ends."""
+    python = environments.make_venv(environments.own_base(), tmp_path / "venv")
+    package = environments.site_packages(python) / "onnxruntime"
+    package.mkdir()
+    began = tmp_path / "began"
+    code = f"import time; open({str(began)!r}, 'w').close(); time.sleep(60)"
+    (package / "__init__.py").write_text(code)
+    (tmp_path / "temporary").mkdir()
+    env = install_environment(os.environ) | {"TMPDIR": str(tmp_path / "temporary")}
+    argv = [sys.executable, "-m", "ortgpu_fix", "verify", "--python", str(python)]
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while not began.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert list((tmp_path / "temporary").iterdir())
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+
+    assert (process.returncode, said) == (130, "")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 PLANNED = ("--facts", "example", "--apply", "--yes", "--offline")

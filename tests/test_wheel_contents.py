@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
+import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_index import make_wheel
 
+from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.errors import Error
 from ortgpu_fix.wheel_contents import Contents, Member, contents, entry_points
 from ortgpu_fix.wheel_look import look_into
@@ -242,3 +246,99 @@ def test_every_flipped_byte_ends_in_a_clear_answer(tmp_path: Path) -> None:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         with contextlib.suppress(Error):
             look_into(path)
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "lib", "x.py"]), min_size=1, max_size=3).map("/".join)
+
+
+def rewritten(path: Path, text: str) -> None:
+    """Put another RECORD into the wheel."""
+    with zipfile.ZipFile(path) as file:
+        members = {info.filename: file.read(info) for info in file.infolist()}
+    members[f"{INFO}/RECORD"] = text.encode(errors="surrogatepass")
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+
+
+def declared(path: Path, size: int) -> None:
+    """Let the zip say that `a.py` unpacks to so many bytes, in its directory and at the file."""
+    data = bytearray(path.read_bytes())
+    for magic, field, name in ((b"PK\x03\x04", 22, 30), (b"PK\x01\x02", 24, 46)):
+        at = data.find(magic)
+        while data[at + name : at + name + 4] != b"a.py":
+            at = data.index(magic, at + 4)
+        data[at + field : at + field + 4] = size.to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+def escaping(draw: Any, path: Path) -> None:
+    """Path traversal, absolute paths, drives and backslashes, in every depth."""
+    begin = draw(
+        st.sampled_from(["..", "../..", "/", "//", "C:", "C:/", "..\\", "a/../..", "./", "~\\"])
+    )
+    name = f"{begin}/{draw(PATHS)}"
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(name, draw(st.binary(max_size=20)))
+
+
+def linking(draw: Any, path: Path) -> None:
+    """Symbolic links, devices, pipes and sockets."""
+    kinds = [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK]
+    about = zipfile.ZipInfo(draw(PATHS.filter(lambda name: name != "x.py")) + "/link")
+    about.create_system = draw(st.sampled_from([0, 3]))
+    about.external_attr = (draw(st.sampled_from(kinds)) | draw(st.integers(0, 0o7777))) << 16
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(about, draw(st.sampled_from([b"/etc/passwd", b"../../x", b""])))
+
+
+def doubling(draw: Any, path: Path) -> None:
+    """A member twice, or a file where another needs a folder."""
+    name = draw(st.sampled_from(["a.py", f"{INFO}/METADATA", f"{INFO}/RECORD", "a.py/b", "c"]))
+    with zipfile.ZipFile(path, "a") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file.writestr(name, draw(st.binary(max_size=20)))
+        if name == "c":
+            file.writestr("c/d.py", b"")
+
+
+def swelling(draw: Any, path: Path) -> None:
+    """Sizes that cannot be."""
+    declared(path, draw(st.integers(500_000_000, 0xFFFFFFFE)))
+
+
+def unlisting(draw: Any, path: Path) -> None:
+    """A RECORD that is empty, lists what is not there, leaves out what is, or is no table."""
+    texts = st.sampled_from(["", "a.py,,\n", f"{INFO}/RECORD,,\n", '"a.py', "gone.py,,\n", "\0"])
+    rewritten(path, draw(st.one_of(texts, st.text(max_size=40))))
+
+
+HOSTILE: dict[Callable[[Any, Path], None], set[str]] = {
+    escaping: {"wheel-escapes"},
+    linking: {"wheel-odd", "wheel-broken"},
+    doubling: {"wheel-odd"},
+    swelling: {"wheel-huge"},
+    unlisting: {"wheel-broken"},
+}
+
+
+@pytest.mark.parametrize("spoil", HOSTILE, ids=lambda spoil: spoil.__name__)
+def test_hostile_wheels_end_in_a_clear_refusal(
+    spoil: Callable[[Any, Path], None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Real zips, as many as hypothesis can think of; the texts of all refusals exist."""
+    folder = tmp_path_factory.mktemp("hostile")
+    texts = load_texts("en")
+
+    @settings(max_examples=int(os.environ.get("ORTGPU_FIX_EXAMPLES", "100")))
+    @given(st.data())
+    def refused(data: st.DataObject) -> None:
+        path = make_wheel(folder, "stand-in", "1.0", files={"a.py": b"\0" * 50_000})
+        spoil(data.draw, path)
+        with pytest.raises(Error) as caught:
+            look_into(path)
+
+        assert caught.value.code in HOSTILE[spoil]
+        assert texts.error(caught.value).exit_code == 7
+
+    refused()
