@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import console
@@ -21,6 +21,8 @@ from .environment import Target
 from .errors import Error
 from .index import Index
 from .kept import forget
+from .mend_files import MendedFile, mended_by, write_mended
+from .mending_report import mending_json, mending_section
 from .occasion import Occasion, occasion
 from .plan import Plan
 from .report import plan_json, plan_sections
@@ -51,11 +53,12 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
         verbose=arguments.verbose,
         asked=about.wishes.chooses,
     )
+    mending = mended_by(made, about, arguments)
     if made.verdict != "fixable":
-        if arguments.json:
-            console.print_json(plan_json(made, texts))
-        else:
+        document = plan_json(made, texts)
+        if not arguments.json:
             console.print_sections(sections)
+        _mend(mending, document, arguments, texts)
         return 0 if made.verdict == "healthy" else 3
     if not arguments.json:
         console.print_sections(sections)
@@ -63,14 +66,30 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     require_ours(about.target, allowed_by(arguments))
     confirm(arguments, texts)
     verification = _do(made, about, about.target, arguments, environ, texts)
-    if arguments.json:
-        document = plan_json(made, texts) | {"verification": verification.to_json()}
-        console.print_json(document)
-    else:
+    document = plan_json(made, texts) | {"verification": verification.to_json()}
+    if not arguments.json:
         version = next(row.version for row in made.selection if row.name == "onnxruntime-gpu")
         console.print_sections(verification_sections(verification, texts))
         print("\n" + texts.label("applied", version=version))
+    _mend(mending, document, arguments, texts)
     return 0
+
+
+def _mend(
+    mending: Sequence[MendedFile],
+    document: dict[str, object],
+    arguments: argparse.Namespace,
+    texts: Texts,
+) -> None:
+    """Write the requirements files where `--write` says so, and print what became of them."""
+    if arguments.write:
+        write_mended(mending)
+    edits = [(str(file.path), edit) for file in mending for edit in file.edits]
+    if arguments.json:
+        console.print_json(document | ({"requirements": mending_json(edits)} if edits else {}))
+    elif edits:
+        print()
+        console.print_sections([mending_section(edits, texts, written=arguments.write)])
 
 
 def _do(  # noqa: PLR0917

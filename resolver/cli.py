@@ -87,6 +87,7 @@ def parser() -> Parser:
     add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
     add("--torch", metavar="WISH", help="keep (the default), match, or the torch you want: 2.7.1")
     add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
+    add("--write", action="store_true", help="with --apply: mend the files that -r names, too")
     add("--no-autoload", action="store_true", help="leave loading the libraries to applications")
     add("--no-provide", action="store_true", help="install no stand-in named onnxruntime")
     add("--json", action="store_true", help="one JSON document on stdout")
@@ -154,6 +155,8 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
         raise Error("flags-clash", flags=f"--torch {arguments.torch}, several --facts")
     if arguments.with_cpu and not several:
         raise Error("usage", problem="--with-cpu goes with several --facts")
+    if arguments.write and not (arguments.apply and arguments.requirement):
+        raise Error("usage", problem="--write goes with --apply and -r FILE")
     if checks_lock and arguments.argument is None:
         raise Error("usage", problem="lock --check needs the FILE of a lock")
     takes_one = arguments.command in {"explain", "matrix"} or checks_lock

@@ -17,6 +17,7 @@ from .data_files import load_matrix, load_texts, table
 from .errors import Error
 from .facts import to_json
 from .files import write
+from .mending import Edit
 from .occasion import Occasion, occasion, read_short_form, seen
 from .plan import Plan
 from .run import run
@@ -41,16 +42,30 @@ def _resolved(about: Occasion) -> Plan:
 
 def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
     """Print a plan, for people or as JSON."""
+    from .mending_report import mending_json, mending_section
     from .report import plan_json, plan_sections
 
+    edits = _edits(made, about, arguments) if arguments.requirement else []
     if arguments.json:
-        console.print_json(plan_json(made, load_texts("en")))
+        document = plan_json(made, load_texts("en"))
+        if edits:
+            document["requirements"] = mending_json(edits)
+        console.print_json(document)
         return
     texts = load_texts(language)
     asked = about.wishes.chooses
-    console.print_sections(
-        plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
-    )
+    sections = plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
+    if edits:
+        sections = (*sections[:-1], mending_section(edits, texts, written=False), sections[-1])
+    console.print_sections(sections)
+
+
+def _edits(made: Plan, about: Occasion, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
+    """Return what should become of the lines of the files that `-r` names."""
+    from .mend_files import mended_by
+
+    found = mended_by(made, about, arguments)
+    return [(str(file.path), edit) for file in found for edit in file.edits]
 
 
 def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:

@@ -79,6 +79,7 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
         cuda=arguments.cuda,
         ignored_gpus=arguments.ignore_gpu,
         requirements=arguments.requirement,
+        mend=arguments.write,
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
         torch=arguments.torch,

@@ -14,8 +14,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .errors import Error
+from .mending import BOTH, CPU_BUILD
 from .situation import Wishes
 from .torch_builds import INDEX
+from .versions import requirement
 
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 
@@ -30,17 +32,20 @@ def read_wishes(
     provide: bool,
     torch: str | None,
     torch_index: str | None,
+    mend: bool = False,
 ) -> Wishes:
     """Return the wishes of the command line.
 
     `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
     `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
 
+    With `mend` a pin of onnxruntime-gpu itself does not bind either: its line is replaced.
+
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
     """
     latest = ort == "latest"
-    lines = [line for file in requirements for line in _requirements(Path(file))]
+    lines = [line for file in requirements for line in _requirements(Path(file), mend=mend)]
     return Wishes(
         onnxruntime="" if latest else _specifier(ort, "wish-ort"),
         latest=latest,
@@ -80,11 +85,39 @@ def capability(text: str, flag: str) -> str:
     return text
 
 
-def _requirements(file: Path) -> list[str]:
+def _requirements(file: Path, *, mend: bool) -> list[str]:
     """Return the requirements in `file`, those it includes too, as PEP 508 texts.
 
-    An exact pin of `onnxruntime` does not bind: it is the line that the plan replaces.
+    Of pyproject.toml they are those of the project itself. An exact pin of `onnxruntime` does not
+    bind: it is the line that the plan replaces; with `mend` neither does one of onnxruntime-gpu.
     """
+    replaced = BOTH if mend else {CPU_BUILD}
+    found: list[str] = []
+    for text in _of_project(file) if file.suffix == ".toml" else _of_file(file):
+        wanted = requirement(text)
+        if wanted is None:
+            continue
+        name = canonicalize_name(wanted.name)
+        pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
+        if name in replaced and pinned:
+            continue
+        marker = f"; {wanted.marker}" if wanted.marker else ""
+        found.append(f"{name}{wanted.specifier}{marker}")
+    return found
+
+
+def _of_project(file: Path) -> tuple[str, ...]:
+    from .mending_toml import dependencies
+
+    try:
+        return dependencies(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Error("requirements-unreadable", file=file, cause=error.strerror or error) from error
+    except ValueError as error:  # no UTF-8, or no TOML
+        raise Error("requirements-unreadable", file=file, cause=error) from error
+
+
+def _of_file(file: Path) -> list[str]:
     # pip_api would ask this interpreter instead of ours, and fail on one without pip.
     os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
     try:
@@ -96,13 +129,8 @@ def _requirements(file: Path) -> list[str]:
     except Exception as error:  # pip_api has a root of its own, and lets others through
         cause = str(error).strip().partition("\n")[0]  # a whole traceback may follow
         raise Error("requirements-unreadable", file=file, cause=cause) from error
-    found: list[str] = []
-    for wanted in parsed.values():
-        if isinstance(wanted, pip_api.UnparsedRequirement):  # only where it was asked for
-            continue
-        pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
-        if canonicalize_name(wanted.name) == "onnxruntime" and pinned:
-            continue
-        marker = f"; {wanted.marker}" if wanted.marker else ""
-        found.append(f"{canonicalize_name(wanted.name)}{wanted.specifier}{marker}")
-    return found
+    return [
+        f"{wanted.name}{wanted.specifier}" + (f"; {wanted.marker}" if wanted.marker else "")
+        for wanted in parsed.values()
+        if not isinstance(wanted, pip_api.UnparsedRequirement)  # only where it was asked for
+    ]

@@ -10,19 +10,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import environments
 import pytest
+from local_index import make_wheel
+from packaging.requirements import Requirement
 from stand import CUDA, Stand
 from standins import state_of
 
 from ortgpu_fix import changing, kept
 from ortgpu_fix.apply import Allowed
-from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.data_files import example_machine, load_matrix, load_texts
+from ortgpu_fix.facts import from_json
 from ortgpu_fix.journal import Begin, Mark
+from ortgpu_fix.resolve import resolve
 from ortgpu_fix.run import install_environment
+from ortgpu_fix.situation import Wishes
 from ortgpu_fix.state import Site, prepare
 from ortgpu_fix.transaction import Change, append
 
@@ -311,3 +317,45 @@ def test_what_is_allowed_reaches_the_apply() -> None:
 @pytest.mark.parametrize("argv", [["--allow", "all"], ["--forget"], ["verify", "--forget"]])
 def test_flags_that_are_none(command: Command, argv: list[str]) -> None:
     assert command(*argv).returncode == 2
+
+
+def healthy(stand: Stand, folder: Path) -> None:
+    """Put in what a healthy environment of the example machine has, as far as it is looked at."""
+    about = "package_name = 'onnxruntime-gpu'\n__version__ = '1.26.0'\n"
+    files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": about}
+    example = replace(from_json(example_machine()), packages=(), onnxruntime=None)
+    version = ".".join(stand.venv.target().version.split(".")[:2])
+    python = replace(example.python, version=f"{version}.0")
+    made = resolve(replace(example, python=python), Wishes(), load_matrix())
+    rows = [(wheel.name, wheel.version) for wheel in made.selection]
+    rows += [(Requirement(line).name, "99") for line in made.requires]
+    stand.venv.install(
+        *(
+            make_wheel(folder, name, number, files=files if name == "onnxruntime-gpu" else {})
+            for name, number in rows
+        )
+    )
+
+
+def test_requirements_files_are_written_after_all_is_well(
+    quick: Stand, command: Command, tmp_path: Path
+) -> None:
+    healthy(quick, tmp_path)
+    file = tmp_path / "home/r.txt"
+    text = "# mine\nonnxruntime-gpu[cuda]==1.19.2 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
+    file.write_bytes(text.encode())
+    flags = ("--apply", "--facts", "example", "--python", str(quick.venv.folder), "-r", "r.txt")
+    bare = ("--no-autoload", "--no-provide")
+
+    refused = command(*flags, *bare)  # the pin of the file itself counts where it stays
+    assert refused.returncode == 2
+    assert file.read_bytes() == text.encode()
+    done = command(*flags, *bare, "--write")
+    assert done.returncode == 0, done
+    assert "Requirements files, written" in done.stdout
+    wanted = text.replace("==1.19.2", "==1.26.0").encode()
+    assert file.read_bytes() == wanted
+    again = command(*flags, *bare, "--write", "--json")
+    assert again.returncode == 0
+    assert "requirements" not in json.loads(again.stdout)
+    assert file.read_bytes() == wanted

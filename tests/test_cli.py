@@ -204,6 +204,8 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
+        (["-r", "a.txt", "--write"], "--write goes with --apply"),
+        (["--apply", "--write"], "--write goes with --apply"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
@@ -321,6 +323,37 @@ def test_a_pin_of_the_cpu_build_does_not_bind(run: Run, tmp_path: Path) -> None:
     packages = json.loads(done.stdout)["selection"]["packages"]
 
     assert "1.26.0" in [row["version"] for row in packages]
+
+
+def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("numpy\nonnxruntime==1.20.0  # fast\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["onnxruntime>=1.20,<1.24"]\n'
+    )
+    facts = ("--facts", machine(tmp_path))
+
+    told = run(*facts, "-r", "r.txt").stdout
+    assert "r.txt, line 2  onnxruntime==1.20.0 # fast  →  onnxruntime-gpu==1.26.0 # fast" in told
+    document = json.loads(run(*facts, "-r", "pyproject.toml", "--json").stdout)
+    assert document["requirements"] == [
+        {
+            "file": "pyproject.toml",
+            "line": 2,
+            "before": "onnxruntime>=1.20,<1.24",
+            "after": "onnxruntime-gpu==1.23.2",
+            "done": "replaced",
+        }
+    ]
+    assert "requirements" not in json.loads(run(*facts, "--json").stdout)
+    assert (tmp_path / "r.txt").read_text() == "numpy\nonnxruntime==1.20.0  # fast\n"
+
+
+@pytest.mark.parametrize("content", [None, "[", "\udcff"])
+def test_a_project_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "p.toml").write_bytes(content.encode(errors="surrogateescape"))
+
+    failed(run("--facts", machine(tmp_path), "-r", "p.toml"), 7)
 
 
 @pytest.mark.parametrize("content", [None, "onnxruntime ~~ what\n"])

@@ -1,0 +1,200 @@
+"""Mend pyproject.toml: the requirements of onnxruntime become the right pin, all else stays.
+
+Core. The text is edited where a string stands, and the edit counts only if the document then parses
+to what it was, apart from that one requirement.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+from packaging.utils import canonicalize_name
+
+from .mending import BOTH, CPU_BUILD, Done, Edit, Mended, pin
+from .rules import NAME
+from .situation import applies
+from .versions import requirement
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Document = dict[str, object]
+Path = tuple[str | int, ...]
+_LISTS = (
+    ("project", "dependencies"),
+    ("tool", "uv", "dev-dependencies"),
+)
+_LISTS_BY_NAME = (
+    ("project", "optional-dependencies"),
+    ("dependency-groups",),
+    ("tool", "pdm", "dev-dependencies"),
+)
+_TOKEN = re.compile(
+    r"""\#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|(?P<one>"(?:\\.|[^"\\\n])*"|'[^'\n]*')""",
+    re.DOTALL,
+)
+_POETRY = re.compile(
+    r"""^(?P<lead>[ \t]*)(?P<quote>["']?)(?P<key>[A-Za-z0-9._-]+)(?P=quote)(?P<equals>[ \t]*=[ \t]*)
+        (?P<table>\{[^\n]*?\bversion[ \t]*=[ \t]*)?(?P<version>"[^"\n]*"|'[^'\n]*')""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def dependencies(text: str) -> tuple[str, ...]:
+    """Return the requirements of the project itself.
+
+    Raises tomllib.TOMLDecodeError.
+    """
+    found = _list(tomllib.loads(text), ("project", "dependencies"))
+    return tuple(row for row in found if isinstance(row, str))
+
+
+def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mended:
+    """Return pyproject.toml with every requirement of onnxruntime that applies pinned to `version`.
+
+    Where one names the GPU build, those of the CPU build stay: a project may have an extra for
+    each. Raises tomllib.TOMLDecodeError.
+    """
+    edits: list[Edit] = []
+    document = tomllib.loads(text)
+    ours = [
+        (path, name, value)
+        for path, value in _requirements(document)
+        if (name := _build(value, markers)) is not None
+    ]
+    ours_of_poetry = list(_poetry(document))
+    names = {name for _, name, _ in ours} | {
+        canonicalize_name(str(path[-1])) for path in ours_of_poetry
+    }
+    for path, name, value in ours:
+        new = pin(value, version)
+        if NAME in names and name == CPU_BUILD:
+            edits.append(_kept(text, value, "other"))
+        elif new is None:
+            edits.append(_kept(text, value, "address"))
+        elif new != value:
+            text, edit = _replace_string(text, path, value, new)
+            edits.append(edit)
+    for path in ours_of_poetry:
+        if NAME in names and canonicalize_name(str(path[-1])) == CPU_BUILD:
+            edits.append(_kept(text, str(path[-1]), "other"))
+        else:
+            text, edits_here = _replace_poetry(text, path, version)
+            edits += edits_here
+    return Mended(text=text, edits=tuple(sorted(edits, key=lambda edit: edit.line)))
+
+
+def _build(value: str, markers: Mapping[str, str]) -> str | None:
+    """Return which build of onnxruntime a requirement names, where it applies."""
+    wanted = requirement(value)
+    if wanted is None or not applies(wanted, markers, ""):
+        return None
+    name = canonicalize_name(wanted.name)
+    return name if name in BOTH else None
+
+
+def _at(document: Document, path: Path) -> object:
+    """Return what stands at `path`; None where there is nothing."""
+    found: object = document
+    for key in path:
+        found = cast("Document", found).get(str(key)) if isinstance(found, dict) else None
+    return found
+
+
+def _table(document: Document, path: Path) -> Document:
+    found = _at(document, path)
+    return cast("Document", found) if isinstance(found, dict) else {}
+
+
+def _list(document: Document, path: Path) -> list[object]:
+    found = _at(document, path)
+    return cast("list[object]", found) if isinstance(found, list) else []
+
+
+def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
+    """Yield every requirement of the project, its extras and groups, and where it stands."""
+    paths: list[Path] = list(_LISTS)
+    for parent in _LISTS_BY_NAME:
+        paths += [(*parent, name) for name in _table(document, parent)]
+    for path in paths:
+        for at, value in enumerate(_list(document, path)):
+            if isinstance(value, str):
+                yield (*path, at), value
+
+
+def _poetry(document: Document) -> Iterator[Path]:
+    """Yield where poetry's tables name a build of onnxruntime."""
+    parents: list[Path] = [
+        ("tool", "poetry", "dependencies"),
+        ("tool", "poetry", "dev-dependencies"),
+    ]
+    groups = _table(document, ("tool", "poetry", "group"))
+    parents += [("tool", "poetry", "group", name, "dependencies") for name in groups]
+    for parent in parents:
+        for name in _table(document, parent):
+            if canonicalize_name(name) in BOTH:
+                yield (*parent, name)
+
+
+def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, Edit]:
+    """Replace the string at `path`; where that cannot be done surely, leave it."""
+
+    def change(document: Document) -> None:
+        _list(document, path[:-1])[int(path[-1])] = new
+
+    for token in _TOKEN.finditer(text):
+        if token["one"] is None or tomllib.loads(f"v = {token['one']}")["v"] != old:
+            continue
+        raw = token["one"]
+        quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
+        changed = text[: token.start()] + quoted + text[token.end() :]
+        if _is(changed, text, change):
+            line = text.count("\n", 0, token.start()) + 1
+            return changed, Edit(line=line, before=old, after=new, done="replaced")
+    return text, _kept(text, old, "odd")
+
+
+def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit]]:
+    """Replace key and version of a dependency in poetry's notation."""
+    key = str(path[-1])
+
+    def change(document: Document) -> None:
+        table = _table(document, path[:-1])
+        value = table.pop(key)
+        more = cast("Document", value) if isinstance(value, dict) else None
+        table[NAME] = version if more is None else {**more, "version": version}
+
+    for row in _POETRY.finditer(text):
+        if row["key"] != key:
+            continue
+        start = row["lead"] + NAME + row["equals"] + (row["table"] or "")
+        changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
+        if _is(changed, text, change):
+            line = text.count("\n", 0, row.start()) + 1
+            before, after = (one.split("\n")[line - 1].strip() for one in (text, changed))
+            edit = Edit(line=line, before=before, after=after, done="replaced")
+            return changed, [edit] if after != before else []
+    return text, [_kept(text, key, "odd")]
+
+
+def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
+    """Tell whether `changed` parses to what `text` does after `change`."""
+    expected = copy.deepcopy(tomllib.loads(text))
+    change(expected)
+    try:
+        return tomllib.loads(changed) == expected
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _kept(text: str, value: str, done: Done) -> Edit:
+    found = text.find(value)
+    line = text.count("\n", 0, max(found, 0)) + 1
+    return Edit(line=line, before=value, after=None, done=done)

@@ -1,0 +1,366 @@
+"""Requirements files that are mended: the right line changes, and nothing else does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+
+import synthetic
+from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.errors import Error
+from ortgpu_fix.mend_files import mended, write_mended
+from ortgpu_fix.mending import Done, Edit, includes, mend_requirements
+from ortgpu_fix.mending_report import mending_json, mending_section
+from ortgpu_fix.mending_toml import dependencies, mend_pyproject
+from ortgpu_fix.sections import plain
+from ortgpu_fix.situation import marker_environment
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MARKERS = marker_environment(synthetic.facts())
+GOOD = "onnxruntime-gpu==1.26.0"
+
+
+def requirements(text: str, **more: Any) -> str:
+    return mend_requirements(text, "1.26.0", MARKERS, **more).text
+
+
+def done(text: str) -> list[tuple[int, str]]:
+    return [(edit.line, edit.done) for edit in mend_requirements(text, "1.26.0", MARKERS).edits]
+
+
+LINES = {
+    "onnxruntime": GOOD,
+    "onnxruntime\n": f"{GOOD}\n",
+    "onnxruntime>=1.17,!=1.20\r\n": f"{GOOD}\r\n",
+    "  ONNXRuntime_GPU ~= 1.19 # fast\n": f"  {GOOD} # fast\n",
+    "onnxruntime[extra] (>=1.2) ; python_version > '3'": "onnxruntime-gpu[extra]==1.26.0 ;"
+    " python_version > '3'",
+    "onnxruntime-gpu [cuda, cudnn]==1.19.2": "onnxruntime-gpu [cuda, cudnn]==1.26.0",
+    "onnxruntime; sys_platform=='linux'  # a;b\n": f"{GOOD}; sys_platform=='linux'  # a;b\n",
+    "onnxruntime \\\n>=1.17 \\\n ; os_name=='posix'\n": f"{GOOD} \\\n ; os_name=='posix'\n",
+    "onnxruntime \\": f"{GOOD} \\",
+    "onnxruntime \\\n": f"{GOOD} \\\n",
+    "onnxruntime >=1.2 --config-settings=a=b\n": f"{GOOD} --config-settings=a=b\n",
+    # What is none of ours, does not apply here or is right already stays.
+    GOOD: GOOD,
+    "onnxruntime==1.2 ; sys_platform == 'win32'\n": "onnxruntime==1.2 ; sys_platform == 'win32'\n",
+    "onnxruntime-genai\nonnxruntime_extensions\nonnx\n": "onnxruntime-genai\n"
+    "onnxruntime_extensions\nonnx\n",
+    "# onnxruntime\n#onnxruntime \\\nnumpy\n": "# onnxruntime\n#onnxruntime \\\nnumpy\n",
+    "-e ./onnxruntime\n--find-links onnxruntime\n": "-e ./onnxruntime\n--find-links onnxruntime\n",
+    "onnxruntime what is this\n": "onnxruntime what is this\n",
+    "onnxruntime @ https://example.invalid/o.whl\n": "onnxruntime @ https://example.invalid/o.whl\n",
+    f"onnxruntime==1.2 --hash=sha256:{'0' * 64}\n": f"onnxruntime==1.2 --hash=sha256:{'0' * 64}\n",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_a_line_becomes_the_right_pin(text: str) -> None:
+    assert requirements(text) == LINES[text]
+
+
+def test_the_cpu_build_goes_where_the_gpu_build_is_named() -> None:
+    text = "onnxruntime \\\n  >=1.17  # old\nnumpy\nonnxruntime-gpu\n"
+
+    assert requirements(text) == f"# onnxruntime \\\n#   >=1.17  # old\nnumpy\n{GOOD}\n"
+    assert done(text) == [(1, "commented"), (4, "replaced")]
+    assert requirements("onnxruntime\n", gpu_elsewhere=True) == "# onnxruntime\n"
+
+
+def test_lines_that_stay_say_why() -> None:
+    assert done(f"onnxruntime\nnumpy==2 --hash=sha256:{'0' * 64}\n") == [(1, "hashes")]
+    assert done("numpy\nonnxruntime @ https://example.invalid/o.whl\n") == [(2, "address")]
+
+
+def test_of_several_lines_those_that_apply_are_replaced() -> None:
+    text = (
+        "onnxruntime==1.18 ; python_version < '3.9'\n"
+        "onnxruntime>=1.20 ; python_version >= '3.9'\n"
+        "onnxruntime-gpu ; sys_platform == 'win32'\n"
+    )
+
+    assert requirements(text) == text.replace("onnxruntime>=1.20", GOOD)
+
+
+def test_files_that_are_included_are_found() -> None:
+    text = (
+        "-r a.txt\n  --requirement b.txt # c\n-rd.txt\n--requirement=e.txt\n# -r f.txt\n-c g.txt\n"
+    )
+
+    assert includes(text) == ("a.txt", "b.txt", "d.txt", "e.txt")
+
+
+others = st.sampled_from(
+    [
+        "numpy>=2  # two",
+        "",
+        "# onnxruntime would be nice",
+        "--index-url https://example.invalid/onnxruntime",
+        "fastembed ; python_version > '3'",
+        "scipy \\\n  >=1",
+        "onnxruntime-genai==0.5",
+        "café",
+        "\u2028odd\x0c",
+        "\x85",
+    ]
+)
+ours = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(["", " ", "\t"]),
+        st.sampled_from(["onnxruntime", "OnnxRuntime", "onnxruntime"]),
+        st.sampled_from(["", "[a]", " [a,b]"]),
+        st.sampled_from(["", ">=1.17", " == 1.20.1", " \\\n ~=1.2", "<2, >1"]),
+        st.sampled_from(["", " ", "  "]),
+        st.sampled_from(["", "; python_version > '3'", " ; sys_platform == 'linux'"]),
+        st.sampled_from(["", "  # why; not"]),
+    ),
+)
+ends = st.sampled_from(["\n", "\r\n"])
+
+
+@settings(max_examples=40)
+@given(st.lists(others, max_size=5), ours, st.lists(others, max_size=5), ends)
+def test_nothing_else_changes(before: list[str], line: str, after: list[str], end: str) -> None:
+    head = "".join(f"{row}{end}" for row in before)
+    tail = end + end.join(after)
+    changed = requirements(head + line + tail)
+
+    assert changed.startswith(head)
+    assert changed.endswith(tail)
+    middle = changed[len(head) : len(changed) - len(tail)]
+    plain_text = middle.replace("\\\n", " ").partition("#")[0]
+    wanted, was = Requirement(plain_text), Requirement(line.replace("\\\n", " ").partition("#")[0])
+    assert (wanted.name, str(wanted.specifier)) == ("onnxruntime-gpu", "==1.26.0")
+    assert (wanted.extras, wanted.marker) == (was.extras, was.marker)
+    assert middle.partition("#")[2] == line.partition("#")[2]
+    assert requirements(changed) == changed
+
+
+# pyproject.toml
+
+
+PROJECT = """\
+# a comment with "onnxruntime>=1.17"
+[project]
+name = "app"
+dependencies = [
+  "numpy>=2",   # keep me
+  "onnxruntime>=1.17",  # and me: "onnxruntime>=1.17"
+]
+
+[project.optional-dependencies]
+fast = ['onnxruntime >=1.20 ; python_version > "3"']
+
+[dependency-groups]
+dev = ["onnx\\u0072untime", {include-group = "test"}]
+test = ["onnxruntime @ https://example.invalid/o.whl", "onnxruntime ; sys_platform == 'win32'"]
+
+[tool.uv]
+override-dependencies = ["onnxruntime>=1.17"]
+dev-dependencies = ["onnxruntime>=1.17"]
+
+[tool.other]
+note = \"""
+onnxruntime>=1.17
+\"""
+"""
+
+
+def test_a_project_is_mended_where_its_requirements_stand() -> None:
+    made = mend_pyproject(PROJECT, "1.26.0", MARKERS)
+
+    assert made.text == (
+        PROJECT.replace('  "onnxruntime>=1.17",', f'  "{GOOD}",')
+        .replace("'onnxruntime >=1.20 ;", f"'{GOOD} ;")
+        .replace('"onnx\\u0072untime"', f'"{GOOD}"')
+        .replace('dev-dependencies = ["onnxruntime>=1.17"]', f'dev-dependencies = ["{GOOD}"]')
+    )
+    assert [(edit.line, edit.done) for edit in made.edits] == [
+        (6, "replaced"),
+        (10, "replaced"),
+        (13, "replaced"),
+        (14, "address"),
+        (18, "replaced"),
+    ]
+
+
+def test_a_project_with_an_extra_for_each_build_keeps_both() -> None:
+    text = '[project]\noptional-dependencies = {cpu = ["onnxruntime"], gpu = ["onnxruntime-gpu"]}\n'
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text.replace("onnxruntime-gpu", GOOD)
+    assert [edit.done for edit in made.edits] == ["other", "replaced"]
+
+
+OTHER = '[tool.other]\nonnxruntime = "^1"\nonnxruntime-gpu = "1"\n'
+POETRY = [
+    (
+        '[tool.poetry.dependencies]\nonnxruntime = "^1.17"  # c\n',
+        '[tool.poetry.dependencies]\nonnxruntime-gpu = "1.26.0"  # c\n',
+    ),
+    (
+        "[tool.poetry.group.g.dependencies]\n'onnxruntime' = {version = '^1', extras = []}",
+        '[tool.poetry.group.g.dependencies]\nonnxruntime-gpu = {version = "1.26.0", extras = []}',
+    ),
+    (
+        '[tool.poetry.dev-dependencies]\nonnxruntime-gpu = "1.26.0"\n',
+        '[tool.poetry.dev-dependencies]\nonnxruntime-gpu = "1.26.0"\n',
+    ),
+    (
+        f'{OTHER}[tool.poetry.dependencies]\nnumpy = "2"\nonnxruntime = "^1"\n',
+        f'{OTHER}[tool.poetry.dependencies]\nnumpy = "2"\nonnxruntime-gpu = "1.26.0"\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), POETRY)
+def test_poetry_s_own_notation(text: str, wanted: str) -> None:
+    assert mend_pyproject(text, "1.26.0", MARKERS).text == wanted
+
+
+def test_of_both_in_poetry_s_notation_the_cpu_build_stays() -> None:
+    text = '[tool.poetry.dependencies]\nonnxruntime = "^1.17"\nonnxruntime-gpu = "*"\n'
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text.replace('"*"', '"1.26.0"')
+    assert [edit.done for edit in made.edits] == ["other", "replaced"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool.poetry.dependencies.onnxruntime]\nversion = "^1.17"\n',
+        '[tool.poetry.dependencies]\nonnxruntime = [{version = "^1", python = "3.9"}]\n',
+        '[project]\ndependencies = [\n"""onnxruntime>=1.17""",\n]\n',
+    ],
+)
+def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text
+    assert [edit.done for edit in made.edits] == ["odd"]
+
+
+@pytest.mark.parametrize("text", ["", "project = 1\n", "[project]\ndependencies = 3\n"])
+def test_a_project_without_requirements(text: str) -> None:
+    assert mend_pyproject(text, "1.26.0", MARKERS).edits == ()
+    assert dependencies(text) == ()
+
+
+words = st.text(string.printable + "é\u2028", max_size=12)
+strings = st.one_of(
+    words, st.sampled_from(["numpy", "onnxruntime>=1.17", "a ; python_version > '3'"])
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(strings, max_size=4), st.lists(strings, max_size=4), words, ends)
+def test_a_project_parses_to_the_same_apart_from_the_pin(
+    before: list[str], after: list[str], note: str, end: str
+) -> None:
+    rows = [*before, "onnxruntime>=1.17", *after]
+    comment = "".join(each for each in note if each.isprintable())
+    lines = [f"# {comment}", "[project]", "dependencies = ["]
+    lines += [f"  {json.dumps(row)},  # {comment}" for row in rows]
+    text = end.join([*lines, "]", "[tool.x]", f"note = {json.dumps(note)}", ""])
+    expected = copy.deepcopy(tomllib.loads(text))
+    expected["project"]["dependencies"] = [
+        GOOD if row.startswith("onnxruntime") else row for row in rows
+    ]
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert tomllib.loads(made.text) == expected
+    assert made.text.count("# " + comment) == text.count("# " + comment)
+    assert mend_pyproject(made.text, "1.26.0", MARKERS).edits == ()
+
+
+# Files.
+
+
+def test_files_keep_their_encoding_and_what_they_include_is_mended(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    top = b"\xef\xbb\xbfonnxruntime>=1.17  # caf\xc3\xa9 \xff\r\n-r sub/more.txt\r\n-r https://x/y.txt\n"
+    (tmp_path / "top.txt").write_bytes(top)
+    wide = "numpy\n-r ../top.txt\n".encode("utf-16")
+    (tmp_path / "sub/more.txt").write_bytes(wide)
+    files = mended([str(tmp_path / "top.txt")], "1.26.0", MARKERS)
+
+    assert write_mended(files) == (tmp_path / "top.txt",)
+    assert (tmp_path / "top.txt").read_bytes() == top.replace(b"onnxruntime>=1.17", GOOD.encode())
+    assert (tmp_path / "sub/more.txt").read_bytes() == wide
+    [row] = mending_json([("top.txt", edit) for edit in files[0].edits])
+    assert row["after"] == f"{GOOD} # café ?"
+
+
+def test_a_wide_file_is_mended_in_its_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "r.txt"
+    file.write_bytes("onnxruntime\nnumpy\n".encode("utf-16"))
+    write_mended(mended([str(file)], "1.26.0", MARKERS))
+
+    assert file.read_bytes() == f"{GOOD}\nnumpy\n".encode("utf-16")
+
+
+def test_files_that_are_read_together_name_the_gpu_build_once(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("onnxruntime\n-r b.txt\n")
+    (tmp_path / "b.txt").write_text("onnxruntime-gpu\n")
+    write_mended(mended([str(tmp_path / "a.txt")], "1.26.0", MARKERS))
+
+    assert (tmp_path / "a.txt").read_text() == "# onnxruntime\n-r b.txt\n"
+    assert (tmp_path / "b.txt").read_text() == f"{GOOD}\n"
+
+
+def test_a_file_that_is_changed_meanwhile_is_left(tmp_path: Path) -> None:
+    one, two = tmp_path / "a.txt", tmp_path / "pyproject.toml"
+    one.write_text("onnxruntime\n")
+    two.write_text('[project]\ndependencies = ["onnxruntime"]\n')
+    files = mended([str(one), str(two)], "1.26.0", MARKERS)
+    two.write_text("# mine\n")
+
+    with pytest.raises(Error, match="file-changed"):
+        write_mended(files)
+
+    assert one.read_text() == "onnxruntime\n"
+    assert two.read_text() == "# mine\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("r.txt", None), ("p.toml", None), ("p.toml", b"[[["), ("p.toml", b"\xff")],
+)
+def test_a_file_that_cannot_be_read(name: str, content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(Error, match="requirements-unreadable"):
+        mended([str(tmp_path / name)], "1.26.0", MARKERS)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_becomes_of_each_line_is_told(language: Any) -> None:
+    stays: tuple[Done, ...] = ("hashes", "address", "other", "odd")
+    edits = [("r.txt", Edit(line=1, before="a", after="b", done="replaced"))]
+    edits += [("r.txt", Edit(line=2, before="c", after=None, done=why)) for why in stays]
+    texts = load_texts(language)
+
+    told = plain([mending_section(edits, texts, written=False)])
+    written = plain([mending_section(edits, texts, written=True)])
+
+    assert "a  →  b" in told
+    assert "--apply --write" in told
+    assert "--apply --write" not in written
+    assert "--apply --write" not in plain([mending_section(edits[1:], texts, written=False)])
