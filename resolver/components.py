@@ -39,10 +39,11 @@ class Components:
     reasons: tuple[Reason, ...]
 
 
-def choose(build: Build, here: Situation) -> Components:
+def choose(build: Build, here: Situation, *, briefly: bool = False) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
-    The reasons are those of the toolkit release that fails on the fewest wheels.
+    The reasons are those of the toolkit release that fails on the fewest wheels; `briefly` ends at
+    the first that shows that none can do.
     """
     attempts: list[Components] = []
     picked: _Picked = {}
@@ -51,6 +52,10 @@ def choose(build: Build, here: Situation) -> Components:
         if not attempt.reasons:
             return attempt
         attempts.append(attempt)
+        # What is pinned is the same with every toolkit.
+        pins = (row for (_, version), row in picked.items() if version == _PINNED)
+        if briefly and any(isinstance(row, Reason) for row in pins):
+            break
     if not attempts:
         return Components(
             chosen=(), reasons=(reason("toolkit-unknown", cuda=build.cuda, version=build.version),)
@@ -73,6 +78,8 @@ def ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
 
 _Picked = dict[tuple[str, str | None], Component | Reason]
 """What was picked of a distribution, by its name and the version that the toolkit names."""
+_PINNED = "pinned"
+"""Stands for that version where something that stays has the say."""
 
 
 def _choose_from(
@@ -91,7 +98,7 @@ def _choose_from(
         if distribution is None:  # a wheel requires something that the matrix does not follow
             continue
         pinned = _is_pinned(distribution, here)
-        wanted = name, None if pinned else toolkit.components.get(name)
+        wanted = name, _PINNED if pinned else toolkit.components.get(name)
         if wanted not in known:
             known[wanted] = _pick(distribution, toolkit, build, here)
         picked = known[wanted]

@@ -12,7 +12,7 @@ from .matrix import Build, Need
 from .plan import Finding, Severity
 from .rules import NAME
 from .situation import Situation, cuda_major_runs
-from .torch_builds import COMPANIONS, TORCH, TorchBuild
+from .torch_builds import COMPANIONS, TORCH
 from .torch_choice import Choice, Search, covering
 from .torch_here import Torch
 from .torch_rule import without_code
@@ -22,7 +22,8 @@ from .versions import at_least, major, newest_first
 def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
     """Yield what was found of the torch of `here`; `found` came of looking for another."""
     torch, choice = here.torch, found.choice if found else None
-    if found is not None and choice is None:
+    able = here.gpus != () and here.driver_cuda is not None
+    if found is not None and choice is None and able:
         wish = f"--torch {here.wishes.torch}"
         yield _finding("torch-wish-unfit", "error", wish=wish, instead=_instead(here, None))
     if torch is None:
@@ -59,20 +60,16 @@ def _cannot_run(
         )
         return
     refusal = without_code(torch.build, here) if torch.build and torch.build.cuda else None
-    if torch.build is not None and refusal is not None:
+    if refusal is not None:
         values = dict(refusal.values)
         yield _finding(
             "torch-no-gpu-code",
             "warning",
             torch=torch.name,
             gpu=values["gpu"],
-            carried=_carried(torch.build),
+            carried=values["carried"],
             instead=instead,
         )
-
-
-def _carried(build: TorchBuild) -> str:
-    return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
 def _instead(here: Situation, choice: Choice | None) -> str:

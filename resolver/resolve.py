@@ -15,13 +15,16 @@ from .plan import Plan, Reason, Rejected, Verdict, reason
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
 from .steps import steps_to, with_torch
-from .torch_choice import Choice, Search, is_asked_for, search, why_torch, without_torch
+from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
 from .unlock import unlock
 from .versions import major, newest_first
 
 
-def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
-    """Return the plan for the machine and environment of `facts`."""
+def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = True) -> Plan:
+    """Return the plan for the machine and environment of `facts`.
+
+    `unlocking` False leaves out what would allow more: that takes longer than all the rest.
+    """
     here = situation(facts, wishes, matrix)
     found = find_torch(here) if is_asked_for(here) else None
     choice = found.choice if found else None
@@ -53,7 +56,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix) -> Plan:
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=(*(found.rejected if found else ()), *rejected),
-        unlock=unlock(here, working, newest_that_works, torches),
+        unlock=unlock(here, working, newest_that_works, torches) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
@@ -69,11 +72,10 @@ def torches(here: Situation) -> Iterator[Choice]:
     if nearest is None:
         return
     yield nearest
-    bare = without_torch(here)
-    for build in _builds(here):
-        if newest_first(build.version) <= newest_first(nearest.build.version):
-            return
-        farther = search(here, [build], works).choice if works(build, bare) else None
+    fits = _fits(here)
+    now = newest_first(nearest.build.version)
+    for build in [build for build in _builds(here) if newest_first(build.version) > now]:
+        farther = search(here, [build], fits).choice
         if farther is not None:
             yield farther
             return
@@ -81,12 +83,27 @@ def torches(here: Situation) -> Iterator[Choice]:
 
 def find_torch(here: Situation) -> Search:
     """Return the torch to take by the wishes of `here`."""
-    bare = without_torch(here)
-    able = [build for build in _builds(here) if works(build, bare)]
+    builds = _builds(here)
     installed = here.facts.package(NAME)
     if installed is not None and not here.wishes.latest:
-        able.sort(key=lambda build: build.version != installed.version)
-    return search(here, able, works)
+        builds.sort(key=lambda build: build.version != installed.version)
+    return search(here, builds, _fits(here))
+
+
+def _fits(here: Situation) -> Works:
+    """Return the question whether a build works in a situation that is `here` with some torch.
+
+    One that does not work without torch is not asked about again for each.
+    """
+    bare = without_torch(here)
+    able: dict[str, bool] = {}
+
+    def fits(build: Build, there: Situation) -> bool:
+        if build.version not in able:
+            able[build.version] = works(build, bare)
+        return able[build.version] and works(build, there)
+
+    return fits
 
 
 def candidates(here: Situation) -> list[Candidate]:

@@ -43,14 +43,15 @@ class Candidate:
 Rule = Callable[[Candidate, Situation], Iterator[Reason]]
 
 
-def candidate(build: Build, here: Situation) -> Candidate:
-    """Return the candidate for `build`, its wheels chosen."""
+def candidate(build: Build, here: Situation, *, briefly: bool = False) -> Candidate:
+    """Return the candidate for `build`, its wheels chosen; `briefly`: one reason is enough."""
     fits = build.platform == here.platform
+    none = Components(chosen=(), reasons=())
     return Candidate(
         version=build.version,
         build=build,
         wheel=wheel_for(build, here.abi) if fits else None,
-        components=choose(build, here) if fits else Components(chosen=(), reasons=()),
+        components=choose(build, here, briefly=briefly) if fits else none,
         numpy=numpy_for(build, here) if fits else None,
         runtime=runtime_for(build, here),
     )
@@ -242,7 +243,7 @@ def works(build: Build, here: Situation) -> bool:
     """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
     if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare(build, here), here)):
         return False
-    return not reasons_against(candidate(build, here), here)
+    return not reasons_against(candidate(build, here, briefly=True), here)
 
 
 def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from .gpu_code import runs
 from .matrix import Build
 from .plan import Reason, reason
-from .releases import capabilities, code_of, glibc_suffices, oldest_that_serves
+from .releases import capabilities, glibc_suffices, oldest_that_serves
 from .situation import Situation, cuda_major_runs
 from .torch_builds import TorchBuild
 from .versions import at_least, major, numbers
@@ -56,10 +56,9 @@ def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
         return reason("no-wheel-python", python=here.abi)
     if not glibc_suffices(here, build.glibc):
         return reason("glibc-too-old", glibc=build.glibc or "", libc=here.facts.platform.libc or "")
-    if build.cuda is None:
-        return reason("torch-cpu")
-    if here.driver_cuda is not None and not cuda_major_runs(here.driver_cuda, build.cuda):
-        needed = major(build.cuda)
+    cuda = build.cuda or ""
+    if here.driver_cuda is not None and not cuda_major_runs(here.driver_cuda, cuda):
+        needed = major(cuda)
         return reason(
             "driver-too-old",
             cuda=needed,
@@ -70,34 +69,19 @@ def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
 
 
 def without_code(build: TorchBuild, here: Situation) -> Reason | None:
-    """Return which GPU finds no code in `build` that it can run, or None."""
+    """Return which GPU finds no code in `build` that it can run, or None.
+
+    PTX does not count: torch for a GPU that its cuBLAS and cuDNN have no machine code for fails.
+    """
     for capability in capabilities(here):
-        how = runs(build.sass, _counted(build, capability, here), capability)
-        if how == "no":
-            carried = ", ".join(build.sass)
-            carried += f"; as PTX {', '.join(build.ptx)}" if build.ptx else ""
-            return reason("no-gpu-code", gpu=capability, carried=carried)
-        if how == "ptx" and not _native(build, here):
-            return reason(
-                "ptx-needs-driver",
-                gpu=capability,
-                cuda=build.cuda or "",
-                driver_cuda=here.driver_cuda or "",
-            )
+        if runs(build.sass, (), capability) == "no":
+            return reason("no-gpu-code", gpu=capability, carried=carried_by(build))
     return None
 
 
-def _counted(build: TorchBuild, capability: str, here: Situation) -> tuple[str, ...]:
-    """Return the PTX of `build` that helps a GPU: its cuBLAS needs machine code for it as well."""
-    for name, version in build.toolkit.items():
-        distribution = here.matrix.distributions.get(name)
-        if name.startswith("nvidia-cublas") and distribution is not None:
-            for row in distribution.releases:
-                if (row.version, row.platform) == (version, here.platform):
-                    code = code_of(distribution.code, row)
-                    reached = code is not None and runs(code.sass, (), capability) == "sass"
-                    return build.ptx if reached else ()
-    return ()
+def carried_by(build: TorchBuild) -> str:
+    """Return the GPU code in `build` as people read it."""
+    return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
 def _native(build: TorchBuild, here: Situation) -> bool:
@@ -109,13 +93,12 @@ def _native(build: TorchBuild, here: Situation) -> bool:
 def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
     """Return the key that sorts builds of one release, the best first.
 
-    The installed one; machine code for every GPU before PTX; a CUDA that the driver speaks itself
+    The installed one; a CUDA that the driver speaks itself
     before one that it runs by minor-version compatibility; of the former the newest, of the latter
     the oldest; PyPI's, whose hashes are known, before that of PyTorch's own index.
     """
     there = here.torch is not None and build == here.torch.build
-    compiled = any(runs(build.sass, (), each) == "no" for each in capabilities(here))
     native = _native(build, here)
     made = numbers(build.cuda or "")
     order = tuple(-number for number in made) if native else made
-    return (not there, compiled, not native, order, not build.wheels)
+    return (not there, not native, order, not build.wheels)

@@ -86,6 +86,27 @@ def prefix_at_least(have: str, floor: str) -> bool:
     return dotted(have)[:length] >= dotted(floor)[:length]
 
 
+class _Table:
+    """A table that can be a key: it is the same only as itself."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    def __hash__(self) -> int:
+        return id(self.row)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Table) and other.row is self.row
+
+
+@functools.lru_cache(maxsize=256)
+def _indexed(table: _Table, platform: str) -> tuple[Mapping[str, Row], Mapping[str, Row]]:
+    """Return the releases and the blocks of files of a distribution on `platform`, by version."""
+    releases = {row["version"]: row for row in table.row["releases"] if row["platform"] == platform}
+    blocks = [row for row in table.row.get("files", ()) if row["platform"] == platform]
+    return releases, {release: row for row in reversed(blocks) for release in row["versions"]}
+
+
 class Machine:
     """The machine, and what the tables say of everything on it."""
 
@@ -212,11 +233,13 @@ class Machine:
 
     # What one release of one thing can do here.
 
+    def releases(self, name: str) -> Mapping[str, Row]:
+        """Return the releases of an nvidia distribution that have a wheel here, by version."""
+        return _indexed(_Table(self.kinds[name]), self.platform)[0]
+
     def libraries(self, name: str, release: str) -> Row:
         """Return the block of files of an nvidia release."""
-        blocks = self.kinds[name].get("files", ())
-        found = [row for row in blocks if self._here(row) and release in row["versions"]]
-        return found[0] if found else {"libraries": {}}
+        return _indexed(_Table(self.kinds[name]), self.platform)[1].get(release, {"libraries": {}})
 
     def has_code(self, name: str, release: str) -> bool:
         """Tell whether an nvidia release carries machine code for every GPU, or none at all."""
@@ -241,8 +264,7 @@ class Machine:
 
     def fits(self, name: str, release: str, build: Row) -> bool:
         """Tell whether an nvidia release can serve `build` here, next to what stays."""
-        rows = [row for row in self.kinds[name]["releases"] if self._here(row)]
-        row = next((row for row in rows if row["version"] == release), None)
+        row = self.releases(name).get(release)
         if row is None or not self.old_enough(row.get("glibc")):
             return False
         there = self.libraries(name, release)["libraries"]
@@ -256,8 +278,7 @@ class Machine:
 
     def follows(self, name: str, release: str) -> set[str]:
         """Return the nvidia distributions that an nvidia release cannot do without."""
-        rows = [row for row in self.kinds[name]["releases"] if self._here(row)]
-        row = next(row for row in rows if row["version"] == release)
+        row = self.releases(name)[release]
         wanted = filter(None, map(requirement, row.get("requires", ())))
         names: set[str] = {canonicalize_name(one.name) for one in wanted if self._holds(one, {""})}
         block = self.libraries(name, release)
@@ -355,7 +376,7 @@ class Machine:
         rivals = {other for row in self.shared if name in row for other in row} - {name}
         if any(other in self.installed and self.demanded(other) for other in rivals):
             return False
-        releases = {row["version"] for row in self.kinds[name]["releases"] if self._here(row)}
+        releases = self.releases(name)
         return any(
             self.fits(name, release, build)
             and all(

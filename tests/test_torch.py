@@ -1,0 +1,615 @@
+"""torch and onnxruntime-gpu in one environment, on the real matrix.
+
+What is expected here was worked out by hand, from the wheels and from PyTorch's documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix import facts as facts_module
+from ortgpu_fix.data_files import load_matrix, load_texts
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import Facts
+from ortgpu_fix.matrix import with_torch
+from ortgpu_fix.plan import Plan
+from ortgpu_fix.report import plan_json, plan_sections
+from ortgpu_fix.resolve import resolve
+from ortgpu_fix.sections import plain
+from ortgpu_fix.situation import Wishes, situation
+
+MATRIX = load_matrix()
+WINDOWS = {"system": "windows", "machine": "x86_64"}
+ARM = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"}
+ORDINARY = ("flatbuffers 25.2.10", "numpy 1.26.4", "packaging 25.0", "protobuf 6.31.1")
+CUDA = {"470": "11.4", "535": "12.2", "550": "12.4", "570": "12.8", "576": "12.9", "580": "13.0"}
+CUDA["610"] = "13.3"
+A100, V100, RTX3070, RTX4090, RTX5060, RTX5090, B200, GB10 = (
+    *("8.0", "7.0", "8.6", "8.9", "12.0", "12.0", "10.0"),
+    "12.1",
+)
+INDEX = "https://download.pytorch.org/whl"
+
+
+def environment(*packages: Any, driver: str = "550", gpu: str = A100, **more: Any) -> Facts:
+    machine = {"driver": CUDA[driver], "gpus": (gpu,), **more}
+    return facts_module.from_json(synthetic.document(*ORDINARY, *packages, **machine))
+
+
+def plan(*packages: Any, torch: str = "keep", ort: str = "", **more: Any) -> Plan:
+    wishes = Wishes(torch=torch, onnxruntime=ort)
+    return resolve(environment(*packages, **more), wishes, MATRIX)
+
+
+def selected(made: Plan) -> dict[str, str]:
+    return {row.name: row.version for row in made.selection}
+
+
+def codes(made: Plan) -> list[str]:
+    return [finding.code for finding in made.findings]
+
+
+def reasons(made: Plan, version: str) -> list[str]:
+    return [why.code for row in made.rejected if row.version == version for why in row.reasons]
+
+
+def gains(made: Plan) -> dict[str, str]:
+    texts = load_texts("en")
+    return {texts.change(row): row.gains for row in made.unlock}
+
+
+# A torch that stays.
+
+
+def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None:
+    made = plan("torch 2.3.1+cu121")
+
+    assert made.verdict == "impossible"
+    assert reasons(made, "1.26.0")[0] == "torch-other-cudnn"
+    assert reasons(made, "1.18.1")[0] == "torch-other-cuda"
+    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.18.1, torch 2.3.1+cu118"
+    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+
+
+@pytest.mark.parametrize(
+    ("torch", "machine", "expected"),
+    [
+        # cuDNN 8.7 for CUDA 11, as PyTorch's index has it: onnxruntime-gpu 1.18 is the last for it.
+        (
+            "2.3.1+cu118",
+            {"driver": "470", "gpu": V100},
+            {"onnxruntime-gpu": "1.18.1", "nvidia-cudnn-cu11": "8.7.0.84"},
+        ),
+        # PyPI's 2.0.1 is for CUDA 11.7.
+        (
+            "2.0.1",
+            {"driver": "470", "gpu": A100},
+            {
+                "onnxruntime-gpu": "1.18.1",
+                "nvidia-cudnn-cu11": "8.5.0.96",
+                "nvidia-cublas-cu11": "11.10.3.66",
+            },
+        ),
+        # PyPI's 2.4.1 is for CUDA 12.1, and the first with cuDNN 9.
+        (
+            "2.4.1",
+            {"driver": "535", "gpu": A100},
+            {
+                "onnxruntime-gpu": "1.26.0",
+                "nvidia-cudnn-cu12": "9.1.0.70",
+                "nvidia-cublas-cu12": "12.1.3.1",
+            },
+        ),
+        (
+            "2.7.1+cu128",
+            {"driver": "570", "gpu": RTX5090},
+            {
+                "onnxruntime-gpu": "1.26.0",
+                "nvidia-cudnn-cu12": "9.7.1.26",
+                "nvidia-cublas-cu12": "12.8.3.14",
+            },
+        ),
+        # The cuDNN that torch pins is the last with code for Volta.
+        (
+            "2.9.1+cu126",
+            {"driver": "535", "gpu": V100},
+            {
+                "onnxruntime-gpu": "1.26.0",
+                "nvidia-cudnn-cu12": "9.10.2.21",
+                "nvidia-cublas-cu12": "12.6.4.1",
+            },
+        ),
+        # torch 2.15 has no cuRAND any more: it is added, that of the provider's own toolkit.
+        (
+            "2.15.0",
+            {"driver": "610", "gpu": RTX5060},
+            {
+                "onnxruntime-gpu": "1.31.1",
+                "nvidia-cudnn-cu13": "9.26.0.51",
+                "nvidia-cublas": "13.4.1.3",
+                "nvidia-curand": "10.4.0.35",
+            },
+        ),
+        # What torch for Arm requires is not known: the newest cuDNN is taken.
+        (
+            "2.9.1+cu130",
+            {"driver": "580", "gpu": GB10, "platform": ARM},
+            {"onnxruntime-gpu": "1.31.1", "nvidia-cudnn-cu13": "9.28.0.42"},
+        ),
+        # Windows' wheels of 1.21 to 1.26 have no code for A100.
+        (
+            "2.5.1+cu121",
+            {"driver": "550", "gpu": A100, "platform": WINDOWS},
+            {"onnxruntime-gpu": "1.20.2"},
+        ),
+        # torch for Windows carries its libraries: onnxruntime-gpu brings wheels of its own.
+        (
+            "2.7.1+cu128",
+            {"driver": "576", "gpu": RTX5060, "platform": WINDOWS},
+            {"onnxruntime-gpu": "1.26.0", "nvidia-cudnn-cu12": "9.28.0.42"},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_onnxruntime_fits_a_torch_that_stays(
+    torch: str, machine: dict[str, Any], expected: dict[str, str]
+) -> None:
+    made = plan(f"torch {torch}", **machine)
+
+    assert selected(made).items() >= expected.items()
+    assert "torch" not in {row.name for row in made.install}
+
+
+def test_the_cuda_of_torch_counts_more_than_what_the_driver_could_do() -> None:
+    made = plan("torch 2.10.0", driver="580", gpu=RTX4090)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+    assert reasons(made, "1.31.1") == ["torch-other-cuda"]
+    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.31.1, torch 2.10.0+cu130"
+
+
+@pytest.mark.parametrize("torch", ["2.7.1+cpu", "2.7.1+rocm6.3", "2.7.1+xpu"])
+def test_a_torch_without_cuda_leaves_the_choice_free(torch: str) -> None:
+    made = plan(f"torch {torch}", driver="580", gpu=RTX4090)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
+    assert "torch-without-cuda" in codes(made)
+    assert "torch.cuda.is_available()" in told(made, driver="580", gpu=RTX4090)
+
+
+def told(made: Plan, language: Any = "en", **machine: Any) -> str:
+    texts = load_texts(language)
+    return plain(plan_sections(made, environment(**machine), texts, verbose=False, asked=False))
+
+
+def test_pypis_torch_for_windows_has_no_cuda() -> None:
+    made = plan("torch 2.7.1", driver="580", gpu=RTX4090, platform=WINDOWS)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
+    assert "torch-without-cuda" in codes(made)
+
+
+def test_a_torch_that_nobody_knows_is_judged_by_what_it_requires() -> None:
+    unknown = {"name": "torch", "version": "9.9.0", "requires": ["nvidia-cudnn-cu12==9.8.0.87"]}
+    made = plan(unknown, driver="580", gpu=RTX4090)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+    assert selected(made)["nvidia-cudnn-cu12"] == "9.8.0.87"
+
+
+@pytest.mark.parametrize(
+    "torch",
+    [
+        {"name": "torch", "version": "9.9.0", "requires": ["filelock", "not a requirement!"]},
+        {"name": "torch", "version": "2.5.0a0+git1234567", "requires": ["filelock"]},
+        {"name": "torch", "version": "no version"},
+        # conda's requires none of NVIDIA's wheels.
+        {"name": "torch", "version": "2.5.1", "requires": ["filelock"]},
+    ],
+    ids=["newer", "built here", "odd", "conda"],
+)
+def test_a_torch_of_unknown_cuda_does_not_constrain(torch: dict[str, Any]) -> None:
+    made = plan(torch, driver="580", gpu=RTX4090)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
+
+
+def test_a_label_that_is_newer_than_the_matrix_still_tells_its_cuda() -> None:
+    made = plan("torch 9.9.0+cu126", driver="580", gpu=RTX4090)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+
+
+def test_a_label_of_the_time_before_2_2_tells_how_it_was_made() -> None:
+    """Up to 2.1 the index had both: with the libraries inside, and as PyPI has it."""
+    inside = situation(environment("torch 2.1.2+cu121"), Wishes(), MATRIX).torch
+    pinned = situation(environment("torch 2.1.2+cu121.with.pypi.cudnn"), Wishes(), MATRIX).torch
+
+    assert inside is not None
+    assert inside.build is not None
+    assert inside.build.libraries == "inside"
+    assert pinned is not None
+    assert pinned.build is not None
+    assert "nvidia-cudnn-cu12 (==8.9.2.26)" in " ".join(pinned.build.pins)
+
+
+def test_a_way_through_cuda_toolkit_that_the_facts_leave_out_is_known() -> None:
+    lines = ["cuda-toolkit[cublas,cudart]==13.0.2", "nvidia-cudnn-cu13==9.19.0.56"]
+    torch = {"name": "torch", "version": "2.11.0", "requires": lines}
+    made = plan(torch, driver="580", gpu=RTX4090)
+
+    assert selected(made)["nvidia-cublas"] == "13.1.0.3"
+    assert selected(made)["nvidia-cudnn-cu13"] == "9.19.0.56"
+
+
+def test_a_library_inside_torch_that_is_too_old_is_no_partner() -> None:
+    """torch 2.7.1 for Windows carries cuDNN 9.7.1; a provider that takes more is made up here."""
+    builds = tuple(
+        replace(
+            build,
+            needs=tuple(
+                replace(need, since="9.8.0.87") if need.library == "cudnn64_9.dll" else need
+                for need in build.needs
+            ),
+        )
+        if (build.version, build.platform) == ("1.26.0", "windows_x86_64")
+        else build
+        for build in MATRIX.builds
+    )
+    found = environment("torch 2.7.1+cu128", driver="576", gpu=RTX4090, platform=WINDOWS)
+    made = resolve(found, Wishes(), replace(MATRIX, builds=builds))
+
+    assert reasons(made, "1.26.0") == ["torch-library-old"]
+    assert selected(made)["onnxruntime-gpu"] == "1.25.1"
+
+
+# A torch that may move.
+
+
+def wheel(made: Plan, name: str = "torch") -> tuple[str, str]:
+    return next((row.version, row.index) for row in made.install if row.name == name)
+
+
+@pytest.mark.parametrize(
+    ("torch", "machine", "moved", "label", "ort"),
+    [
+        # cuDNN 8: for CUDA 11.8 there is an onnxruntime-gpu with it.
+        ("2.3.1+cu121", {}, "2.3.1+cu118", "cu118", "1.18.1"),
+        # Driver 535 speaks 12.2: it runs 12.6 by minor-version compatibility, and 12.8 no better.
+        ("2.11.0", {"driver": "535"}, "2.11.0+cu126", "cu126", "1.26.0"),
+        # Of 2.13 only the build for 12.9 has code for 12.0 and is not for CUDA 13.
+        (
+            "2.13.0+cu126",
+            {"driver": "570", "gpu": RTX5090},
+            "2.13.0+cu129",
+            "cu129",
+            "1.26.0",
+        ),
+        # The first with code for Blackwell is 2.7.
+        ("2.6.0", {"driver": "570", "gpu": B200}, "2.7.1+cu128", "cu128", "1.26.0"),
+        (
+            "2.5.1+cu121",
+            {"driver": "576", "gpu": RTX5060, "platform": WINDOWS},
+            "2.7.1+cu128",
+            "cu128",
+            "1.26.0",
+        ),
+        # CUDA 12.8 dropped Volta in 2.7, and 2.11 for good.
+        ("2.7.1+cu128", {"driver": "570", "gpu": V100}, "2.7.1", "pypi", "1.26.0"),
+        ("2.11.0", {"driver": "580", "gpu": V100}, "2.11.0+cu126", "cu126", "1.26.0"),
+        # The CPU build of the same release.
+        ("2.10.0+cpu", {"driver": "580", "gpu": RTX4090}, "2.10.0+cu130", "cu130", "1.31.1"),
+        # A release that is newer than the matrix: the nearest is the newest of all.
+        ("9.9.0+cu130", {"driver": "610", "gpu": RTX4090}, "2.15.0", "pypi", "1.31.1"),
+        # One of a minor that is known; of its builds the one for a CUDA that the driver speaks.
+        ("2.5.9+cu124", {"driver": "535"}, "2.5.1+cu121", "cu121", "1.26.0"),
+    ],
+)
+def test_torch_moves_to_the_nearest_build_that_fits(
+    torch: str, machine: dict[str, Any], moved: str, label: str, ort: str
+) -> None:
+    made = plan(f"torch {torch}", torch="match", **machine)
+
+    assert wheel(made) == (moved, "pypi" if label == "pypi" else f"{INDEX}/{label}")
+    assert selected(made)["onnxruntime-gpu"] == ort
+
+
+def test_a_torch_that_fits_does_not_move() -> None:
+    made = plan("torch 2.10.0", "torchvision 0.25.0", "onnxruntime-gpu 1.26.0", torch="match")
+
+    assert "torch" not in {row.name for row in made.install}
+    assert selected(made)["torch"] == "2.10.0"
+    assert selected(made)["torchvision"] == "0.25.0"
+    assert "stays" in told(made)
+
+
+def test_a_kept_torch_of_an_index_keeps_its_index() -> None:
+    made = plan("torch 2.9.1+cu126", "torchaudio 2.9.1+cu126", torch="match", driver="550")
+    kept = {row.name: row for row in made.selection}
+
+    assert kept["torch"].index == kept["torchaudio"].index == f"{INDEX}/cu126"
+    assert kept["torch"].sha256 == ""
+
+
+def test_a_companion_that_pypi_does_not_have_is_kept_without_a_hash() -> None:
+    made = plan("torch 2.10.0", "torchvision 0.25.9", "onnxruntime-gpu 1.26.0", torch="match")
+
+    assert {row.name: row.sha256 for row in made.selection}["torchvision"] == ""
+
+
+def test_companions_move_along() -> None:
+    made = plan("torch 2.3.1+cu121", "torchvision 0.18.1+cu121", "torchaudio 2.3.1", torch="match")
+
+    assert wheel(made, "torchvision") == ("0.18.1+cu118", f"{INDEX}/cu118")
+    assert wheel(made, "torchaudio") == ("2.3.1+cu118", f"{INDEX}/cu118")
+
+
+def test_pypis_companions_have_hashes() -> None:
+    made = plan("torch 2.7.1+cu128", "torchvision 0.22.1+cu128", torch="match", gpu=V100)
+    vision = next(row for row in made.install if row.name == "torchvision")
+
+    assert (vision.version, vision.index) == ("0.22.1", "pypi")
+    assert vision.file == "torchvision-0.22.1-cp311-cp311-manylinux_2_28_x86_64.whl"
+    assert len(vision.sha256) == 64
+    assert vision.size > 7_000_000
+
+
+def test_a_torch_without_its_companion_is_passed_over() -> None:
+    """There is no torchaudio for CUDA 13.2: 2.11, the last, was made with CUDA 12.6 to 13.0."""
+    beside = "torchaudio 2.11.0"
+    made = plan("torch 2.15.0", beside, torch="match", driver="535")
+
+    assert reasons(made, "2.15.0+cu132") == ["driver-too-old"]
+    assert wheel(made) == ("2.14.1+cu126", f"{INDEX}/cu126")
+    assert wheel(made, "torchaudio") == ("2.11.0+cu126", f"{INDEX}/cu126")
+    none = plan("torch 2.9.1", beside, torch="==2.15.0+cu132", driver="610")
+    assert reasons(none, "2.15.0+cu132") == ["torch-without-companion"]
+
+
+def test_what_requires_torch_exactly_has_its_say() -> None:
+    bound = {"name": "xformers", "version": "0.0.27", "requires": ["torch==2.3.1"]}
+    made = plan("torch 2.3.1+cu121", bound, torch="match")
+    other = plan("torch 2.3.1+cu121", bound, torch=">=2.4")
+
+    assert wheel(made)[0] == "2.3.1+cu118"
+    assert "torch-bound" in codes(made)
+    assert other.verdict == "impossible"
+    assert reasons(other, "2.4.1+cu124") == ["demand-conflict"]
+
+
+def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
+    build = next(
+        build
+        for build in MATRIX.torch.of("linux_x86_64")
+        if build.version == "2.10.0" and build.wheels
+    )
+    torch = {"name": "torch", "version": "2.10.0", "requires": list(build.pins)}
+    app = {"name": "app", "version": "1", "requires": ["nvidia-cufft-cu12"]}
+    made = plan(
+        torch,
+        app,
+        "nvidia-nccl-cu12 2.27.5",
+        "nvidia-cudnn-cu12 9.10.2.21",
+        "nvidia-cufft-cu12 11.3.3.83",
+        "nvidia-cutlass-cu12 1.0",
+        torch="match",
+        driver="580",
+        gpu=RTX4090,
+    )
+
+    assert wheel(made)[0] == "2.10.0+cu130"
+    assert made.uninstall == ("nvidia-cudnn-cu12", "nvidia-nccl-cu12")
+
+
+@pytest.mark.parametrize(
+    ("wish", "machine", "moved", "label"),
+    [
+        # Nothing but the oldest CUDA that a driver runs by minor-version compatibility: 12.6.
+        (">=2.6,<2.9", {"driver": "535"}, "2.8.0+cu126", "cu126"),
+        # Driver 570 speaks 12.8 itself.
+        (">=2.6,<2.9", {"driver": "570"}, "2.8.0", "pypi"),
+        ("==2.10.0", {"driver": "580"}, "2.10.0+cu130", "cu130"),
+        ("==2.10.0+cu128", {"driver": "580"}, "2.10.0+cu128", "cu128"),
+        ("==2.7.1", {"driver": "570", "gpu": RTX5060}, "2.7.1+cu128", "cu128"),
+        ("<2.1", {"driver": "470", "gpu": V100}, "2.0.1", "pypi"),
+    ],
+)
+def test_a_torch_that_is_wished_for_is_added(
+    wish: str, machine: dict[str, Any], moved: str, label: str
+) -> None:
+    made = plan(torch=wish, **machine)
+
+    assert wheel(made) == (moved, "pypi" if label == "pypi" else f"{INDEX}/{label}")
+
+
+def test_a_wish_that_the_installed_torch_meets_keeps_it() -> None:
+    made = plan("torch 2.9.1+cu126", "onnxruntime-gpu 1.26.0", torch=">=2.6", driver="580")
+
+    assert selected(made)["torch"] == "2.9.1+cu126"
+
+
+def test_match_adds_no_torch() -> None:
+    assert "torch" not in selected(plan(torch="match"))
+
+
+def test_a_mirror_stands_for_the_index() -> None:
+    wishes = Wishes(torch="match", torch_index="https://mirror.example/whl/")
+    made = resolve(environment("torch 2.3.1+cu121"), wishes, MATRIX)
+
+    assert wheel(made)[1] == "https://mirror.example/whl/cu118"
+
+
+def test_a_torch_that_nothing_fits_is_said_with_what_would() -> None:
+    made = plan(torch="==2.0.1", driver="580", gpu=RTX5060)
+
+    assert made.verdict == "impossible"
+    assert reasons(made, "2.0.1+cu117") == ["no-gpu-code"]
+    assert reasons(made, "1.31.1") == ["torch-none-fits"]
+    assert "torch-wish-unfit" in codes(made)
+    assert gains(made)["--torch 2.15.0+cu130"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
+
+
+def test_a_wish_without_any_build_is_said_too() -> None:
+    made = plan(torch="==1.0", driver="580", gpu="99.0", platform=ARM)
+
+    assert made.verdict == "impossible"
+    assert "-" in told(made)
+
+
+def test_a_machine_without_a_gpu_is_not_told_about_torch() -> None:
+    made = plan(torch=">=2", gpus=())
+
+    assert made.verdict == "impossible"
+    assert "torch-wish-unfit" not in codes(made)
+
+
+def test_a_system_that_is_too_old_for_a_wheel_is_said() -> None:
+    made = plan(torch="==2.8.0", platform={**ARM, "machine": "x86_64", "libc": "glibc 2.17"})
+
+    assert reasons(made, "2.8.0+cu128") == ["glibc-too-old"]
+
+
+def test_a_python_without_a_wheel_is_said() -> None:
+    made = plan(torch="==2.0.1", python="3.12.1")
+
+    assert reasons(made, "2.0.1+cu118") == ["no-wheel-python"]
+
+
+def test_ptx_alone_needs_libraries_for_the_gpu_too() -> None:
+    """cu118 for Windows has PTX 3.7, and its cuBLAS no code for Blackwell."""
+    made = plan(torch="==2.5.1+cu118", driver="576", gpu=RTX5060, platform=WINDOWS)
+
+    assert reasons(made, "2.5.1+cu118") == ["no-gpu-code"]
+
+
+def test_json_says_what_is_not_known() -> None:
+    document = plan_json(plan("torch 2.3.1+cu121", torch="match"), load_texts("en"))
+    rows: Any = document["install"]
+    torch = next(row for row in rows if row["name"] == "torch")
+
+    assert torch == {
+        "name": "torch",
+        "version": "2.3.1+cu118",
+        "index": f"{INDEX}/cu118",
+        "sha256": None,
+        "size": None,
+    }
+
+
+def test_a_torch_of_unknown_size_is_not_counted() -> None:
+    made = plan("torch 2.3.1+cu121", torch="match")
+
+    assert "2.3.1+cu118, from https://download.pytorch.org/whl/cu118" in told(made)
+    assert "torch not counted" in told(made)
+    assert "torch 2.3.1+cu121" in told(made)  # passed over
+
+
+# What is said.
+
+
+def test_a_driver_that_is_too_old_for_torch() -> None:
+    made = plan("torch 2.11.0", driver="535")
+    said = told(made, driver="535")
+
+    assert "torch-driver-too-old" in codes(made)
+    assert "this driver can do CUDA 12.2: `torch.cuda.is_available()` is False" in said
+    assert f"torch 2.11.0+cu126, {INDEX}/cu126" in said
+    assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
+
+
+def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> None:
+    made = plan("torch 2.7.1+cu128", driver="570", gpu=V100)
+
+    assert "torch-no-gpu-code" in codes(made)
+    assert "torch 2.7.1, pypi carries it" in told(made)
+
+
+def test_two_cuda_majors_side_by_side() -> None:
+    made = plan(
+        "torch 2.10.0",
+        "onnxruntime-gpu 1.31.1",
+        "nvidia-cublas 13.1.0.3",
+        driver="580",
+        gpu=RTX4090,
+    )
+    found = next(row for row in made.findings if row.code == "two-cuda-majors")
+
+    assert dict(found.values)["other"] == "13"
+    assert found.evidence == ("onnxruntime-gpu 1.31.1", "nvidia-cublas 13.1.0.3")
+
+
+@pytest.mark.parametrize(
+    ("cudnn", "code"), [("9.28.0.42", "torch-cudnn-newer"), ("9.1.0.70", "torch-cudnn-older")]
+)
+def test_a_cudnn_that_was_moved_under_torch(cudnn: str, code: str) -> None:
+    made = plan("torch 2.10.0", f"nvidia-cudnn-cu12 {cudnn}", "onnxruntime-gpu 1.26.0")
+
+    assert code in codes(made)
+    assert selected(made)["nvidia-cudnn-cu12"] == "9.10.2.21"
+    assert "9.10.2.21" in told(made)
+
+
+def test_the_cudnn_that_torch_requires_is_nothing_to_say() -> None:
+    made = plan("torch 2.10.0", "nvidia-cudnn-cu12 9.10.2.21", "onnxruntime-gpu 1.26.0")
+
+    assert not [code for code in codes(made) if code.startswith("torch-cudnn")]
+
+
+def test_importing_torch_first_helps_where_it_brings_what_nothing_else_loads() -> None:
+    wheels = ("nvidia-cudnn-cu12 9.10.2.21", "nvidia-cublas-cu12 12.8.4.1")
+    made = plan("torch 2.10.0", *wheels, "onnxruntime-gpu 1.26.0")
+
+    found = next(row for row in made.findings if row.code == "torch-first")
+    libraries = dict(found.values)["libraries"]
+    assert libraries == "libcublas.so.12, libcublasLt.so.12, libcudnn.so.9"
+
+
+@pytest.mark.parametrize(
+    "packages",
+    [
+        ("torch 2.10.0",),
+        ("torch 2.10.0", "onnxruntime-gpu 1.31.1", "nvidia-cudnn-cu12 9.10.2.21"),
+        ("torch 2.10.0", "onnxruntime-gpu 1.26.0"),
+        ("torch 2.10.0", "onnxruntime 1.26.0", "nvidia-cudnn-cu12 9.10.2.21"),
+        ("torch 2.3.1+cu121", "onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 8.9.2.26"),
+        (
+            "torch 2.10.0",
+            "onnxruntime-gpu 1.26.0",
+            "nvidia-cudnn-cu12 9.10.2.21",
+            "ortgpu-fix-libraries 1",
+        ),
+    ],
+    ids=["no build", "other CUDA", "nothing brought", "CPU build", "other cuDNN", "loaded"],
+)
+def test_importing_torch_first_is_not_always_the_reason(packages: tuple[str, ...]) -> None:
+    assert "torch-first" not in codes(plan(*packages))
+
+
+def test_a_build_older_than_the_matrix_is_nobodys_partner() -> None:
+    made = plan("torch 2.10.0", "onnxruntime-gpu 0.1", "nvidia-cudnn-cu12 9.10.2.21")
+
+    assert "two-cuda-majors" not in codes(made)
+
+
+def test_a_table_of_torch_that_does_not_fit_is_a_defect() -> None:
+    with pytest.raises(Error) as raised:
+        with_torch(MATRIX, {"torch": [{"version": "2.0"}], "variant": [], "companion": []})
+
+    assert raised.value.code == "matrix-invalid"
+
+
+def test_a_release_that_pypi_never_had_is_no_build() -> None:
+    row = {
+        "versions": ["0.1"],
+        "local": "cu128",
+        "platform": "linux_x86_64",
+        "toolkit": "12.8.1",
+        "sass": [],
+        "ptx": [],
+    }
+
+    assert with_torch(MATRIX, {"torch": [], "variant": [row], "companion": []}).torch.builds == ()
