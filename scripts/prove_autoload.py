@@ -117,14 +117,7 @@ class Prover:
         packages: list[dict[str, object]] | None = None,
     ) -> Plan:
         """Return the resolver's plan for this release on a recent driver and two GPUs."""
-        document: dict[str, Any] = {
-            "schema": 1,
-            "platform": {"system": system, "machine": "x86_64"},
-            "driver": {"version": "610.10", "cuda": "13.3"},
-            "gpus": [{"compute_capability": "7.5"}, {"compute_capability": "8.6"}],
-            "python": {"version": f"{python}.0"},
-            "packages": packages or [],
-        }
+        document = machine(python, system, packages or [])
         wishes = Wishes(onnxruntime=f"=={release}")
         return resolve(facts.from_json(document), wishes, self.matrix)
 
@@ -159,6 +152,18 @@ class Prover:
         """Run code there, with nothing of this process's environment that could help."""
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
         return call(python, "-c", code, *words, environ=kept | environ, check=False)
+
+
+def machine(python: str, system: str, packages: list[dict[str, object]]) -> dict[str, Any]:
+    """Return the facts of a machine with a recent driver and two GPUs."""
+    return {
+        "schema": 1,
+        "platform": {"system": system, "machine": "x86_64"},
+        "driver": {"version": "610.10", "cuda": "13.3"},
+        "gpus": [{"compute_capability": "7.5"}, {"compute_capability": "8.6"}],
+        "python": {"version": f"{python}.0"},
+        "packages": packages,
+    }
 
 
 def find_python(version: str) -> Path | None:
@@ -431,6 +436,7 @@ def prove_dependents(prover: Prover, _: list[str]) -> None:
             row["name"]: row["version"]
             for row in json.loads(prover.uv("pip", "list", "--format", "json", "--python", python))
         }
+        code, findings, milliseconds = checked(prover, python)
         got = {name: versions.get(name) for name in (*DEPENDENTS, "onnxruntime", "onnxruntime-gpu")}
         prover.say(
             "dependents",
@@ -438,7 +444,10 @@ def prove_dependents(prover: Prover, _: list[str]) -> None:
             good=build_of(python) == before
             and None not in got.values()
             and "No broken requirements" in checks["pip check"]
-            and "All installed packages are compatible" in checks["uv pip check"],
+            and "All installed packages are compatible" in checks["uv pip check"]
+            and code == 0,
+            check=code,
+            check_ms=milliseconds,
             installed=got,
             provider=before["provider"],
             **checks,
@@ -446,14 +455,50 @@ def prove_dependents(prover: Prover, _: list[str]) -> None:
         if engine == "pip":
             call(*pip, "install", "-q", "-U", "onnxruntime", environ=environ)
             now = build_of(python)
+            code, findings, milliseconds = checked(prover, python)
             prover.say(
                 "dependents",
                 "pip install -U onnxruntime",
-                good=now["package"] == "onnxruntime" and not now["provided"],
+                good=now["package"] == "onnxruntime"
+                and not now["provided"]
+                and code == 1
+                and "cpu-build-installed" in findings,
                 before=before["package"],
                 after=now["package"],
+                check=code,
+                check_ms=milliseconds,
+                findings=findings,
+            )
+            fix = [sys.executable, "-m", "ortgpu_fix", "--apply", "--yes"]
+            facts_file = prover.work / "machine.json"
+            call(*fix, "--facts", facts_file, "--python", python, environ=environ, check=False)
+            code, findings, milliseconds = checked(prover, python)
+            prover.say(
+                "dependents",
+                "and mended again",
+                good=code == 0 and build_of(python) == before,
+                check=code,
+                findings=findings,
+                provider=build_of(python)["provider"],
             )
         drop(prover, python)
+
+
+def checked(prover: Prover, python: Path) -> tuple[int, list[str], int]:
+    """Return the exit code of `--check`, what the plan finds, and the median of five in ms."""
+    facts_file = prover.work / "machine.json"
+    facts_file.write_text(json.dumps(machine("3.12", "linux", [])))
+    words: tuple[str | Path, ...] = ("--facts", facts_file, "--python", python)
+    tool = [sys.executable, "-m", "ortgpu_fix"]
+    times = []
+    code = -1
+    for _ in range(5):
+        begin = time.monotonic()
+        code = call(*tool, "--check", *words, environ=prover.environ, check=False).returncode
+        times.append(time.monotonic() - begin)
+    said = call(*tool, "--json", *words, environ=prover.environ, check=False).stdout
+    findings = [row["code"] for row in json.loads(said)["findings"]]
+    return code, findings, round(statistics.median(times) * 1000)
 
 
 def build_of(python: Path) -> dict[str, Any]:
@@ -532,6 +577,15 @@ def cleaned(rows: list[dict[str, Any]], work: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(text)
 
 
+def earlier(file: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that this day's file has of what was not done now."""
+    if not file.is_file():
+        return []
+    done = {(row["part"], row["subject"]) for row in rows}
+    kept: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["rows"]
+    return [row for row in kept if (row["part"], row["subject"]) not in done]
+
+
 def main() -> int:
     """Do all of it; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -549,8 +603,9 @@ def main() -> int:
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     options.results.mkdir(exist_ok=True)
     target = options.results / f"autoload-{today}.json"
-    machine = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    document = {"date": today, "machine": machine, "rows": list(cleaned(prover.rows, work))}
+    here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
+    rows = [*earlier(target, prover.rows), *cleaned(prover.rows, work)]
+    document = {"date": today, "machine": here, "rows": rows}
     target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
     wrong = [row for row in prover.rows if not row["good"]]
     print(

@@ -337,7 +337,10 @@ def bundle(site: Path) -> None:
         shutil.copy(site / path, site / "torch/lib")
 
 
-@pytest.mark.parametrize("order", ["torch, onnxruntime", "onnxruntime, torch", "onnxruntime"])
+ORDERS = ("torch, onnxruntime", "onnxruntime, torch", "onnxruntime")
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_torchs_own_libraries_are_used_whoever_is_first(python: Path, order: str) -> None:
     bundle(environments.site_packages(python))
     error, mapped = answer(python, f"import {order}\n{IMPORT}")
@@ -437,6 +440,76 @@ if __name__ == "__main__":
 
     assert error is None
     assert names(mapped) == ALL
+
+
+PRELOAD = """
+def preload_dlls():
+    import glob
+    nvidia = os.path.join(os.path.dirname(os.path.dirname(__file__)), "nvidia")
+    for name in ("cublas/lib/libcublasLt.so.12", "cublas/lib/libcublas.so.12"):
+        ctypes.CDLL(os.path.join(nvidia, name))
+    for path in sorted(glob.glob(os.path.join(nvidia, "cudnn/lib/*"))):
+        ctypes.CDLL(path)
+"""
+
+
+def test_an_application_that_calls_preload_dlls_loads_nothing_twice(python: Path) -> None:
+    module = environments.site_packages(python) / "onnxruntime/__init__.py"
+    module.write_text(ONNXRUNTIME + PRELOAD)
+    error, mapped = answer(python, f"import onnxruntime; onnxruntime.preload_dlls()\n{IMPORT}")
+
+    assert error is None
+    assert names(mapped) == ALL
+
+
+EVERY = [
+    (f"3.{minor}", found)
+    for minor in range(8, 16)
+    if (found := environments.find_python(f"3.{minor}"))
+]
+
+
+@pytest.mark.parametrize(("version", "base"), EVERY, ids=[version for version, _ in EVERY])
+def test_the_ways_to_start_on_every_python_of_this_machine(
+    version: str, base: Path, tmp_path: Path, tree: Path
+) -> None:
+    """Plain, -I, -S and with the line, forked, spawned, with preload_dlls(), torch around it."""
+    python = environments.make_venv(base, tmp_path / "venv")
+    site = environments.site_packages(python)
+    shutil.copytree(tree, site, dirs_exist_ok=True)
+    put(site)
+    (site / "onnxruntime/__init__.py").write_text(ONNXRUNTIME + PRELOAD)
+    (python.parent / "work.py").write_text(
+        MAPPED + "def work(_):\n    import onnxruntime\n    return [onnxruntime.error, mapped()]\n"
+    )
+    pool = """
+import multiprocessing, sys
+sys.path.insert(0, "")
+import work
+if __name__ == "__main__":
+    with multiprocessing.get_context({!r}).Pool(1) as pool:
+        print(json.dumps(pool.map(work.work, [0])[0]))
+"""
+    without = f"import sys; sys.path.append({str(site)!r})\n"
+    found = {
+        "plain": answer(python, IMPORT),
+        "-I": answer(python, IMPORT, "-I"),
+        "line": answer(python, f"{without}{LINE}\n{IMPORT}", "-S"),
+        "fork": answer(python, pool.format("fork"), "-W", "ignore"),
+        "spawn": answer(python, pool.format("spawn"), "-W", "ignore"),
+        "preload": answer(python, f"import onnxruntime as o; o.preload_dlls()\n{IMPORT}"),
+    }
+    alone = answer(python, without + IMPORT, "-S")
+    bundle(site)
+    torch = {order: answer(python, f"import {order}\n{IMPORT}") for order in ORDERS}
+
+    assert {way: (error, names(mapped)) for way, (error, mapped) in found.items()} == (
+        dict.fromkeys(found, (None, ALL))
+    ), version
+    assert "cannot open shared object file" in alone[0]
+    assert {way: (error, names(mapped)) for way, (error, mapped) in torch.items()} == (
+        dict.fromkeys(torch, (None, ALL))
+    )
 
 
 def test_a_finder_that_comes_later_may_exchange_the_loader_too(python: Path) -> None:

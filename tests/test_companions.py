@@ -6,6 +6,9 @@ import base64
 import csv
 import hashlib
 import io
+import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -272,6 +275,35 @@ def test_the_wheels_are_the_same_bytes_every_time() -> None:
         "cd20561cc28589e7",
         "2a80801ef46fe67f",
     ]
+
+
+def test_neither_umask_nor_time_zone_nor_hash_seed_change_a_byte(tmp_path: Path) -> None:
+    code = """
+import hashlib, os, sys
+os.umask(int(sys.argv[1], 8))
+from ortgpu_fix import companion_modules, companions
+from ortgpu_fix.library_list import Entry
+entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
+made = [companions.library_wheel("1.26.0", entries, companion_modules.read())]
+made.append(companions.stand_in_wheel("1.26.0"))
+print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
+"""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code, umask],
+            env={**os.environ, "TZ": zone, "PYTHONHASHSEED": seed, "LC_ALL": language},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for umask, zone, seed, language in (
+            ("022", "UTC", "0", "C"),
+            ("077", "Pacific/Kiritimati", "7", "zh_CN.UTF-8"),
+        )
+    }
+
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.file)
