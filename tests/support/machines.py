@@ -54,6 +54,8 @@ class Machine:
     build: tuple[str, str, str | None] | None = None
     """Distribution, version and CUDA of the onnxruntime that is installed."""
     packages: tuple[Package, ...] = (("numpy", "2.2.6", ()), *USUAL)
+    cudnns: tuple[tuple[str, str], ...] = ()
+    """Distributions of cuDNN that were unpacked into their one folder, in this order."""
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Files below the stand-in for `/`."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -77,6 +79,47 @@ def cuda_image(version: str) -> dict[str, object]:
     return {"libraries": tuple(libraries), "toolkits": {root: {"version.json": told}}}
 
 
+CUBLAS = {"nvidia-cudnn-cu12": "-cu12", "nvidia-cudnn-cu13": ""}
+CUDA_12_8: tuple[Package, ...] = (
+    ("nvidia-cublas-cu12", "12.8.5.5", ()),
+    ("nvidia-cuda-nvrtc-cu12", "12.8.93", ()),
+    ("nvidia-cuda-runtime-cu12", "12.8.90", ()),
+    ("nvidia-cufft-cu12", "11.3.3.83", ("nvidia-nvjitlink-cu12",)),
+    ("nvidia-curand-cu12", "10.3.9.90", ()),
+    ("nvidia-nvjitlink-cu12", "12.8.93", ()),
+)
+CUDA_12_2: tuple[Package, ...] = (
+    ("nvidia-cublas-cu12", "12.2.5.6", ()),
+    ("nvidia-cuda-nvrtc-cu12", "12.2.140", ()),
+    ("nvidia-cuda-runtime-cu12", "12.2.140", ()),
+    ("nvidia-cufft-cu12", "11.0.8.103", ()),
+    ("nvidia-curand-cu12", "10.3.3.141", ()),
+)
+PARTS = {
+    "cublas": ("nvidia-cublas", "13.1.1.3"),
+    "cudart": ("nvidia-cuda-runtime", "13.0.96"),
+    "cufft": ("nvidia-cufft", "12.0.0.61"),
+    "curand": ("nvidia-curand", "10.4.0.35"),
+    "nvjitlink": ("nvidia-nvjitlink", "13.0.88"),
+    "nvrtc": ("nvidia-cuda-nvrtc", "13.0.88"),
+}
+TORCH_2_14: tuple[Package, ...] = (
+    (
+        "torch",
+        "2.14.0",
+        (
+            f"cuda-toolkit[{','.join(PARTS)}]==13.0.3; platform_system == 'Linux'",
+            "nvidia-cudnn-cu13==9.24.0.43; platform_system == 'Linux'",
+        ),
+    ),
+    (
+        "cuda-toolkit",
+        "13.0.3",
+        tuple(f"{name}=={version}; extra == '{part}'" for part, (name, version) in PARTS.items()),
+    ),
+    *((name, version, ()) for name, version in PARTS.values()),
+)
+FASTEMBED: Package = ("fastembed", "0.9.1", ("onnxruntime>=1.17.0,!=1.20.0",))
 CONDA = "/opt/conda/envs/ocr"
 MACHINES = (
     Machine(
@@ -251,6 +294,56 @@ MACHINES = (
         over={"machine": "aarch64"},
     ),
     Machine(
+        name="linux-rtx4090-570-cpu-build-came-back",
+        driver={
+            "release": "570.148.08",
+            "cuda": 12080,
+            "cards": [Card(name="NVIDIA GeForce RTX 4090", capability=(8, 9), memory_mib=24564)],
+        },
+        python="3.12",
+        build=("onnxruntime", "1.31.1", None),
+        packages=(
+            ("onnxruntime-gpu", "1.26.0", ("flatbuffers", "numpy>=1.21.6", "packaging")),
+            FASTEMBED,
+            ("numpy", "2.2.6", ()),
+            *CUDA_12_8,
+            *USUAL,
+        ),
+        cudnns=(("nvidia-cudnn-cu12", "9.28.0.42"),),
+        texts={"etc/os-release": UBUNTU.format("24.04")},
+    ),
+    Machine(
+        name="linux-a10-580-torch-changed-the-cuda",
+        driver={
+            "release": "580.95.05",
+            "cuda": 13000,
+            "cards": [Card(name="NVIDIA A10", capability=(8, 6), memory_mib=23028)],
+        },
+        python="3.12",
+        build=("onnxruntime-gpu", "1.26.0", "12.8"),
+        packages=(FASTEMBED, ("numpy", "2.2.6", ()), *CUDA_12_8, *TORCH_2_14, *USUAL),
+        cudnns=(("nvidia-cudnn-cu12", "9.28.0.42"), ("nvidia-cudnn-cu13", "9.24.0.43")),
+        texts={"etc/os-release": UBUNTU.format("24.04")},
+    ),
+    Machine(
+        name="linux-l4-550-two-cudnns",
+        driver={
+            "release": "550.163.01",
+            "cuda": 12040,
+            "cards": [Card(name="NVIDIA L4", capability=(8, 9), memory_mib=23034)],
+        },
+        python="3.12",
+        build=("onnxruntime-gpu", "1.23.2", "12.2"),
+        packages=(
+            ("nvidia-cublas", "13.1.1.3", ()),
+            ("numpy", "2.2.6", ()),
+            *CUDA_12_2,
+            *USUAL,
+        ),
+        cudnns=(("nvidia-cudnn-cu12", "9.10.2.21"), ("nvidia-cudnn-cu13", "9.24.0.43")),
+        texts={"etc/os-release": UBUNTU.format("22.04")},
+    ),
+    Machine(
         name="linux-jetson-orin",
         driver={
             "cuda": 12060,
@@ -285,6 +378,11 @@ def simulate(machine: Machine, stubs: Path, folder: Path) -> Capture:
         put_onnxruntime(site, *machine.build)
     for name, version, requires in machine.packages:
         put(site, name, version, requires=requires)
+    for name, version in machine.cudnns:
+        # The real ones differ in size: at 9.24 that for CUDA 13 has a third of the other.
+        content = f"{name} {version}".encode() * (1 if "cu13" in name else 3)
+        files = {"nvidia/cudnn/lib/libcudnn_ops.so.9": content}
+        put(site, name, version, requires=[f"nvidia-cublas{CUBLAS[name]}"], files=files)
     root = folder / "root"
     root.mkdir()
     for path, text in machine.texts.items():
