@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from ortgpu_fix import facts
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import (
+    Change,
     Driver,
     Facts,
     Gpu,
@@ -113,6 +115,15 @@ def test_the_document_of_the_contract() -> None:
         onnxruntime=OnnxRuntime(distribution="onnxruntime-gpu", version="1.26.0", cuda="12.8"),
         environment={"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"},
     )
+
+
+@pytest.mark.parametrize("change", ["kept", "stale", "unfinished"])
+def test_what_an_earlier_run_left_is_a_fact(change: Change) -> None:
+    read = facts.from_json(SHORT)
+    left = replace(read, python=replace(read.python, change=change, change_size=7))
+
+    assert facts.from_json(facts.to_json(left)) == left
+    assert "change" not in str(facts.to_json(read))  # what is usual is left out
 
 
 def test_a_file_written_by_hand_stays_short() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import synthetic
 from ortgpu_fix import facts, matrix, project
 from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.facts import Change
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -66,6 +68,46 @@ def test_what_works_is_kept_and_healthy() -> None:
     assert made.verdict == "healthy"
     assert made.install == ()
     assert codes(made) == ["newer-works"]
+
+
+@pytest.mark.parametrize(
+    ("change", "severity", "verdict"),
+    [
+        ("kept", "info", "healthy"),
+        ("stale", "warning", "healthy"),
+        ("unfinished", "error", "fixable"),
+    ],
+)
+def test_what_an_earlier_run_left_is_said(change: Change, severity: str, verdict: str) -> None:
+    found = synthetic.facts(*WHOLE_12, driver="13.0")
+    python = replace(found.python, change=change, change_size=2_600_000_000)
+
+    made = resolve(replace(found, python=python), Wishes(), MATRIX)
+
+    [finding] = [row for row in made.findings if row.code == f"change-{change}"]
+    assert (finding.severity, made.verdict) == (severity, verdict)
+    assert dict(finding.values) == {"size": "2.6 GB"}
+    assert load_texts("en").remedy(finding)
+
+
+@pytest.mark.parametrize(
+    ("python", "code"),
+    [
+        ({"externally_managed": True, "environment": "system"}, "externally-managed"),
+        ({"environment": "conda"}, "conda-environment"),
+        ({"environment": "user"}, "user-environment"),
+    ],
+)
+def test_an_environment_that_apply_refuses_is_named_where_there_is_something_to_do(
+    python: dict[str, Any], code: str
+) -> None:
+    def codes_for(*packages: str) -> list[str]:
+        found = synthetic.facts(*packages, driver="13.0")
+        own = replace(found.python, **python)
+        return codes(resolve(replace(found, python=own), Wishes(), MATRIX))
+
+    assert code in codes_for("onnxruntime 1.22.1")
+    assert code not in codes_for(*WHOLE_12)
 
 
 def test_latest_moves_away_from_what_works() -> None:
