@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .companions import LIBRARIES
-from .facts import Facts
+from .facts import Facts, Package
 from .fleet_facts import fresh, has_gpu
 from .lock_reading import Locked, LockPin
 from .matrix import Matrix
@@ -20,6 +20,7 @@ from .plan import Reason, Unlock, reason
 from .resolve import resolve
 from .rules import NAME
 from .situation import Wishes, marker_environment, situation
+from .torch_builds import TORCH
 from .versions import newest_first
 
 CPU_BUILD = "onnxruntime"
@@ -170,7 +171,7 @@ def _against(
         latest=False,
         requirements=(*wishes.requirements, *lines),
     )
-    made = resolve(facts, exactly, matrix)
+    made = resolve(_with_torch(facts, pins), exactly, matrix)
     if made.verdict == "impossible":
         rejected = {row.version: row.reasons for row in made.rejected}
         gone = (reason("lock-release-unknown", version=release.version),)
@@ -181,6 +182,15 @@ def _against(
         for wheel in made.selection
         if wheel.name not in held and wheel.name in matrix.distributions
     )
+
+
+def _with_torch(facts: Facts, pins: Sequence[LockPin]) -> Facts:
+    """Return `facts` with the torch of the lock in the place of the one that is installed."""
+    locked = [Package(name=pin.name, version=pin.version) for pin in pins if pin.name == TORCH]
+    if not locked:
+        return facts
+    others = tuple(package for package in facts.packages if package.name != TORCH)
+    return replace(facts, packages=(*others, *locked))
 
 
 def _moved(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:

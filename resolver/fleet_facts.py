@@ -60,8 +60,8 @@ def kind(here: Situation) -> Hashable:
     nvidia = frozenset(row.name for row in facts.packages if row.name in here.matrix.distributions)
     markers = tuple(sorted(here.markers.items()))
     left = here.gpus is None, here.gpus == (), bool(facts.gpus)
-    jetson = facts.platform.jetson is not None
-    return wheels_kind(here), here.abi, facts.driver, left, jetson, demands, nvidia, markers
+    odd = facts.platform.jetson is not None, here.torch and here.torch.name
+    return wheels_kind(here), here.abi, facts.driver, left, odd, demands, nvidia, markers
 
 
 def wheels_kind(here: Situation) -> Hashable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from ortgpu_fix.drift import Drift, drift
 from ortgpu_fix.drift_report import drift_json, drift_sections
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Facts, from_json
+from ortgpu_fix.lock import Lock, Target
+from ortgpu_fix.lock_dockerfile import dockerfile
+from ortgpu_fix.lock_pylock import pylock
 from ortgpu_fix.lock_reading import read_lock
+from ortgpu_fix.lock_requirements import requirements
+from ortgpu_fix.lock_uv import uv_lines
+from ortgpu_fix.plan import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes
@@ -377,3 +384,76 @@ def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> No
 def test_a_lock_is_needed() -> None:
     with pytest.raises(Error, match="needs the FILE"):
         parse(["lock", "--check"])
+
+
+# What `ortgpu-fix lock` writes, in each format.
+
+
+def made_lock() -> Lock:
+    """Return a lock of the invented set for two Pythons, with a companion."""
+    wheels = {
+        name: Wheel(name=name, version=version, index=PYPI, file=f"{name}.whl", size=1, sha256=ZERO)
+        for name, version in SET.items()
+    }
+    companion = Wheel(
+        name="ortgpu-fix-libraries",
+        version="1.26.0+setabc",
+        index=HERE,
+        file="ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl",
+        size=1,
+        sha256=ONE,
+    )
+    chosen = [Pinned(wheel=wheel, url="https://files.example/x.whl") for wheel in wheels.values()]
+    chosen.append(Pinned(wheel=companion, url=f"./wheels/{companion.file}"))
+    return Lock(
+        distribution="onnxruntime-gpu",
+        version="1.26.0",
+        cuda="12",
+        preload_dlls=True,
+        targets=(
+            Target(
+                machines=(),
+                facts=synthetic.facts(),
+                chosen=tuple(chosen),
+                closure=(),
+                ranges=("flatbuffers",),
+            ),
+        ),
+        command="ortgpu-fix lock",
+        matrix_date="2026-01-01",
+        matrix_digest="sha256:invented",
+    )
+
+
+WRITERS: dict[str, Callable[[Lock], str]] = {
+    "requirements": requirements,
+    "pylock": pylock,
+    "uv": uv_lines,
+    "dockerfile": lambda lock: dockerfile(lock, b""),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_format_is_read_back(name: str) -> None:
+    text = WRITERS[name](made_lock())
+    locked = read_lock(text, name)
+    there = synthetic.facts(*INSTALLED, "ortgpu-fix-libraries 1.26.0+setabc")
+
+    assert locked.format == name
+    assert locked.matrix_digest == "sha256:invented"
+    pins = {pin.name: (pin.version, [one.sha256 for one in pin.hashes]) for pin in locked.pins}
+    hashes = [] if name == "uv" else [ZERO]
+    assert pins == {
+        **{each: (version, hashes) for each, version in SET.items()},
+        "ortgpu-fix-libraries": ("1.26.0+setabc", [] if name == "uv" else [ONE]),
+    }
+    assert drift(locked, there, Wishes(), MATRIX).verdict == "holds"
+    for pin in locked.pins:
+        assert pin.name.replace("-", "_") in text.splitlines()[pin.line - 1].replace("-", "_")
+        assert all(one.sha256 in text.splitlines()[one.line - 1] for one in pin.hashes)
+
+
+def test_the_torch_of_a_lock_counts() -> None:
+    """torch for CUDA 11 cannot share a process with a build for CUDA 12."""
+    assert codes(checked(lock(SET | {"torch": "2.5.1+cu118"}))) == ["torch-other-cuda"]
+    assert not codes(checked(lock(SET | {"torch": "2.5.1+cpu"})))
