@@ -20,7 +20,7 @@ from .download import download_all
 from .engine_elsewhere import choose_resolver
 from .errors import Error
 from .files import write
-from .fleet import Group, Machine, TargetPlan
+from .fleet import Group, Machine, TargetPlan, group_names
 from .fleet_facts import fresh
 from .index import Index
 from .index_page import public
@@ -185,12 +185,11 @@ def _maker(
 
 
 def _paths(output: Path | None, groups: Sequence[Group]) -> list[Path | None]:
-    """Return where each group's lock goes: into `output`, or beside it with the release's name."""
+    """Return where each group's lock goes: into `output`, or beside it with the group's name."""
     if output is None or len(groups) == 1:
         return [output] * len(groups)
     return [
-        output.with_name(f"{output.stem}.{group.distribution}-{group.version}{output.suffix}")
-        for group in groups
+        output.with_name(f"{output.stem}.{name}{output.suffix}") for name in group_names(groups)
     ]
 
 

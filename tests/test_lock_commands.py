@@ -128,11 +128,7 @@ def test_groups_get_a_file_each(run: Run, tmp_path: Path) -> None:
     assert "3 locks" in refused.stderr
     assert done.returncode == 0, done.stderr
     files = sorted(path.name for path in tmp_path.glob("gpu.*"))
-    assert [name.rpartition("-")[0] for name in files] == [
-        "gpu.onnxruntime",
-        "gpu.onnxruntime-gpu",
-        "gpu.onnxruntime-gpu",
-    ]
+    assert files == ["gpu.cpu.txt", "gpu.cuda11.txt", "gpu.cuda13.txt"]
     [cpu, older, newer] = [(tmp_path / name).read_text() for name in files]
     assert "# for ci: " in cpu
     assert "# for old: " in older
