@@ -98,7 +98,7 @@ class Target:
     """A venv that uv made."""
     pip_version: str | None
     pth: bool
-    """`.pth` files are read: not by an embeddable Python with a `._pth` file."""
+    """`.pth` files are read: not by an embeddable Python whose `._pth` has no `import site`."""
     libc: str | None
     build: Build | None
     installed: tuple[Installed, ...]

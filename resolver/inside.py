@@ -260,8 +260,6 @@ def main() -> None:
         version += stage + str(sys.version_info[4])
     kind = kind_of_environment(paths["purelib"])
     config = read(os.path.join(sys.prefix, "pyvenv.cfg")) or ""
-    beside = listing(os.path.dirname(sys.executable)) if sys.platform == "win32" else []
-    embeddable = any(name.endswith("._pth") for name in beside)
     installed = distributions()
     pip = [package for package in installed if canonical(package["name"]) == "pip"]
     pip = [package for package in pip if package["version"] is not None]
@@ -286,7 +284,9 @@ def main() -> None:
         ),
         "uv_managed": bool(re.search(r"(?m)^uv\s*=", config)),
         "pip": pip[0]["version"] if pip and importable("pip") else None,
-        "pth": "site" in sys.modules and not sys.flags.no_site and not embeddable,
+        # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
+        # https://docs.python.org/3/using/windows.html#finding-modules
+        "pth": "site" in sys.modules and not sys.flags.no_site,
         "libc": libc(),
         "onnxruntime": onnxruntime(installed),
         "installed": installed,

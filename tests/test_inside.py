@@ -281,6 +281,25 @@ def test_libraries_that_another_distribution_took_along(venv: Path) -> None:
     assert packages["nvidia-cublas-cu12"].intact
 
 
+@pytest.mark.parametrize("version", ["3.8", f"{sys.version_info[0]}.{sys.version_info[1]}"])
+def test_a_python_that_does_not_import_site_reads_no_pth_files(
+    version: str, tmp_path: Path
+) -> None:
+    """As an embeddable one does not, whose `._pth` file has no `import site`."""
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    told = {}
+    for option in ("-S", "-E"):
+        (tmp_path / option).mkdir()
+        wrapper = tmp_path / option / "python"
+        wrapper.write_text(f'#!/bin/sh\nexec {python} {option} "$@"\n')
+        wrapper.chmod(0o755)
+        told[option] = describe(wrapper).pth
+
+    assert told == {"-S": False, "-E": True}
+
+
 def test_what_a_pth_file_prints_does_not_matter(venv: Path) -> None:
     site = site_packages(venv)
     (site / "loud.pth").write_text(
