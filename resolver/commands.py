@@ -34,10 +34,10 @@ def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
     return VERDICT_EXIT[made.verdict]
 
 
-def _resolved(about: Occasion) -> Plan:
+def _resolved(about: Occasion, *, unlocking: bool = True) -> Plan:
     from .resolve import resolve
 
-    return resolve(about.facts, about.wishes, about.matrix)
+    return resolve(about.facts, about.wishes, about.matrix, unlocking=unlocking)
 
 
 def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
@@ -72,7 +72,7 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     """Tell by the exit code alone whether the environment is right."""
     del language
     about = occasion(arguments, environ)
-    return VERDICT_EXIT[_resolved(about).verdict]
+    return VERDICT_EXIT[_resolved(about, unlocking=False).verdict]
 
 
 def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
