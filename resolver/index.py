@@ -72,7 +72,7 @@ class Index:
         self._limits = limits or Limits()
         self._local = local()
         self._pages: dict[str, tuple[IndexFile, ...]] = {}
-        self._bases = {sources.index_url.rstrip("/")}
+        self._bases = {url.rstrip("/") for url in (sources.index_url, sources.torch_index) if url}
         self._credentials = Credentials(sources.keyring)
 
     def find(self, wheel: Wheel) -> str:
@@ -171,7 +171,7 @@ class Index:
             self._local.session = requests.Session()
         session: requests.Session = self._local.session
         sources = self.sources
-        if not url.startswith(sources.flagged):
+        if not public(url).startswith(sources.flagged):
             require_secure(url, sources)
         verify: str | bool = sources.cert or True
         if is_trusted(url, sources):

@@ -127,7 +127,7 @@ class Maker:
                 [*target.plan.requires, *(_requirement(one) for one in asked)],
                 within,
                 facts,
-                self.index.sources,
+                replace(self.index.sources, alone=bool(asked)),
                 Path(folder),
             )
         return tuple(one for one in found if one.wheel.name not in held)

@@ -37,7 +37,8 @@ class Sources:
     origin: Origin = "default"
     """Who named the index."""
     torch_index: str | None = None
-    """The address below which a flag says that PyTorch's own indexes are."""
+    """The address below which a flag says that PyTorch's own indexes are; may carry credentials,
+    which a plan never does."""
     find_links: Path | None = None
     """A folder of wheels that is looked into first."""
     offline: bool = False
@@ -57,7 +58,7 @@ class Sources:
     def flagged(self) -> tuple[str, ...]:
         """Return the addresses that the user gave by a flag: they need not be secure."""
         index = self.index_url if self.origin == "flag" else None
-        return tuple(url.rstrip("/") for url in (index, self.torch_index) if url)
+        return tuple(public(url).rstrip("/") for url in (index, self.torch_index) if url)
 
 
 def read(

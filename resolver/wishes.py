@@ -14,6 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .errors import Error
+from .index_page import public
 from .mending import BOTH, CPU_BUILD
 from .situation import Wishes
 from .torch_builds import INDEX
@@ -55,7 +56,7 @@ def read_wishes(
         provide=provide,
         requirements=tuple(lines),
         torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
-        torch_index=torch_index or INDEX,
+        torch_index=public(torch_index) if torch_index else INDEX,
     )
 
 

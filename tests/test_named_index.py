@@ -255,10 +255,10 @@ def test_what_an_index_has_of_a_project(server: TorchIndex) -> None:
 
 
 def test_a_named_index_with_a_login(server: TorchIndex, tmp_path: Path) -> None:
+    """They are in the flag, and never in the plan."""
     server.behaviour.login = "name:secret"
-    url = server.url.replace("//", "//name:secret@")
-    asked = index(server)
-    wheel = settled(replace(wanted(server), index=url), asked, HERE)
+    asked = index(server, torch_index=server.base.replace("//", "//name:secret@"))
+    wheel = settled(wanted(server), asked, HERE)
 
     assert len(download_all(asked, [wheel], tmp_path / "into", silent)) == 1
 

@@ -6,7 +6,9 @@ offers a higher version, or other content, of what another one must serve.
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -322,3 +324,30 @@ def test_a_second_run_brings_nothing_again(quick: Stand) -> None:
     files = [line for line in quick.torch.behaviour.requests if ".whl" in line]
     assert [line for line in files if line.startswith("GET")] == []
     assert quick.has()["torch"] == "2.10.0+cu128"
+
+
+def test_the_command_line_asks_the_mirror_and_says_what_it_has_instead(
+    quick: Stand, tmp_path: Path
+) -> None:
+    """The matrix knows torch 2.11.0 for CUDA 12.8; this mirror of PyTorch's index does not."""
+    quick.have("torch 2.11.0", folder=tmp_path / "old")
+    address = quick.torch.base.replace("//", "//name:secret@")
+    quick.torch.behaviour.login = "name:secret"
+    argv = [sys.executable, "-m", "ortgpu_fix", "--python", str(quick.venv.python)]
+    argv += ["--driver", "570.86.10", "--gpu", "8.0", "--torch", "match", "--json"]
+    argv += ["--torch-index-url", address, "--index-url", quick.main.url]
+
+    def run_it(*more: str) -> subprocess.CompletedProcess[str]:
+        env = clean_environment()
+        return subprocess.run([*argv, *more], capture_output=True, text=True, env=env, check=False)
+
+    planned = {row["name"]: row["index"] for row in json.loads(run_it().stdout)["install"]}
+    done = run_it("--apply", "--yes")
+
+    assert planned["torch"] == quick.torch.url
+    assert done.returncode == 7, done.stdout + done.stderr
+    said = json.loads(done.stdout)["error"]
+    assert said["code"] == "index-lacks-version"
+    assert "2.10.0+cu128" in said["message"]
+    assert "secret" not in done.stdout + done.stderr
+    assert state_of(quick.venv.folder) == quick.before
