@@ -114,7 +114,8 @@ def _environment(lock: Lock, python: str) -> str:
     """Return the variables: of the environment, and of NVIDIA's container toolkit."""
     lines = [f"PATH={VENV}/bin:$PATH"]
     if lock.cuda:
-        # Any driver of the CUDA major will do, so that is what the host is asked for.
+        # Any driver of the CUDA major will do, so that is what the host is asked for. Source:
+        # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
         lines += ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
         lines += [f'NVIDIA_REQUIRE_CUDA="cuda>={lock.cuda}.0"']
     if lock.cuda and LIBRARIES not in lock.companions:

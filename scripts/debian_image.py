@@ -120,7 +120,7 @@ def instructions(text: str) -> Iterator[tuple[list[str], str | None]]:
             continue
         whole = line
         while whole.endswith("\\"):
-            whole = whole[:-1] + next(lines).strip() + " "
+            whole = f"{whole[:-1].rstrip()} {next(lines).strip()}"
         words = whole.split()
         ends = [word.strip("<'") for word in words if word.startswith("<<")]
         document = "".join(f"{row}\n" for row in iter(lines.__next__, ends[0])) if ends else None
