@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
+
+from .facts import Facts
 
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq]$")
 _SEPARATORS = re.compile(r"[-/()]")
@@ -37,3 +40,14 @@ def by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
         for name in family["names"]
     }
     return lambda name: known.get(normalised(name))
+
+
+def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:
+    """Return `facts` with the compute capability of every GPU that has only a name."""
+    gpus = facts.gpus and tuple(
+        replace(gpu, compute_capability=look_up(gpu.name))
+        if gpu.name and gpu.compute_capability is None
+        else gpu
+        for gpu in facts.gpus
+    )
+    return replace(facts, gpus=gpus)

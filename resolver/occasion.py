@@ -18,7 +18,7 @@ from .data_files import add_torch, example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
 from .facts import Change, Driver, Facts, Gpu, from_json
-from .gpu_names import by_name
+from .gpu_names import by_name, with_capabilities
 from .matrix import Matrix
 from .probe import probe
 from .project import LOCKS, tool_of_folder
@@ -138,6 +138,8 @@ def _change(target: Target) -> tuple[Change | None, int]:
 def read_facts(file: str) -> Facts:
     """Return the facts in `file`; `example` is the machine that is shipped with the program.
 
+    A GPU that has a name only, as in a file written by hand, gets its compute capability by it.
+
     Raises Error `facts-unreadable` where it cannot be read or is no JSON, `facts-invalid` as
     `facts.from_json` does.
     """
@@ -151,7 +153,10 @@ def read_facts(file: str) -> Facts:
         raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
     except RecursionError as error:
         raise Error("facts-unreadable", file=file, cause="nested too deep") from error
-    return from_json(document)
+    facts = from_json(document)
+    if all(gpu.compute_capability for gpu in facts.gpus or ()):
+        return facts
+    return with_capabilities(facts, by_name(table("gpus")))
 
 
 def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:

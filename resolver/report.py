@@ -132,7 +132,10 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
     if facts.gpus is None:
         gpu_text = texts.label("unknown")
     else:
-        counted = Counter((gpu.name or "GPU", gpu.compute_capability) for gpu in facts.gpus)
+        unknown = texts.label("unknown")
+        counted = Counter(
+            (gpu.name or "GPU", gpu.compute_capability or unknown) for gpu in facts.gpus
+        )
         gpu_text = ", ".join(
             (f"{count} × " if count > 1 else "") + f"{name} ({capability})"
             for (name, capability), count in counted.items()

@@ -122,6 +122,15 @@ def test_the_short_form_plans_for_another_machine(run: Run) -> None:
     assert json.loads(done.stdout)["selection"]["cuda"] == "12"
 
 
+def test_a_gpu_with_a_name_only_is_known_by_it(run: Run, tmp_path: Path) -> None:
+    document = json.loads(Path(machine(tmp_path)).read_text())
+    document["gpus"] = [{"name": "NVIDIA GeForce RTX 5060"}]
+    file = tmp_path / "by hand.json"
+    file.write_text(json.dumps(document))
+
+    assert "NVIDIA GeForce RTX 5060 (12.0)" in run("--facts", str(file)).stdout
+
+
 def test_the_same_facts_give_the_same_bytes(run: Run, tmp_path: Path) -> None:
     facts = machine(tmp_path)
     first = run("--facts", facts, "--json")

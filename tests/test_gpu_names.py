@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import synthetic
 from ortgpu_fix.data_files import table
-from ortgpu_fix.gpu_names import by_name
+from ortgpu_fix.facts import Gpu
+from ortgpu_fix.gpu_names import by_name, with_capabilities
 
 LOOK_UP = by_name(table("gpus"))
 
@@ -31,3 +35,12 @@ LOOK_UP = by_name(table("gpus"))
 )
 def test_names_as_drivers_report_them(name: str, capability: str | None) -> None:
     assert LOOK_UP(name) == capability
+
+
+def test_a_machine_written_by_hand_with_names_only() -> None:
+    gpus = (Gpu(name="NVIDIA GeForce RTX 5060"), Gpu(compute_capability="8.6"), Gpu(name="Voodoo"))
+    machine = synthetic.facts()
+    named = with_capabilities(replace(machine, gpus=gpus), LOOK_UP)
+
+    assert [gpu.compute_capability for gpu in named.gpus or ()] == ["12.0", "8.6", None]
+    assert with_capabilities(replace(machine, gpus=None), LOOK_UP).gpus is None
