@@ -26,12 +26,9 @@ def fresh(facts: Facts, matrix: Matrix) -> Facts:
     What requires something else keeps its say. nvidia's wheels stay listed, as not intact: they are
     not kept, but what shares a folder with them still meets them.
     """
+    texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
     brought: set[str] = {
-        canonicalize_name(wanted.name)
-        for build in matrix.builds
-        for wheel in build.wheels
-        for text in wheel.requires
-        if (wanted := requirement(text)) is not None
+        canonicalize_name(wanted.name) for wanted in map(requirement, texts) if wanted is not None
     }
     brought |= {*matrix.owners, LIBRARIES, MSVC}
     packages = tuple(

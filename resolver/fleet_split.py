@@ -43,7 +43,11 @@ class Fleet:
     ) -> None:
         """Take the situations, and how many machines are in each: one where that is not given."""
         self.heres = heres
-        self._nvidia = matrix.distributions
+        self._kinds = [wheels_kind(here) for here in heres]
+        self._held = [
+            any(here.facts.package(name) for name in here.demands if name in matrix.distributions)
+            for here in heres
+        ]
         self._wheels = Wheels()
         self._components: dict[tuple[str, Hashable], Components] = {}
         self._counts = counts or [1] * len(heres)
@@ -66,7 +70,7 @@ class Fleet:
         if quick or self.share(version, (member,)):
             return quick
         here = self.heres[member]
-        key = version, wheels_kind(here)
+        key = version, self._kinds[member]
         if key not in self._components:
             self._components[key] = choose(self.build(version, member), here)
         return reasons_against(bare(self.build(version, member), here, self._components[key]), here)
@@ -103,7 +107,7 @@ class Fleet:
         platforms: dict[str, dict[object, Situation]] = {}
         for member in members:
             here = self.heres[member]
-            platforms.setdefault(here.platform, {}).setdefault(wheels_kind(here), here)
+            platforms.setdefault(here.platform, {}).setdefault(self._kinds[member], here)
         wheels = self._wheels.choose(
             [
                 self._wheels.place(self._builds[version, platform], list(heres.values()))
@@ -118,7 +122,7 @@ class Fleet:
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
         here = self.heres[member]
-        if not any(here.facts.package(name) for name in here.demands if name in self._nvidia):
+        if not self._held[member]:  # nothing stays that could share a folder
             return True
         components = Components(chosen=wheels[here.platform], reasons=())
         subject = bare(self.build(version, member), here, components)

@@ -29,6 +29,8 @@ class Place:
     build: Build
     each: tuple[Situation, ...]
     """One for each compute capability, with the oldest driver that has it and the oldest glibc."""
+    needs: Mapping[str, int]
+    """A number for what the build needs of each distribution: the same for the same needs."""
     demands: Mapping[str, frozenset[SpecifierSet]]
     """What stays installed on any of them requires of nvidia's wheels."""
 
@@ -40,7 +42,9 @@ class Wheels:
         self._each: dict[tuple[str, str | None, str | None, str | None], Situation] = {}
         self._known: dict[tuple[str, str], list[Release]] = {}
         self._fitting: dict[tuple[str, str, frozenset[SpecifierSet]], list[Release]] = {}
-        self._served: dict[tuple[str, str, tuple[Need, ...], int], bool] = {}
+        self._served: dict[tuple[str, str, int, int], bool] = {}
+        self._needs: dict[tuple[Need, ...], int] = {}
+        self._needs_of: dict[tuple[str, str], Mapping[str, int]] = {}
 
     def place(self, build: Build, heres: Sequence[Situation]) -> Place:
         """Return what the machines `heres`, all of one platform, need of the wheels for `build`.
@@ -62,7 +66,19 @@ class Wheels:
         each = [
             self._one(heres[0], capability, driver, libc) for capability, driver in oldest.items()
         ]
-        return Place(build=build, each=tuple(each), demands=demands)
+        return Place(build=build, each=tuple(each), needs=self._numbered(build), demands=demands)
+
+    def _numbered(self, build: Build) -> Mapping[str, int]:
+        key = build.version, build.platform
+        if key not in self._needs_of:
+            needs: dict[str, tuple[Need, ...]] = {}
+            for need in build.needs:
+                if need.distribution:
+                    needs[need.distribution] = (*needs.get(need.distribution, ()), need)
+            self._needs_of[key] = {
+                name: self._needs.setdefault(rows, len(self._needs)) for name, rows in needs.items()
+            }
+        return self._needs_of[key]
 
     def _one(
         self, here: Situation, capability: str | None, driver: str | None, libc: str | None
@@ -189,7 +205,7 @@ class Wheels:
 
     def _serves(self, row: Release, place: Place) -> bool:
         # Of the build only this counts: many releases need the same of a wheel.
-        needs = tuple(need for need in place.build.needs if need.distribution == row.name)
+        needs = place.needs.get(row.name, -1)
         for here in place.each:
             key = row.name, row.version, needs, id(here)
             if key not in self._served:

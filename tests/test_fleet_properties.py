@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +114,14 @@ def plan(fleet: Fleet, *, with_cpu: bool = False, **wishes: Any) -> Document:
     return document
 
 
-many = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=200, suppress_health_check=list(HealthCheck))
 some = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 @given(fleets, st.sampled_from([{}, {"cuda": "12"}, {"onnxruntime": "<1.27"}]))
 @many
 @pytest.mark.slow
-def test_100_fleets_get_what_works_on_every_machine(fleet: Fleet, wishes: Document) -> None:
+def test_200_fleets_get_what_works_on_every_machine(fleet: Fleet, wishes: Document) -> None:
     assert judge(fleet, plan(fleet, with_cpu=True, **wishes), TABLES, wishes) == []
 
 
@@ -234,3 +235,75 @@ def test_a_hundred_machines_in_under_a_second() -> None:
 
     assert time.process_time() - begin < 10
     assert sum(len(group.machines) for group in made.groups) + len(made.impossible) == 100
+
+
+# A judge that cannot fail is worthless: each of these spoils a right plan.
+
+
+def first(made: Document) -> Any:
+    return made["groups"][0]["targets"][0]
+
+
+def other_version(made: Document, name: str, version: str) -> None:
+    for row in (*first(made)["selection"]["packages"], *first(made)["install"]):
+        if row["name"] == name:
+            row["version"] = version
+
+
+def split_needlessly(made: Document) -> None:
+    [group] = made["groups"]
+    made["groups"] = [
+        {**group, "machines": target["machines"], "targets": [target]}
+        for target in group["targets"]
+    ]
+
+
+SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
+    "an older release": (
+        lambda made: made["groups"][0].update(version="1.23.2"),
+        "and 1.26.0 serves them",
+    ),
+    "another split": (split_needlessly, "fewer would do"),
+    "a machine is forgotten": (lambda made: first(made)["machines"].pop(), "hold"),
+    "a machine is in no group": (lambda made: made["groups"][0]["machines"].pop(), "served are"),
+    "a machine is called hopeless": (
+        lambda made: made["impossible"].append({"machine": "a", "reasons": []}),
+        "nothing serves []",
+    ),
+    "the machine without a GPU is forgotten": (
+        lambda made: made["without_gpu"].clear(),
+        "without a GPU are ['ci']",
+    ),
+    "cuDNN without code for the GPU": (
+        lambda made: other_version(made, "nvidia-cudnn-cu12", "9.28.0.42"),
+        "cannot serve",
+    ),
+    "no cuFFT": (
+        lambda made: first(made)["selection"]["packages"].pop(4),
+        "nothing brings libcufft",
+    ),
+    "another hash": (lambda made: first(made)["install"][0].update(sha256="0"), "no such wheel"),
+    "not installed": (lambda made: first(made)["install"].pop(), "installs"),
+    "another Python": (lambda made: first(made).update(abi="cp312"), "is no linux"),
+    "somebody else is blamed": (
+        lambda made: made["rejected"][0]["reasons"][0].update(machines=["b"]),
+        "is excluded by",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_the_judge_sees_what_is_wrong(name: str) -> None:
+    """Two Pythons, a V100 for which cuDNN 9.10.2 is the last, and a machine without a GPU."""
+    base = recorded(SERVICE)[SERVICE]
+    fleet = {
+        "a": base | {"gpus": [{"compute_capability": "7.0"}], "python": {"version": "3.11.1"}},
+        "b": base | {"driver": {"version": "580.95"}, "python": {"version": "3.12.1"}},
+        "ci": base | {"driver": None, "gpus": []},
+    }
+    made = plan(fleet)
+    assert judge(fleet, made, TABLES) == []
+    spoil, said = SPOILT[name]
+    spoil(made)
+
+    assert [line for line in judge(fleet, made, TABLES) if said in line]
