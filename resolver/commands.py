@@ -19,7 +19,7 @@ from .facts import to_json
 from .files import write
 from .mending import Edit
 from .occasion import Occasion, occasion, read_short_form, seen
-from .plan import Plan
+from .plan import Finding, Plan
 from .run import run
 from .texts import Language
 
@@ -94,6 +94,9 @@ def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
     from .verify import verify as run_verification
 
     found, target = seen(arguments, environ)
+    if found.python.change == "unfinished":
+        half = Finding(code="change-unfinished", severity="error")
+        console.say(load_texts(language).summary(half))
     verification = run_verification(
         target.executable,
         driver=found.driver,

@@ -47,6 +47,7 @@ ERRORS = {
     "EACCES": "Permission denied",
     "EIO": "Input/output error",
     "EROFS": "Read-only file system",
+    "EXDEV": "Invalid cross-device link",
 }
 """Each with the words that must be in the message."""
 MOVED = re.compile(r'rename\("([^"]*)", "[^"]*/aside/[^"]*"\) += 0$', re.MULTILINE)
@@ -113,7 +114,8 @@ def more_faults(proof: Proof) -> Iterator[Fault]:
         yield Fault(call="write", error=error, when="1", paths=parts, threads=True)
         yield Fault(call="fsync", error=error, when="1", paths=parts, threads=True)
     yield Fault(call="fsync", error="EIO", when="2", threads=True)
-    yield Fault(call="rename", error="EXDEV", when="1+")
+    # Every other one: the rename, and not the one that ends the copy in its place.
+    yield Fault(call="rename", error="EXDEV", when="1+2")
     for when in ("5+", "20+"):
         yield Fault(call="rename", error="EIO", when=when)
         yield Fault(call="fsync", error="EIO", when=when)

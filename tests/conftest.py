@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import drivers
@@ -59,21 +60,22 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Venv]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Venv]:
+    """Return what gives an environment to copy, with pip or without; it is made when asked for."""
     folder = tmp_path_factory.mktemp("templates")
-    return {pip: make_venv(folder / str(pip), pip=pip) for pip in (False, True)}
+    return functools.cache(lambda pip: make_venv(folder / str(pip), pip=pip))
 
 
 @pytest.fixture
 def stand_of(
-    wheels: dict[str, Path], templates: Mapping[bool, Venv], tmp_path: Path
+    wheels: dict[str, Path], template: Callable[[bool], Venv], tmp_path: Path
 ) -> Iterator[Callable[[Kind], Stand]]:
     folder = next(iter(wheels.values())).parent
     with LocalIndex(folder) as server:
 
         def make(kind: Kind) -> Stand:
             venv = Venv(folder=tmp_path / "venv")
-            shutil.copytree(templates[kind == "pip"].folder, venv.folder, symlinks=True)
+            shutil.copytree(template(kind == "pip").folder, venv.folder, symlinks=True)
             return Stand(venv, server, wheels, kind)
 
         yield make

@@ -151,6 +151,7 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
     shown = command("--facts", "example", *python)
     assert "A change of this environment is under way now, or ended half-way" in shown.stdout
     assert command("--facts", "example", "--check", *python).returncode == 1
+    assert "ended half-way" in command("verify", *python).stderr
     assert command("undo", "--forget", "--yes", *python).returncode == 2
     done = command("undo", *python)
 
