@@ -14,8 +14,9 @@ import zlib
 from importlib.resources import files
 from typing import Any
 
-from . import companion_modules, matrix
+from . import companion_modules, matrix_parse
 from .errors import Error
+from .matrix import Matrix
 from .texts import Language, Texts
 
 COMPACT = "tables.zip"
@@ -66,7 +67,7 @@ def table(name: str) -> dict[str, Any]:
     return found
 
 
-def load_matrix(*, torch: bool = True) -> matrix.Matrix:
+def load_matrix(*, torch: bool = True) -> Matrix:
     """Return the matrix; its digest covers the bytes of every table. Raises `matrix-invalid`.
 
     `torch` False leaves out the large table of torch, which `add_torch` adds.
@@ -75,13 +76,13 @@ def load_matrix(*, torch: bool = True) -> matrix.Matrix:
     digest = hashlib.sha256()
     for name in (*MATRIX_TABLES, TORCH_TABLE):
         digest.update(f"{name} {_member(name).comment.decode()}\n".encode())
-    known = matrix.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
+    known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
     return add_torch(known) if torch else known
 
 
-def add_torch(known: matrix.Matrix) -> matrix.Matrix:
+def add_torch(known: Matrix) -> Matrix:
     """Return `known` with the table of torch. Raises `matrix-invalid`."""
-    return matrix.with_torch(known, table(TORCH_TABLE))
+    return matrix_parse.with_torch(known, table(TORCH_TABLE))
 
 
 def load_texts(language: Language) -> Texts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import synthetic
-from ortgpu_fix import matrix
+from ortgpu_fix import matrix_parse
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.fleet import FleetPlan, Machine, group_names, plan_fleet
 from ortgpu_fix.fleet_report import fleet_sections
@@ -167,7 +167,7 @@ def two_platforms(x86: list[str], arm: list[str], newer: str | None = None) -> F
         machine("x86", driver="13.0", gpus=("9.0",)),
         machine("arm", driver="13.0", gpus=("9.0",), platform=ARM),
     ]
-    return plan_fleet(machines, Wishes(), matrix.parse(tables, "sha256:invented"))
+    return plan_fleet(machines, Wishes(), matrix_parse.parse(tables, "sha256:invented"))
 
 
 def cublas(made: FleetPlan) -> dict[str, str]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import matrix as matrix_module
+from ortgpu_fix import matrix_parse, matrix_runs
 from ortgpu_fix import matrix_report as report
-from ortgpu_fix import matrix_runs
 from ortgpu_fix.data_files import load_matrix, load_texts, table
 from ortgpu_fix.sections import plain, width
 
@@ -95,7 +94,7 @@ def test_neighbours_that_are_alike_stand_together() -> None:
     tables = synthetic.tables()
     first = tables["onnxruntime"]["build"][0]
     tables["onnxruntime"]["build"].append({**first, "version": "1.18.1"})
-    matrix = matrix_module.parse(tables, "sha256:x")
+    matrix = matrix_parse.parse(tables, "sha256:x")
 
     assert "onnxruntime-gpu 1.18.0 to 1.18.1\n" in plain(report.overview_sections(matrix, TEXTS))
 
@@ -139,7 +138,7 @@ def test_a_release_that_is_not_there() -> None:
 def test_a_major_without_a_floor() -> None:
     tables = synthetic.tables()
     tables["drivers"]["floor"] = []
-    matrix = matrix_module.parse(tables, "sha256:x")
+    matrix = matrix_parse.parse(tables, "sha256:x")
 
     said = plain(report.release_sections(matrix, ROWS, [], "1.26.0", TEXTS))
 
@@ -151,7 +150,7 @@ def test_pythons_are_drawn_together() -> None:
     tags = ("cp37m", "cp38", "cp310", "cp313", "cp313t")
     tables = synthetic.tables()
     tables["onnxruntime"]["build"] = [synthetic.build("1.0", "12.8", sass=(), pythons=tags)]
-    [build] = matrix_module.parse(tables, "sha256:x").builds
+    [build] = matrix_parse.parse(tables, "sha256:x").builds
 
     assert report.pythons(build) == "3.7-3.8, 3.10, 3.13, 3.13t"
 

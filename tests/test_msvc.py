@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts, matrix
+from ortgpu_fix import facts, matrix_parse
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
 
-MATRIX = matrix.parse(synthetic.windows_tables(), "", {"__init__.py": "", "load.py": ""})
+MATRIX = matrix_parse.parse(synthetic.windows_tables(), "", {"__init__.py": "", "load.py": ""})
 WHOLE = (
     "onnxruntime-gpu 1.26.0",
     "nvidia-cublas-cu12 12.8.4",

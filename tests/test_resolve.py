@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts, matrix, project
+from ortgpu_fix import facts, matrix_parse, project
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.facts import Change
 from ortgpu_fix.plan import Plan
@@ -628,7 +628,7 @@ def test_cudnn_8_on_windows_needs_a_library_that_no_wheel_holds(
 ) -> None:
     document = synthetic.document(driver="11.8", libraries=libraries)
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
-    windows = matrix.parse(synthetic.windows_tables(), "")
+    windows = matrix_parse.parse(synthetic.windows_tables(), "")
 
     made = resolve(facts.from_json(document), Wishes(), windows)
 
@@ -704,7 +704,7 @@ def test_a_toolkit_that_no_wheel_belongs_to_is_named() -> None:
         row for row in tables["toolkits"]["toolkit"] if row["version"].startswith("11")
     ]
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert "toolkit-unknown" in reasons(made, "1.26.0")
 
@@ -715,7 +715,7 @@ def test_a_component_without_a_wheel_for_this_system_is_named() -> None:
         if row["name"] == "nvidia-cublas-cu12":
             row["releases"] = []
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert "library-no-wheel" in reasons(made, "1.26.0")
 
@@ -725,7 +725,7 @@ def test_a_wheel_that_the_toolkit_names_and_nobody_has_is_named() -> None:
     for row in tables["toolkits"]["toolkit"]:
         row["components"] = dict.fromkeys(row["components"], "99.0")
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert "library-no-wheel" in reasons(made, "1.26.0")
 
@@ -736,7 +736,7 @@ def test_a_component_for_a_newer_glibc_is_refused() -> None:
         for release in row["releases"]:
             release["glibc"] = "2.99"
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert "library-glibc" in reasons(made, "1.26.0")
 
@@ -755,7 +755,7 @@ def test_libraries_that_a_wheel_loads_bring_their_distribution() -> None:
     bare = synthetic.distribution("unknown-one", "12", "libbare.so", ("1.0",)) | {"files": []}
     tables["nvidia"]["distribution"].append(bare)
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert selected(made)["nvidia-cuda-nvrtc-cu12"] == "12.8.93"
 
@@ -798,7 +798,7 @@ def test_a_requirement_of_the_build_for_another_system_does_not_count() -> None:
     for row in tables["onnxruntime"]["build"]:
         row["requires"] += ["pyreadline3; sys_platform == 'win32'"]
 
-    made = resolve(synthetic.facts(), Wishes(), matrix.parse(tables, ""))
+    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
 
     assert made.requires == ("flatbuffers", "numpy>=1.21.6")
 

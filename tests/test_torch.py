@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 import synthetic
+from ortgpu_fix import data_files
 from ortgpu_fix import facts as facts_module
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Facts
-from ortgpu_fix.matrix import with_torch
+from ortgpu_fix.matrix_parse import with_torch
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.report import plan_json, plan_sections
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes, situation
+from ortgpu_fix.wishes import read_wishes
 
 MATRIX = load_matrix()
 WINDOWS = {"system": "windows", "machine": "x86_64"}
@@ -145,6 +147,12 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
             "2.5.1+cu121",
             {"driver": "550", "gpu": A100, "platform": WINDOWS},
             {"onnxruntime-gpu": "1.20.2"},
+        ),
+        # The cuDNN of this build is in no document: its CUDA alone decides.
+        (
+            "2.15.0+cu130",
+            {"driver": "580", "gpu": RTX4090, "platform": WINDOWS},
+            {"onnxruntime-gpu": "1.31.1"},
         ),
         # torch for Windows carries its libraries: onnxruntime-gpu brings wheels of its own.
         (
@@ -613,3 +621,39 @@ def test_a_release_that_pypi_never_had_is_no_build() -> None:
     }
 
     assert with_torch(MATRIX, {"torch": [], "variant": [row], "companion": []}).torch.builds == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "wish"),
+    [
+        (None, "keep"),
+        ("", "keep"),
+        ("keep", "keep"),
+        ("match", "match"),
+        ("2.7.1", "==2.7.1"),
+        ("2.7.1+cu128", "==2.7.1+cu128"),
+        ("~=2.6", "~=2.6"),
+    ],
+)
+def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
+    wishes = read_wishes(
+        ort=None,
+        cuda=None,
+        ignored_gpus=(),
+        requirements=(),
+        autoload=True,
+        provide=True,
+        torch=given,
+        torch_index=None,
+    )
+
+    assert wishes.torch == wish
+    assert wishes.torch_index == "https://download.pytorch.org/whl"
+
+
+def test_only_a_plan_about_torch_reads_its_table() -> None:
+    known = data_files.load_matrix(torch=False)
+
+    assert known.torch.builds == ()
+    assert known.digest == MATRIX.digest
+    assert data_files.add_torch(known).torch == MATRIX.torch

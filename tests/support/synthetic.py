@@ -11,6 +11,7 @@ from typing import Any
 
 from ortgpu_fix import facts as facts_module
 from ortgpu_fix import matrix as matrix_module
+from ortgpu_fix import matrix_parse
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 SHA = "0" * 64
@@ -292,7 +293,7 @@ def windows_tables() -> dict[str, dict[str, Any]]:
 
 def matrix() -> matrix_module.Matrix:
     """Return the invented matrix."""
-    return matrix_module.parse(tables(), "sha256:invented", {"__init__.py": "", "load.py": ""})
+    return matrix_parse.parse(tables(), "sha256:invented", {"__init__.py": "", "load.py": ""})
 
 
 def document(
