@@ -228,9 +228,8 @@ def undo(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
 def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
     """Remove what is kept for `undo`, and say how much that freed."""
     kept = size_of(site.state)
-    if not kept:
-        raise Error("nothing-to-undo")
-    confirm(arguments, texts, "ask-forget", size=size(kept))
+    if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy
+        confirm(arguments, texts, "ask-forget", size=size(kept))
     left = forget(site)
     if arguments.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
