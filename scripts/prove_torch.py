@@ -1,4 +1,4 @@
-"""Prove that onnxruntime-gpu fits beside a torch that stays as it is, with the real wheels.
+"""Prove that onnxruntime-gpu fits beside a torch that stays or is chosen, with the real wheels.
 
     python scripts/prove_torch.py [--only SUBSTRING …] [--work DIR] [--keep]
 
@@ -8,6 +8,10 @@ before has changed; the provider was loaded with every symbol bound, from torch'
 where torch brings the library, in a process that imported torch before onnxruntime and in one that
 imported it after; no library was there twice, and none of another CUDA major. There is no GPU here:
 a stub of `libcuda.so.1` answers that there is none.
+
+And one environment without torch, where `--torch` asks for one and then for another: everything
+that they require comes by their own metadata, nothing installed is incompatible, and `undo` takes
+the second back to the byte.
 
 Each outcome goes into scripts/results/ at once. Needs uv, gcc, a network, and 15 GB below DIR. The
 exit code is 1 where a case is not as expected.
@@ -27,8 +31,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +68,11 @@ CASES = (
     Case(torch="2.11.0", cuda="13", least="1.28", below="2"),
     Case(torch="2.10.0", cuda="12", least="1.26", below="1.27"),
 )
+
+
+MOVES = (("2.11.0", "uv"), ("2.14.0", "pip"))
+"""The torch that is asked for, and the engine, one after the other in one environment."""
+MOVING = "chosen-" + "-".join(release for release, _ in MOVES)
 
 
 @dataclass
@@ -130,6 +141,55 @@ def prove(case: Case, shop: Workshop, python: str) -> Outcome:
     after = digests(site)
     outcome.changed = sorted(path for path, digest in before.items() if after.get(path) != digest)
     judge(case, outcome, applied, {str(site / path) for path in before})
+    return outcome
+
+
+def move(shop: Workshop, python: str) -> Outcome:
+    """Ask for one torch and then for another, and take the second back."""
+    outcome = Outcome(name=MOVING)
+    venv = shop.folder / MOVING
+    env = install_environment_with_cache(shop.folder)
+    target = venv / "bin" / "python"
+    subprocess.run([UV, "venv", "--quiet", "--clear", "--python", python, str(venv)], check=True)
+    site = next(venv.glob("lib/python*/site-packages"))
+    states: list[dict[str, str]] = []
+    for release, tool in MOVES:
+        argv = [str(shop.tools[tool]), "-m", "ortgpu_fix", "--python", str(target), "--json"]
+        wish = ["--facts", str(shop.facts(MACHINES["13"])), "--torch", release, "--apply", "--yes"]
+        shell = shop.environment(without_uv=tool != "uv", stub=True)
+        started = time.monotonic()
+        done = subprocess.run(
+            [*argv, *wish], capture_output=True, text=True, env=shell, check=False
+        )
+        outcome.seconds = round(outcome.seconds + time.monotonic() - started, 1)
+        if done.returncode != 0:
+            outcome.problems.append(f"{release}: exit {done.returncode}: {done.stdout[-900:]}")
+            return outcome
+        applied = json.loads(done.stdout)
+        outcome.added += [f"{row['name']} {row['version']}" for row in applied["install"]]
+        outcome.verdict = applied["verification"]["verdict"]
+        notes = [note["code"] for note in applied["verification"]["notes"]]
+        if outcome.verdict != "no-gpu" or notes != ["torch-loads"]:
+            outcome.problems.append(f"{release}: {outcome.verdict}, {notes}")
+        selected = {row["name"]: row["version"] for row in applied["selection"]["packages"]}
+        outcome.release = selected["onnxruntime-gpu"]
+        if selected["torch"] != release:
+            outcome.problems.append(f"{release}: torch {selected['torch']}")
+        check = [UV, "pip", "check", "--python", str(target)]
+        said = subprocess.run(check, capture_output=True, text=True, env=env, check=False)
+        if said.returncode != 0:
+            outcome.problems.append(f"{release}: {said.stderr[-600:]}")
+        states.append(digests(site))
+    outcome.files_before = len(states[0])
+    undo = [str(shop.tools["pip"]), "-m", "ortgpu_fix", "--python", str(target), "undo", "--yes"]
+    subprocess.run(undo, check=True, capture_output=True, env=env)
+    after = digests(site)
+    differ = {
+        path for path in after.keys() | states[0].keys() if after.get(path) != states[0].get(path)
+    }
+    outcome.changed = sorted(differ)
+    if differ:
+        outcome.problems.append(f"{len(differ)} files differ after undo")
     return outcome
 
 
@@ -213,7 +273,7 @@ def record(outcome: Outcome) -> None:
     if RESULT.exists():
         rows = json.loads(RESULT.read_text())["outcomes"]
     known = {row["name"]: row for row in rows} | {outcome.name: asdict(outcome)}
-    order = [case.name for case in CASES]
+    order = [*(case.name for case in CASES), MOVING]
     result = {
         "date": DATE,
         "system": platform.platform(terse=True),
@@ -240,19 +300,23 @@ def main() -> int:
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-torch-"))
     shop = Workshop(folder, make_tools(folder))
     failed = 0
-    for case in CASES:
-        if arguments.only and not any(part in case.name for part in arguments.only):
+    jobs: list[tuple[str, Callable[[], Outcome]]] = [
+        (case.name, partial(prove, case, shop, python)) for case in CASES
+    ]
+    jobs.append((MOVING, partial(move, shop, python)))
+    for name, job in jobs:
+        if arguments.only and not any(part in name for part in arguments.only):
             continue
-        outcome = prove(case, shop, python)
+        outcome = job()
         record(outcome)
         failed += bool(outcome.problems)
         print(
-            f"{outcome.name:14} onnxruntime-gpu {outcome.release:8} {outcome.verdict:8} "
+            f"{outcome.name:20} onnxruntime-gpu {outcome.release:8} {outcome.verdict:8} "
             f"{outcome.seconds} s {'; '.join(outcome.problems) or 'ok'}",
             flush=True,
         )
         if not arguments.keep:
-            shutil.rmtree(folder / case.name, ignore_errors=True)
+            shutil.rmtree(folder / name, ignore_errors=True)
             shutil.rmtree(folder / "uv", ignore_errors=True)
     if not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)

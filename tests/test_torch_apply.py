@@ -147,32 +147,23 @@ def uv(url: str, folder: Path) -> Engine:
     return Uv(program=find_uv(), version="0", environ=environ, runner=run)
 
 
-@pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Venv]:
-    folder = tmp_path_factory.mktemp("templates")
-    return {with_pip: make_venv(folder / str(with_pip), pip=with_pip) for with_pip in (True, False)}
-
-
 @pytest.fixture
-def stand_of(
-    folders: dict[str, Path], templates: dict[bool, Venv], tmp_path: Path
-) -> Iterator[Callable[[str], Stand]]:
+def stand_of(folders: dict[str, Path], tmp_path: Path) -> Iterator[Callable[[str], Stand]]:
     with ExitStack() as stack:
         main, extra = (stack.enter_context(LocalIndex(folders[key])) for key in ("main", "extra"))
         torch = TorchIndex(folders["torch"])
         stack.enter_context(torch)
 
         def make(kind: str) -> Stand:
-            venv = Venv(folder=tmp_path / "venv")
-            shutil.copytree(templates[kind == "pip"].folder, venv.folder, symlinks=True)
+            venv = make_venv(tmp_path / "venv", pip=kind == "pip")
             if kind == "uv":
                 return Stand(venv, main, torch, uv(extra.url, tmp_path))
-            return Stand(venv, main, torch, pip(venv, extra.url, tmp_path, own=kind == "our-pip"))
+            return Stand(venv, main, torch, pip(venv, extra.url, tmp_path, own=kind != "pip"))
 
         yield make
 
 
-@pytest.fixture(params=["uv", "pip"])
+@pytest.fixture(params=["uv", "our-pip"])
 def stand(request: pytest.FixtureRequest, stand_of: Callable[[str], Stand]) -> Stand:
     return stand_of(request.param)
 
