@@ -25,6 +25,8 @@ from .versions import newest_first
 
 CPU_BUILD = "onnxruntime"
 Verdict = Literal["holds", "drifted", "impossible"]
+_Place = tuple[str, str | None]
+"""Platform and ABI tag of a wheel; None: it fits every Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,10 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
     release = _release(pins)
-    differences = tuple(_differences(locked.pins, pins, facts, matrix))
+    differences = tuple(_differences(locked.pins, matrix))
     bare = fresh(facts, matrix)
     against = _against(pins, release, bare, wishes, matrix)
+    against += tuple(_without_wheel(pins, facts, matrix))
     moved = tuple(_moved(pins, facts, matrix))
     now = resolve(bare, replace(wishes, latest=True), matrix)
     newest = next((wheel.version for wheel in now.selection if wheel.name == NAME), None)
@@ -96,13 +99,11 @@ def _release(pins: Sequence[LockPin]) -> LockPin | None:
     return found.get(NAME) or found.get(CPU_BUILD)
 
 
-def _differences(
-    every: Sequence[LockPin], here: Sequence[LockPin], facts: Facts, matrix: Matrix
-) -> Iterator[Difference]:
+def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference]:
     """Yield what the matrix does not know of the pins that it should know."""
     known = _known(matrix)
     names = {name for name, _ in known}
-    for pin in every:
+    for pin in pins:
         if pin.name not in names:
             continue
         name, version = pin.name, pin.version
@@ -117,35 +118,39 @@ def _differences(
                     "lock-hash-unknown", distribution=name, version=version, sha256=one.sha256
                 )
                 yield Difference(line=one.line, why=why)
-    here_too = situation(facts, Wishes(), matrix)
-    place = here_too.platform, here_too.abi
-    for pin in here:
-        fitting = {
-            sha256
-            for sha256, at in known.get((pin.name, pin.version), {}).items()
-            if at in {place, (place[0], None)}
-        }
-        if pin.hashes and fitting and not fitting & {one.sha256 for one in pin.hashes}:
-            why = reason(
+
+
+def _without_wheel(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Reason]:
+    """Yield the pins of which the lock has wheels, and none for this system and Python."""
+    known = _known(matrix)
+    here = situation(facts, Wishes(), matrix)
+    place: _Place = here.platform, here.abi
+    for pin in pins:
+        wheels = known.get((pin.name, pin.version), {})
+        places = [wheels.get(one.sha256, {place}) for one in pin.hashes]  # or of nothing known
+        if places and not set().union(*places) & {place, (here.platform, None)}:
+            yield reason(
                 "lock-hash-missing",
                 distribution=pin.name,
                 version=pin.version,
-                platform=place[0],
-                python=place[1],
+                platform=here.platform,
+                python=here.abi,
             )
-            yield Difference(line=pin.line, why=why)
 
 
-def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, tuple[str, str | None]]]:
-    """Return platform and ABI tag (None: any) of each wheel by its hash, by name and version."""
-    known: dict[tuple[str, str], dict[str, tuple[str, str | None]]] = {}
+def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, set[_Place]]]:
+    """Return what each wheel is for, by its hash, by name and version of the distribution."""
+    known: dict[tuple[str, str], dict[str, set[_Place]]] = {}
+
+    def add(name: str, version: str, sha256: str, place: _Place) -> None:
+        known.setdefault((name, version), {}).setdefault(sha256, set()).add(place)
+
     for build in matrix.builds:
         for wheel in build.wheels:
-            hashes = known.setdefault((NAME, build.version), {})
-            hashes[wheel.sha256] = build.platform, wheel.python
+            add(NAME, build.version, wheel.sha256, (build.platform, wheel.python))
     releases = [row for kind in matrix.distributions.values() for row in kind.releases]
     for row in (*releases, *matrix.msvc):
-        known.setdefault((row.name, row.version), {})[row.sha256] = row.platform, row.python
+        add(row.name, row.version, row.sha256, (row.platform, row.python))
     return known
 
 

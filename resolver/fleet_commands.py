@@ -57,7 +57,8 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
 def refuse(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Refuse what is about one machine. Raises Error `several-machines`."""
     del environ, language
-    command = "--apply" if arguments.apply else arguments.command
+    words = [arguments.command, arguments.apply and "--apply", arguments.check and "--check"]
+    command = " ".join(word for word in words if word)
     raise Error("several-machines", command=command, count=len(arguments.machines))
 
 

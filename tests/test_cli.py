@@ -210,6 +210,8 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--torch", "latest"], "`--torch latest`"),
         (["verify", "--facts", "a", "--facts", "b"], "2 facts files"),
         (["--apply", "--facts", "a", "--facts", "b"], "`--apply` is about one machine"),
+        (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` is about one"),
+        (["lock", "l"], "unrecognized arguments: l"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
