@@ -171,8 +171,7 @@ def main() -> int:
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-loading-"))
     prover = Prover(work, keep=options.keep)
     prover.environ["UV_CACHE_DIR"] = str(work / "cache")
-    real = debian_drivers(work / "apt")
-    prover.driver = next((real[name] for name in real if name.startswith("550.")), prover.driver)
+    prover.driver = next(iter(debian_drivers(work / "apt", ["550"]).values()), prover.driver)
     for _, group in groupby(builds(prover, options.release), key=major):
         *rest, last = group
         for build in rest:

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +209,7 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def debian_drivers(folder: Path) -> dict[str, str]:
+def debian_drivers(folder: Path, branches: Collection[str] = DEBIAN) -> dict[str, str]:
     """Unpack the real drivers; return the folder of each by its full release number."""
     lists, cache, sources = folder / "lists", folder / "cache", folder / "sources.list"
     for place in (lists / "partial", cache / "archives" / "partial"):
@@ -230,10 +230,10 @@ def debian_drivers(folder: Path) -> dict[str, str]:
         print("Debian's drivers cannot be had here: skipped", file=sys.stderr)
         return {}
     found: dict[str, str] = {}
-    for branch, packages in DEBIAN.items():
+    for branch in branches:
         unpacked = folder / branch
         unpacked.mkdir(exist_ok=True)
-        for package in packages:
+        for package in DEBIAN[branch]:
             command(*apt, "download", package, cwd=unpacked)
         for archive_file in unpacked.glob("*.deb"):
             command("dpkg", "-x", str(archive_file), str(unpacked / "root"))

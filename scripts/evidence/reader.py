@@ -144,7 +144,7 @@ class Reader:
             found = _library(data)
             front = fatbin.first(data)
             if front is not None:
-                del data[front:]  # what is left is what `uses` reads: it need not fetch it again
+                data = data[:front]  # that is what `uses` reads: it need not fetch it again
             links = found["links"] + found["delayed"]
             used = _uses_at_front(data) or [sorted(links), found["mentions"]]
             self._cached("front", wheel, member, lambda: used)

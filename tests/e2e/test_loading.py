@@ -1,0 +1,47 @@
+"""A release of each CUDA major, drawn by chance, loaded with every symbol bound.
+
+`scripts/prove_loading.py` does all releases with the same code.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from prove_autoload import Prover
+from prove_loading import builds, major, plant, prove
+from prove_verify import debian_drivers
+
+pytestmark = [
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sets are for Linux"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc for the planted library"),
+]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a real driver: with a stub some releases crash."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        pytest.skip("needs Debian's apt-get and dpkg")
+    found = debian_drivers(tmp_path_factory.mktemp("debian"), ["550"])
+    if not found:
+        pytest.skip("the archive of Debian cannot be reached")
+    return next(iter(found.values()))
+
+
+@pytest.mark.parametrize("cuda", ["11", "12", "13"])
+def test_a_set_is_whole(cuda: str, driver: str, tmp_path: Path) -> None:
+    prover = Prover(tmp_path, keep=False)
+    prover.driver = driver
+    known = [build for build in builds(prover, None) if major(build) == cuda]
+    build = random.choice(known)  # noqa: S311 - a sample, not a secret
+
+    plant(prover, build, prove(prover, build))
+    shutil.rmtree(tmp_path)
+
+    assert [row for row in prover.rows if not row["good"]] == []
