@@ -4,6 +4,9 @@ Reads only what is new: every reading is kept in a cache that can be deleted at 
 files come out byte for byte the same where nothing changed. `--check` writes nothing, lists what
 the index has and the data lacks or says differently, and exits 1 where there is something. Either
 way the files are then checked against each other, unless only some were asked for.
+
+From nothing about 90 GB go through memory and 200 MB of readings stay in the cache: the network
+decides how long that takes. Each thread needs up to 1 GB. An interrupted run goes on where it was.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--index-url", default="https://pypi.org/simple", metavar="URL")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[1] / "data")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache/ortgpu-fix-matrix")
-    parser.add_argument("--threads", type=int, default=6, metavar="N")
+    parser.add_argument("--threads", type=int, default=8, metavar="N")
     arguments = parser.parse_args(argv)
     unknown = set(arguments.names) - set(matrix.FILES)
     if unknown:
