@@ -39,6 +39,7 @@ from .run import run
 from .sections import size as size_of
 from .situation import Wishes, situation
 from .texts import Language
+from .torch_builds import TORCH
 
 FORMATS: Mapping[str, Callable[[Lock], str]] = {
     "requirements": requirements,
@@ -154,6 +155,9 @@ def _group(made: Plan, about: Occasion) -> Group | None:
     wishes = replace(about.wishes, onnxruntime=f"=={version}", latest=False)
     facts = fresh(about.facts, about.matrix)
     plan = resolve(facts, wishes, about.matrix)
+    if wishes.torch == "keep":  # it is the application's own; the lock leaves it to its owner
+        selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
+        plan = replace(plan, selection=selection)
     here = situation(facts, wishes, about.matrix)
     target = TargetPlan(
         platform=here.platform,

@@ -14,8 +14,9 @@ from .matrix import Build, Matrix
 from .plan import Plan, Reason, Rejected, Verdict, reason
 from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
-from .steps import steps_to, with_torch
+from .steps import by_name, steps_to, with_torch
 from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
+from .torch_set import kept_torch
 from .unlock import unlock
 from .versions import major, newest_first
 
@@ -43,6 +44,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
     steps = None if best is None else steps_to(best, there)
     if steps is not None and choice is not None:
         steps = with_torch(steps, choice)
+    kept = kept_torch(here) if choice is None else ()
     half = facts.python.change == "unfinished"  # `--apply` puts it back first
     verdict: Verdict = "impossible" if steps is None else "fixable" if steps or half else "healthy"
     return Plan(
@@ -50,7 +52,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
         findings=findings(here, best, steps, rejected, working, found=found),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
-        selection=steps.selection if steps is not None else (),
+        selection=() if steps is None else by_name((*steps.selection, *kept)),
         uninstall=steps.uninstall if steps else (),
         install=steps.install if steps else (),
         companions=steps.companions if steps else (),

@@ -81,7 +81,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     return Steps(
         selection=selection,
         uninstall=uninstall,
-        install=_by_name(install),
+        install=by_name(install),
         companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
         requires=requires,
         system=system,
@@ -92,13 +92,14 @@ def with_torch(steps: Steps, choice: Choice) -> Steps:
     """Return `steps` with what has to be done for the torch that was chosen."""
     return replace(
         steps,
-        selection=_by_name((*steps.selection, *choice.wheels)),
+        selection=by_name((*steps.selection, *choice.wheels)),
         uninstall=tuple(sorted({*steps.uninstall, *choice.leaving})),
-        install=_by_name((*steps.install, *choice.install)),
+        install=by_name((*steps.install, *choice.install)),
     )
 
 
-def _by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
+def by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
+    """Return `wheels` in the order in which a plan has them."""
     return tuple(sorted(wheels, key=lambda wheel: wheel.name))
 
 
@@ -113,7 +114,7 @@ def _selection(
         components.append(subject.runtime)
     kept = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
     wheels = {wheel.name: wheel for wheel in (*kept, *install)}
-    return _by_name(wheels.values())
+    return by_name(wheels.values())
 
 
 def _companions(

@@ -69,11 +69,12 @@ def _from_index(name: str, release: str, label: str, here: Situation) -> Wheel:
     return Wheel(name=name, version=release, index=index, file="", size=0, sha256="")
 
 
-def kept_wheel(package: Package, build: TorchBuild, here: Situation) -> Wheel:
-    """Return the wheel of what is installed and stays."""
+def kept_wheel(package: Package, build: TorchBuild | None, here: Situation) -> Wheel:
+    """Return the wheel of what is installed and stays; `build` is None for one not known."""
     if "+" in package.version:
-        return _from_index(package.name, package.version, package.version.partition("+")[2], here)
-    wheels: Sequence[PypiWheel] = build.wheels
+        label = package.version.partition("+")[2].partition(".")[0]  # cu121.with.pypi.cudnn
+        return _from_index(package.name, package.version, label, here)
+    wheels: Sequence[PypiWheel] = build.wheels if build else ()
     if package.name != TORCH:
         wheels = next(
             (
@@ -93,6 +94,14 @@ def kept_wheel(package: Package, build: TorchBuild, here: Situation) -> Wheel:
         size=row.size if row else 0,
         sha256=row.sha256 if row else "",
     )
+
+
+def kept_torch(here: Situation) -> tuple[Wheel, ...]:
+    """Return the installed torch where it has a say in the set: where it is for CUDA."""
+    package = here.facts.package(TORCH)
+    if package is None or here.torch is None or here.torch.cuda is None:
+        return ()
+    return (kept_wheel(package, here.torch.build, here),)
 
 
 def orphans(here: Situation, there: Situation) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ortgpu_fix.report import plan_json, plan_sections
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes, situation
+from ortgpu_fix.torch_set import kept_torch
 from ortgpu_fix.wishes import read_wishes
 
 MATRIX = load_matrix()
@@ -192,6 +193,28 @@ def test_a_torch_without_cuda_leaves_the_choice_free(torch: str) -> None:
 def told(made: Plan, language: Any = "en", **machine: Any) -> str:
     texts = load_texts(language)
     return plain(plan_sections(made, environment(**machine), texts, verbose=False, asked=False))
+
+
+@pytest.mark.parametrize(
+    ("torch", "index"), [("2.10.0", "pypi"), ("2.10.0+cu128", f"{INDEX}/cu128")]
+)
+def test_a_kept_torch_is_part_of_the_set_and_not_installed(torch: str, index: str) -> None:
+    made = plan(f"torch {torch}", driver="570")
+
+    kept = [(row.version, row.index) for row in made.selection if row.name == "torch"]
+    assert kept == [(torch, index)]
+    assert "torch" not in {row.name for row in made.install}
+
+
+def test_a_label_of_many_parts_names_the_index_by_its_first() -> None:
+    facts = environment("torch 2.1.2+cu121.with.pypi.cudnn")
+    [kept] = kept_torch(situation(facts, Wishes(), MATRIX))
+
+    assert kept.index == f"{INDEX}/cu121"
+
+
+def test_a_torch_without_cuda_is_no_part_of_the_set() -> None:
+    assert "torch" not in selected(plan("torch 2.10.0+cpu"))
 
 
 def test_pypis_torch_for_windows_has_no_cuda() -> None:
