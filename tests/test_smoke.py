@@ -169,7 +169,7 @@ def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "scripts" / "make_models.py"
     subprocess.run([sys.executable, script, tmp_path], check=True, stdout=subprocess.DEVNULL)
     made = sorted(tmp_path.glob("*.onnx"))
-    assert [path.name for path in made] == ["conv.onnx", "fft.onnx", "matmul.onnx"]
+    assert [path.name for path in made] == ["conv.onnx", "fft.onnx", "matmul.onnx", "start.onnx"]
     for path in made:
         assert path.read_bytes() == (DATA / path.name).read_bytes()
 
