@@ -410,9 +410,10 @@ def requirements(python: Path, name: str) -> list[str]:
 def prove_dependents(prover: Prover, _: list[str]) -> None:
     """Install what requires `onnxruntime` by name, and look whether the GPU build stays."""
     release = "1.26.0"
+    version = next((one for one in ("3.12", "3.11", "3.13", "3.14") if find_python(one)), "3.12")
     for engine in ("pip", "uv"):
-        python = prover.environment(f"env-dependents-{engine}", "3.12")
-        plan = prover.plan(release, "3.12")
+        python = prover.environment(f"env-dependents-{engine}", version)
+        plan = prover.plan(release, version)
         wanted = [f"{wheel.name}=={wheel.version}" for wheel in plan.selection]
         prover.install(python, *wanted, *plan.requires, "pip")
         prover.companions(python, plan.selection)
