@@ -104,7 +104,7 @@ def ask(
         env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
     answer = _run(interpreter, ["-B", "-"], runner=runner, env=env, seconds=seconds, text_in=script)
     if answer.returncode != 0:
-        from .environment import OLDEST
+        from .inside_answer import OLDEST
 
         old = _run(interpreter, ["-c", _VERSION], runner=runner, env=env, seconds=seconds)
         version = old.stdout.strip()

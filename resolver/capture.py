@@ -13,9 +13,10 @@ from typing import cast
 from . import msvc
 from .asked import Asked, read_asked
 from .driver import Evidence, read_driver
-from .environment import onnxruntime_of, packages_of, python_of, read_target
+from .environment import packages_of, python_of
 from .errors import Error
 from .facts import Facts, Library, Machine, Platform, System, Toolkit
+from .inside_answer import read_target
 from .readers import (
     read_file_version,
     read_os_release,
@@ -119,7 +120,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
             for path, files in capture.toolkits.items()
         ),
         libraries=_libraries(capture),
-        onnxruntime=onnxruntime_of(target),
+        onnxruntime=target.build,
         environment=dict(capture.environment),
         sources={**reading.sources, **({msvc.SEARCHED: "search"} if windows else {})},
     )

@@ -25,6 +25,7 @@ from .mend_files import MendedFile, mended_by, write_mended
 from .mending_report import mending_json, mending_section
 from .occasion import Occasion, occasion
 from .plan import Plan
+from .probe import target_of
 from .report import plan_json, plan_sections
 from .report_checks import verification_sections
 from .resolve import resolve
@@ -34,7 +35,6 @@ from .run import run
 from .sections import size
 from .sources import Sources, read
 from .state import Site, size_of
-from .target import target_of
 from .texts import Language, Texts
 from .verification import Verification, exit_code
 from .verify import verify

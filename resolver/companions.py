@@ -63,7 +63,7 @@ def for_plan(
 ) -> tuple[LocalWheel, ...]:
     """Return the companions of a plan's whole selection on `platform` (`linux_x86_64`).
 
-    `modules` are the texts of the modules that travel (`companion_modules.read`). There is no
+    `modules` are the texts of the modules that travel (`data_files.companion_modules`). There is no
     wheel for the libraries where the selection has none: then the system's own are in use.
     """
     version = next((row.version for row in selection if row.name == NAME), None)

@@ -1,4 +1,4 @@
-"""Read the data that is installed with the program.
+"""Read what is installed with the program: its data, and the modules that travel.
 
 Shell: the only reader of `ortgpu_fix.data`.
 """
@@ -14,7 +14,7 @@ import zlib
 from importlib.resources import files
 from typing import Any
 
-from . import companion_modules, matrix_parse
+from . import matrix_parse
 from .errors import Error
 from .matrix import Matrix
 from .texts import Language, Texts
@@ -31,6 +31,8 @@ MATRIX_TABLES = (
     "toolkits",
 )
 TORCH_TABLE = "torch"
+TRAVEL = {"__init__.py": "autostart.py", "load.py": "autoload.py"}
+"""The modules in the wheel of `companions`: their names there, and here."""
 
 
 def read(name: str) -> bytes:
@@ -76,13 +78,19 @@ def load_matrix(*, torch: bool = True) -> Matrix:
     digest = hashlib.sha256()
     for name in (*MATRIX_TABLES, TORCH_TABLE):
         digest.update(f"{name} {_member(name).comment.decode()}\n".encode())
-    known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules.read())
+    known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
     return add_torch(known) if torch else known
 
 
 def add_torch(known: Matrix) -> Matrix:
     """Return `known` with the table of torch. Raises `matrix-invalid`."""
     return matrix_parse.with_torch(known, table(TORCH_TABLE))
+
+
+def companion_modules() -> dict[str, str]:
+    """Return the text of each module that travels by the name that it has in the wheel."""
+    folder = files("ortgpu_fix")
+    return {name: (folder / own).read_bytes().decode() for name, own in TRAVEL.items()}
 
 
 def load_texts(language: Language) -> Texts:

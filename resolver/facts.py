@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from packaging.utils import canonicalize_name
 
@@ -19,6 +19,7 @@ from .json_table import JsonTable, invalid
 SCHEMA = 1
 System = Literal["linux", "windows"]
 Machine = Literal["x86_64", "aarch64"]
+Kind = Literal["venv", "conda", "user", "system"]
 Change = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, what is left of one that cannot, one that never came to its end."""
 
@@ -82,7 +83,7 @@ class Interpreter:
     implementation: str = "cpython"
     free_threaded: bool = False
     executable: str | None = None
-    environment: Literal["venv", "conda", "user", "system"] | None = None
+    environment: Kind | None = None
     externally_managed: bool = False
     autoload: bool | None = None
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
@@ -170,31 +171,30 @@ def from_json(document: object) -> Facts:
     Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
     wrong there: missing, unknown, of another type, or with an impossible value.
     """
-    table = JsonTable(document, "")
+    return JsonTable(document).read(_facts)
+
+
+def _facts(table: JsonTable) -> Facts:
     schema = table.integer("schema")
     if schema != SCHEMA:
         raise invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
     packages = table.tables("packages", _package)
-    facts = Facts(
-        platform=_platform(table.table("platform")),
-        driver=None if table.null("driver") else _driver(table.table("driver")),
-        gpus=None if table.null("gpus") else table.tables("gpus", _gpu),
-        python=_interpreter(table.table("python")),
+    if not table.has("onnxruntime"):
+        build = _claimed_build(packages)
+    else:
+        build = None if table.null("onnxruntime") else table.table("onnxruntime", _onnxruntime)
+    return Facts(
+        platform=table.table("platform", _platform),
+        driver=None if table.null("driver", required=True) else table.table("driver", _driver),
+        gpus=None if table.null("gpus", required=True) else table.tables("gpus", _gpu),
+        python=table.table("python", _interpreter),
         packages=packages,
         toolkits=table.tables("toolkits", _toolkit, required=False),
         libraries=table.tables("libraries", _library, required=False),
-        onnxruntime=(
-            _claimed_build(packages)
-            if not table.has("onnxruntime")
-            else None
-            if table.null("onnxruntime")
-            else _onnxruntime(table.table("onnxruntime"))
-        ),
+        onnxruntime=build,
         environment=table.strings("environment"),
         sources=table.strings("sources"),
     )
-    table.refuse_unknown()
-    return facts
 
 
 def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
@@ -211,101 +211,81 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
 
 
 def _platform(table: JsonTable) -> Platform:
-    platform = Platform(
-        system=cast("System", table.choice("system", ("linux", "windows"))),
-        machine=cast("Machine", table.choice("machine", ("x86_64", "aarch64"))),
-        libc=table.matching("libc", _LIBC),
+    return Platform(
+        system=table.choice("system", get_args(System)),
+        machine=table.choice("machine", get_args(Machine)),
+        libc=table.matching("libc", LIBC),
         distribution=table.text_or_none("distribution"),
         wsl=table.flag("wsl"),
         container=table.text_or_none("container"),
         jetson=table.text_or_none("jetson"),
     )
-    table.refuse_unknown()
-    return platform
 
 
 def _driver(table: JsonTable) -> Driver:
-    driver = Driver(
+    return Driver(
         version=table.matching("version", _NUMBERS),
         cuda=table.matching("cuda", _NUMBERS),
         error=table.text_or_none("error"),
     )
-    table.refuse_unknown()
-    return driver
 
 
 def _gpu(table: JsonTable) -> Gpu:
-    gpu = Gpu(
+    return Gpu(
         name=table.text_or_none("name"),
         compute_capability=table.matching("compute_capability", _CAPABILITY),
         memory_mib=table.integer_or_none("memory_mib"),
     )
-    table.refuse_unknown()
-    return gpu
 
 
 def _toolkit(table: JsonTable) -> Toolkit:
-    toolkit = Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
-    table.refuse_unknown()
-    return toolkit
+    return Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
 
 
 def _library(table: JsonTable) -> Library:
-    library = Library(
+    return Library(
         name=table.text("name"),
         path=table.text_or_none("path"),
         version=table.text_or_none("version"),
     )
-    table.refuse_unknown()
-    return library
 
 
 def _interpreter(table: JsonTable) -> Interpreter:
-    kinds = ("venv", "conda", "user", "system")
-    kind = None if table.null("environment") else table.choice("environment", kinds)
-    interpreter = Interpreter(
+    kind = None if table.null("environment") else table.choice("environment", get_args(Kind))
+    return Interpreter(
         version=table.matching("version", _PYTHON, required=True) or "",
         implementation=table.text_or_none("implementation") or "cpython",
         free_threaded=table.flag("free_threaded"),
         executable=table.text_or_none("executable"),
-        environment=cast('Literal["venv", "conda", "user", "system"] | None', kind),
+        environment=kind,
         externally_managed=table.flag("externally_managed"),
         autoload=table.flag_or_none("autoload"),
         project=table.text_or_none("project"),
-        change=cast(
-            "Change | None", None if table.null("change") else table.choice("change", _CHANGES)
-        ),
+        change=None if table.null("change") else table.choice("change", get_args(Change)),
         change_size=table.integer_or_none("change_size") or 0,
     )
-    table.refuse_unknown()
-    return interpreter
 
 
 def _package(table: JsonTable) -> Package:
-    package = Package(
+    return Package(
         name=canonicalize_name(table.text("name")),
         version=table.text("version"),
         requires=table.texts("requires"),
         provided=table.flag("provided"),
         intact=table.flag("intact", default=True),
     )
-    table.refuse_unknown()
-    return package
 
 
 def _onnxruntime(table: JsonTable) -> OnnxRuntime:
-    build = OnnxRuntime(
+    return OnnxRuntime(
         distribution=table.text_or_none("distribution"),
         version=table.text_or_none("version"),
         cuda=table.text_or_none("cuda"),
         intact=table.flag("intact", default=True),
     )
-    table.refuse_unknown()
-    return build
 
 
-_CHANGES = get_args(Change)
+LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
-_LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")

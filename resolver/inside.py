@@ -107,7 +107,6 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
     if "INSTALLER" in files:
         found["installer"] = (read(os.path.join(path, "INSTALLER")) or "").strip()
     if "direct_url.json" in files:
-        found["direct_url"] = True
         found["editable"] = '"editable": true' in (
             read(os.path.join(path, "direct_url.json")) or ""
         ).replace('"editable":true', '"editable": true')
@@ -188,7 +187,7 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
         ASSIGNMENT.findall(read(os.path.join(folder, "capi", "build_and_package_info.py")) or "")
     )
     name, version = build.get("package_name"), build.get("__version__")
-    importable = os.path.isfile(os.path.join(folder, "__init__.py"))
+    whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
     claims = [
         (package, damage(os.path.dirname(package["path"]), package["path"]))
         for package in installed
@@ -196,23 +195,17 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
         and package["version"] is not None
         and not package.get("provided")
     ]
-    claimed = False
-    damaged: list[str] = []
+    intact = False
     if claims:
         package, damaged = min(claims, key=lambda claim: len(claim[1])) if not name else claims[0]
-        if not name and importable:  # some old wheels do not say: whose files are they, then?
+        if not name and whole:  # some old wheels do not say: whose files are they, then?
             name, version = package["name"], package["version"]
-        claimed = package["version"] == version
+        intact = whole and package["version"] == version and not damaged
     return {
-        "folder": folder,
         "distribution": name,
         "version": version,
         "cuda": build.get("cuda_version"),
-        "importable": importable,
-        "claimed": claimed,
-        "intact": importable and claimed and not damaged,
-        "damaged": damaged[:20],
-        "damaged_count": len(damaged),
+        "intact": intact,
     }
 
 
@@ -259,7 +252,6 @@ def main() -> None:
         stage = {"alpha": "a", "beta": "b", "candidate": "rc"}[sys.version_info[3]]
         version += stage + str(sys.version_info[4])
     kind = kind_of_environment(paths["purelib"])
-    config = read(os.path.join(sys.prefix, "pyvenv.cfg")) or ""
     installed = distributions()
     pip = [package for package in installed if canonical(package["name"]) == "pip"]
     pip = [package for package in pip if package["version"] is not None]
@@ -279,10 +271,6 @@ def main() -> None:
         "environment": kind,
         "externally_managed": kind != "venv"
         and os.path.isfile(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
-        "system_site": bool(
-            re.search(r"(?im)^include-system-site-packages\s*=\s*true\s*$", config)
-        ),
-        "uv_managed": bool(re.search(r"(?m)^uv\s*=", config)),
         "pip": pip[0]["version"] if pip and importable("pip") else None,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules

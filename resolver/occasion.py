@@ -20,12 +20,11 @@ from .errors import Error
 from .facts import Change, Driver, Facts, Gpu, from_json
 from .gpu_names import by_name, with_capabilities
 from .matrix import Matrix
-from .probe import probe
+from .probe import probe, target_of
 from .project import LOCKS, tool_of_folder
 from .run import run
 from .situation import Wishes
 from .state import NAME, Site
-from .target import target_of
 from .torch_builds import TORCH
 from .wishes import capability, read_wishes
 

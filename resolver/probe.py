@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from .asked import read_asked
-from .asking import Asking, query_gpus, started
+from .asking import Asking, ask, query_gpus, started
 from .capture import Capture, Child
-from .environment import Target, read_target
+from .environment import Target
+from .inside_answer import answer_line, read_target
+from .interpreter import find_interpreter
 from .readers import SMI_FIELDS, SMI_OLD_FIELDS
 from .run import Finished, Runner, own_environment
 from .scrub import scrub
@@ -54,6 +56,17 @@ class Seen:
     """Everything, fit to be shared; `capture.facts` reads it."""
 
 
+def target_of(
+    python: str | None, *, environ: Mapping[str, str], cwd: Path, runner: Runner
+) -> Target:
+    """Return the environment that `python` names (`find_interpreter`), as it describes itself.
+
+    Raises what `find_interpreter`, `ask` and `read_target` raise.
+    """
+    interpreter = find_interpreter(python, environ, cwd)
+    return read_target(ask(interpreter, runner=runner, environ=environ), str(interpreter))
+
+
 def probe(
     asking: Asking,
     *,
@@ -64,7 +77,7 @@ def probe(
     """Look at this machine and at the environment that is being asked.
 
     `root` stands for `/` where files of the system are read. Raises Error as `asking.ask` and
-    `environment.read_target` do; what the machine itself does not tell is not an error but a fact.
+    `read_target` do; what the machine itself does not tell is not an error but a fact.
     """
     inside = asking.inside.result()
     target = read_target(inside, str(asking.interpreter))
@@ -80,7 +93,7 @@ def probe(
     capture = Capture(
         system=sys.platform,
         machine=platform.machine(),
-        inside=clean(_last_line(inside)),
+        inside=clean(answer_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
         children=_ask_driver(asking, runner=runner, environ=environ, root=root),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
@@ -101,12 +114,6 @@ def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
 
 def _is_conda(target: Target) -> bool:
     return Path(target.base_prefix, "conda-meta").is_dir()
-
-
-def _last_line(stdout: str) -> str:
-    """Return the answer itself, without what a `.pth` file printed around it."""
-    lines = [line for line in stdout.splitlines() if line.startswith('{"version": ')]
-    return lines[-1]
 
 
 def _ask_driver(

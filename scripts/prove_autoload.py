@@ -35,7 +35,7 @@ import pefile
 from elftools.elf.elffile import ELFFile
 from prove_verify import debian_drivers
 
-from ortgpu_fix import companion_modules, companions, data_files, facts
+from ortgpu_fix import companions, data_files, facts
 from ortgpu_fix.library_list import libraries
 from ortgpu_fix.matrix import Matrix
 from ortgpu_fix.plan import Plan, Wheel
@@ -94,7 +94,7 @@ class Prover:
         self.work = work
         self.keep = keep
         self.matrix: Matrix = data_files.load_matrix()
-        self.modules = companion_modules.read()
+        self.modules = data_files.companion_modules()
         self.environ = install_environment(os.environ)
         self.rows: list[dict[str, Any]] = []
         self.stub = work / "stub"

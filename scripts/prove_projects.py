@@ -25,7 +25,7 @@ from pathlib import Path
 import standins
 from local_index import LocalIndex, make_wheel
 
-from ortgpu_fix import companion_modules, companions, data_files, facts
+from ortgpu_fix import companions, data_files, facts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -145,7 +145,7 @@ def put_companions(folder: Path) -> tuple[Path, Path]:
         planned("uv").selection,
         data_files.load_matrix(),
         "linux_x86_64",
-        companion_modules.read(),
+        data_files.companion_modules(),
     )
     for wheel in made:
         (folder / wheel.file).write_bytes(wheel.content)

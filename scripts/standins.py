@@ -22,9 +22,9 @@ from packaging.utils import parse_wheel_filename
 
 from ortgpu_fix.environment import Target
 from ortgpu_fix.plan import Plan, Wheel
+from ortgpu_fix.probe import target_of
 from ortgpu_fix.run import run
 from ortgpu_fix.state import NAME
-from ortgpu_fix.target import target_of
 
 COMMON: dict[str, str | bytes] = {
     "onnxruntime/__init__.py": "import onnxruntime.capi\n",

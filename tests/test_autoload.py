@@ -23,7 +23,7 @@ from typing import Any
 import environments
 import pytest
 
-from ortgpu_fix import autoload, companion_modules
+from ortgpu_fix import autoload, data_files
 from ortgpu_fix.companions import LINE, LocalWheel, library_wheel
 from ortgpu_fix.library_list import Entry, When
 
@@ -85,7 +85,7 @@ def wheel() -> LocalWheel:
     entries = [
         Entry(when=when, distribution=path.split("/")[1], path=path) for when, path in LISTED
     ]
-    return library_wheel("1.26.0", entries, companion_modules.read())
+    return library_wheel("1.26.0", entries, data_files.companion_modules())
 
 
 def put(site: Path) -> None:

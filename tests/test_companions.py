@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from ortgpu_fix import companion_modules, companions, msvc
+from ortgpu_fix import companions, data_files, msvc
 from ortgpu_fix.companions import for_plan, library_wheel, stand_in_wheel
 from ortgpu_fix.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import Build, Contents, Distribution, Matrix, Need, Release
@@ -281,10 +281,10 @@ def test_neither_umask_nor_time_zone_nor_hash_seed_change_a_byte(tmp_path: Path)
     code = """
 import hashlib, os, sys
 os.umask(int(sys.argv[1], 8))
-from ortgpu_fix import companion_modules, companions
+from ortgpu_fix import companions, data_files
 from ortgpu_fix.library_list import Entry
 entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
-made = [companions.library_wheel("1.26.0", entries, companion_modules.read())]
+made = [companions.library_wheel("1.26.0", entries, data_files.companion_modules())]
 made.append(companions.stand_in_wheel("1.26.0"))
 print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
 """
@@ -356,7 +356,7 @@ def test_the_lines_that_python_reads_at_its_start() -> None:
 
 
 def test_the_modules_that_travel_are_read() -> None:
-    modules = companion_modules.read()
+    modules = data_files.companion_modules()
 
     assert set(modules) == {"__init__.py", "load.py"}
     assert "def start(" in modules["__init__.py"]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.environment import in_environment, onnxruntime_of, packages_of, read_target
+from ortgpu_fix.environment import in_environment, packages_of
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Facts, Interpreter, OnnxRuntime, Package, Platform
+from ortgpu_fix.inside_answer import read_target
 
 ANSWER: dict[str, Any] = {
     "version": "3.11.7",
@@ -28,21 +29,14 @@ ANSWER: dict[str, Any] = {
     "scripts": "/srv/me/.venv/bin",
     "environment": "venv",
     "externally_managed": False,
-    "system_site": False,
-    "uv_managed": True,
     "pip": None,
     "pth": True,
     "libc": "glibc 2.35",
     "onnxruntime": {
-        "folder": "/srv/me/.venv/lib/python3.11/site-packages/onnxruntime",
         "distribution": "onnxruntime-gpu",
         "version": "1.26.0",
         "cuda": "12.8",
-        "importable": True,
-        "claimed": True,
         "intact": True,
-        "damaged": [],
-        "damaged_count": 0,
     },
     "installed": [
         {"name": "NumPy", "version": "2.0", "path": "/a/NumPy", "requires": []},
@@ -64,7 +58,7 @@ def test_a_whole_answer() -> None:
     assert target.kind == "venv"
     assert target.broken == ("/b/~umpy",)
     assert [one.key for one in target.installed] == ["numpy", "numpy", "app"]
-    assert onnxruntime_of(target) == OnnxRuntime(
+    assert target.build == OnnxRuntime(
         distribution="onnxruntime-gpu", version="1.26.0", cuda="12.8", intact=True
     )
 
@@ -108,7 +102,7 @@ def test_an_environment_takes_the_place_of_another() -> None:
         {"installed": [[]]},
         {"installed": [{"name": "x", "version": "1"}]},
         {"installed": [{"name": "x", "version": "1", "path": "/x", "requires": [1]}]},
-        {"onnxruntime": {"folder": "/x"}},
+        {"onnxruntime": {"version": "1.26.0"}},
     ],
 )
 def test_fields_that_are_wrong(change: dict[str, Any]) -> None:

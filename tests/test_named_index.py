@@ -24,10 +24,10 @@ from ortgpu_fix.index_choice import Fit, exactly, newest
 from ortgpu_fix.index_page import IndexFile
 from ortgpu_fix.named_index import fit_of, from_index, has, settled
 from ortgpu_fix.plan import Wheel
+from ortgpu_fix.probe import target_of
 from ortgpu_fix.progress import silent
 from ortgpu_fix.run import run
 from ortgpu_fix.sources import Sources
-from ortgpu_fix.target import target_of
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
 FIT = Fit(

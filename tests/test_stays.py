@@ -18,7 +18,7 @@ from local_index import LocalIndex, make_wheel
 from standins import COMMON, Venv, clean_environment, find_uv, make_venv
 
 import synthetic
-from ortgpu_fix import companion_modules, companions, matrix_parse
+from ortgpu_fix import companions, data_files, matrix_parse
 from ortgpu_fix.apply import apply
 from ortgpu_fix.engine_uv import Uv
 from ortgpu_fix.environment import in_environment
@@ -70,7 +70,7 @@ def make_matrix(folder: Path) -> Matrix:
             name, version, requires = kind["name"], row["version"], row["requires"]
             made = dict.fromkeys(paths, content)
             real(row, make_wheel(folder, name, version, files=made, requires=requires))
-    return matrix_parse.parse(tables, "sha256:invented", companion_modules.read())
+    return matrix_parse.parse(tables, "sha256:invented", data_files.companion_modules())
 
 
 class Stage:
@@ -100,7 +100,7 @@ class Stage:
         """Apply a plan; whether the libraries work is not asked of stand-ins."""
         names = {row.name for row in plan.companions}
         made = companions.for_plan(
-            plan.selection, self.known, synthetic.LINUX, companion_modules.read()
+            plan.selection, self.known, synthetic.LINUX, data_files.companion_modules()
         )
         apply(
             plan,

@@ -13,7 +13,7 @@ from ortgpu_fix import run
 from ortgpu_fix.asking import ask
 from ortgpu_fix.errors import Error
 from ortgpu_fix.interpreter import find_interpreter
-from ortgpu_fix.target import target_of
+from ortgpu_fix.probe import target_of
 
 
 def program(path: Path, text: str) -> Path:

@@ -15,8 +15,8 @@ from torch_index import CUBLAS, CUDNN, REQUIRES, make_torch
 from ortgpu_fix.environment import Installed
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Plan, Wheel
+from ortgpu_fix.probe import target_of
 from ortgpu_fix.run import run
-from ortgpu_fix.target import target_of
 from ortgpu_fix.torch_needs import afterwards, comes, movable, needs
 from ortgpu_fix.wheel_contents import Contents
 from ortgpu_fix.wheel_look import look_into
