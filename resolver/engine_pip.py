@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from .engine import (
+from .engine_work import (
     RESOLVE_SECONDS,
     Staged,
     checked,
@@ -92,7 +92,8 @@ class Pip:
         flags = ["--ignore-installed", "--target", str(folder / "nowhere")]
         flags += ["--constraint", str(write_lines(_made(folder) / "within.txt", within))]
         flags += ["--python-version", facts.python.version.rstrip("+")]
-        flags += ["--implementation", "cp", "--abi", abi(facts)]
+        tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
+        flags += ["--implementation", "cp", "--abi", tag]
         flags += [word for one in platforms(facts) for word in ("--platform", one)]
         asked, markers = list(requires), marker_environment(facts)
         while True:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.tags import Tag
 
-from .engine import (
+from .engine_work import (
     RESOLVE_SECONDS,
     Staged,
     checked,

@@ -17,7 +17,7 @@ from .commands import VERDICT_EXIT, show
 from .companions import LocalWheel
 from .data_files import load_matrix, load_texts, read
 from .download import download_all
-from .engine_elsewhere import choose_resolver
+from .engine import choose_resolver
 from .errors import Error
 from .files import write
 from .fleet import Group, Machine, TargetPlan, group_names

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .companions import LIBRARIES, LocalWheel, for_plan
-from .engine_elsewhere import Resolver
+from .engine import Resolver
 from .errors import Error
 from .facts import Facts
 from .fleet import Group, TargetPlan

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from packaging import tags
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from .download import file_digest
 from .environment import Target
@@ -21,18 +20,17 @@ from .index import Index
 from .index_choice import Fit, exactly, newest
 from .index_page import IndexFile
 from .plan import Wheel
+from .wheel_tags import tags_on
 
 
 def fit_of(target: Target) -> Fit:
     """Return what wheels for `target`, which runs on this machine, must fit."""
-    version = Version(target.version).release[:2]
-    platforms = list(tags.platform_tags())
-    short = "".join(str(part) for part in version)
-    found: list[tags.Tag] = []
-    if target.implementation == "cpython":
-        abi = f"cp{short}t" if target.free_threaded else f"cp{short}"
-        found += tags.cpython_tags(version, [abi], platforms)
-    found += tags.compatible_tags(version, f"{target.implementation[:2]}{short}", platforms)
+    found = tags_on(
+        list(tags.platform_tags()),
+        target.version,
+        implementation=target.implementation,
+        free_threaded=target.free_threaded,
+    )
     return Fit(python=target.version, tags=tuple(found))
 
 

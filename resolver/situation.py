@@ -19,6 +19,7 @@ from .matrix import DriverFloor, Matrix
 from .torch_builds import INDEX, TORCH
 from .torch_here import Torch, torch_of, with_pins
 from .versions import major, numbers, requirement
+from .wheel_tags import abi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +105,12 @@ def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
     gpus = facts.gpus
     if gpus is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in wishes.ignored_gpus)
-    version = numbers(facts.python.version)
     return Situation(
         facts=facts,
         wishes=wishes,
         matrix=matrix,
         platform=platform,
-        abi=f"cp{version[0]}{version[1]}" + ("t" if facts.python.free_threaded else ""),
+        abi=abi(facts.python.version, free_threaded=facts.python.free_threaded),
         gpus=gpus,
         driver_cuda=_driver_cuda(facts, matrix),
         markers=markers,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .download import disk_error, download_all, file_digest
-from .engine import Engine, Staged
+from .engine import Engine
+from .engine_work import Staged
 from .environment import Target
 from .errors import Error
 from .index import Index

@@ -1,4 +1,4 @@
-"""Which wheels fit a machine that need not be this one: its tags, the best first.
+"""Which wheels fit a Python on a machine that need not be this one: its tags, the best first.
 
 Core. `packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
 platforms.
@@ -6,7 +6,7 @@ platforms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from packaging import tags
 from packaging.tags import Tag
@@ -46,15 +46,28 @@ def platforms(facts: Facts) -> tuple[str, ...]:
     return tuple(f"{one}_{machine}" for one in ("linux", *found))
 
 
-def abi(facts: Facts) -> str:
-    """Return the ABI tag of the Python of `facts`: `cp311`, `cp313t`."""
-    major, minor = numbers(facts.python.version)[:2]
-    return f"cp{major}{minor}" + ("t" if facts.python.free_threaded else "")
+def abi(version: str, *, free_threaded: bool) -> str:
+    """Return the ABI tag of CPython `version`: `cp311`, `cp313t`."""
+    major, minor = numbers(version)[:2]
+    return f"cp{major}{minor}" + ("t" if free_threaded else "")
 
 
 def fitting(facts: Facts) -> Iterator[Tag]:
     """Yield the tags of the wheels that the CPython of `facts` can install, the best first."""
-    version = numbers(facts.python.version)[:2]
-    here = platforms(facts)
-    yield from tags.cpython_tags(version, [abi(facts)], here)
-    yield from tags.compatible_tags(version, f"cp{version[0]}{version[1]}", here)
+    python = facts.python
+    return tags_on(platforms(facts), python.version, free_threaded=python.free_threaded)
+
+
+def tags_on(
+    platforms: Sequence[str],
+    version: str,
+    *,
+    implementation: str = "cpython",
+    free_threaded: bool = False,
+) -> Iterator[Tag]:
+    """Yield the tags that a Python `version` can install on `platforms`, the best first."""
+    minor = numbers(version)[:2]
+    if implementation == "cpython":
+        yield from tags.cpython_tags(minor, [abi(version, free_threaded=free_threaded)], platforms)
+    interpreter = f"{implementation[:2]}{minor[0]}{minor[1]}"
+    yield from tags.compatible_tags(minor, interpreter, platforms)

@@ -27,7 +27,8 @@ from standins import (
 
 from ortgpu_fix.apply import Allowed, Applied, apply
 from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.engine import Engine, Staged
+from ortgpu_fix.engine import Engine
+from ortgpu_fix.engine_work import Staged
 from ortgpu_fix.environment import Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.exclusive import exclusive

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.engine import Engine, Staged, choose, constraints
+from ortgpu_fix.engine import Engine, choose
 from ortgpu_fix.engine_pip import Pip
 from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.engine_work import Staged, constraints
 from ortgpu_fix.environment import Installed, Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Wheel

@@ -10,7 +10,7 @@ from local_index import LocalIndex, make_wheel
 from standins import as_plan, as_wheel, clean_environment, find_uv
 
 import synthetic
-from ortgpu_fix.engine_elsewhere import choose_resolver
+from ortgpu_fix.engine import choose_resolver
 from ortgpu_fix.facts import Facts
 from ortgpu_fix.fleet import Group, Machine, TargetPlan
 from ortgpu_fix.index import Index, Limits
