@@ -7,10 +7,11 @@ or in DIR: wheels of onnxruntime-gpu (a file split into NAME.whl.part00, .part01
 first) and of whatever else is to be installed. What the running Python has of torch, NVIDIA's
 wheels, numpy and the like is taken in by links to its files, so that nothing of it can be changed.
 For each broken state a fresh environment is made, and `ortgpu-fix` is run as a user would: plan,
-apply, verify, an unchanged application before and after, a second plan, undo. One JSON says what
-was planned, what ran where, which libraries were loaded, how long each step took, and whether the
-GPU computed the right numbers; the machine is recorded as a capture beside it. It ends at the time
-limit with what it has, and says what it skipped.
+apply, verify, an unchanged application before and after, a second plan, undo. Beside torch that
+application computes with both in turn, in either order. One JSON says what was planned, what ran
+where, which libraries were loaded, how long each step took, and whether the GPU computed the right
+numbers; the machine is recorded as a capture beside it. It ends at the time limit with what it
+has, and says what it skipped.
 
 Without a GPU it goes as far as it can: `--facts FILE` gives the machine to plan for, `--online`
 lets the package index serve what DIR lacks.
@@ -39,36 +40,56 @@ TOOL = ("packaging", "requests", "rich", "nvidia-ml-py", "pip", "pip-api", "toml
 APPLICATION = """
 import json, sys, time
 how, *models = sys.argv[1:]
-answer = {"how": how, "models": []}
-if how == "torch-first":
-    import torch
-import numpy as np
-import onnxruntime as ort
-if how == "preload":
-    ort.preload_dlls()
-answer["version"] = ort.__version__
-for path in models:
-    row = {"model": path.rpartition("/")[2]}
-    answer["models"].append(row)
+answer = {"how": how, "models": [], "torch": []}
+
+def onnxruntime():
+    import numpy as np
+    import onnxruntime as ort
+    if how == "preload":
+        ort.preload_dlls()
+    answer["version"] = ort.__version__
+    for path in models:
+        row = {"model": path.rpartition("/")[2]}
+        answer["models"].append(row)
+        try:
+            session = ort.InferenceSession(path, providers=["CUDAExecutionProvider"])
+            row["providers"] = session.get_providers()
+            stored = session.get_modelmeta().custom_metadata_map
+            rows = [json.loads(stored[key]) for key in ("input", "expected")]
+            given, expected = (np.array(a["values"], np.float32).reshape(a["shape"]) for a in rows)
+            for key in ("first_ms", "second_ms"):
+                begin = time.perf_counter()
+                output = session.run(None, {"input": given})[0]
+                row[key] = round((time.perf_counter() - begin) * 1000, 3)
+            scale = max(1, np.abs(expected).max())
+            row["deviation"] = float(np.abs(output - expected).max() / scale)
+        except Exception as error:
+            row["error"] = str(error)[-300:]
+
+def torch():
+    row = {}
+    answer["torch"].append(row)
     try:
-        session = ort.InferenceSession(path, providers=["CUDAExecutionProvider"])
-        row["providers"] = session.get_providers()
-        stored = session.get_modelmeta().custom_metadata_map
-        rows = [json.loads(stored[key]) for key in ("input", "expected")]
-        given, expected = (np.array(a["values"], np.float32).reshape(a["shape"]) for a in rows)
-        for key in ("first_ms", "second_ms"):
+        import torch
+        row.update(version=torch.__version__, cuda=torch.version.cuda)
+        row["available"] = torch.cuda.is_available()
+        if row["available"]:
             begin = time.perf_counter()
-            output = session.run(None, {"input": given})[0]
-            row[key] = round((time.perf_counter() - begin) * 1000, 3)
-        row["deviation"] = float(np.abs(output - expected).max() / max(1, np.abs(expected).max()))
+            twos = torch.full((64, 64), 2.0, device="cuda")
+            ones = torch.ones(1, 8, 16, 16, device="cuda")
+            summed = torch.nn.functional.conv2d(ones, torch.ones(4, 8, 3, 3, device="cuda"))
+            product = bool((twos @ twos == 256).all())
+            row["right"] = product and bool((summed == 72).all())
+            row["ms"] = round((time.perf_counter() - begin) * 1000, 3)
     except Exception as error:
         row["error"] = str(error)[-300:]
-if how.startswith("torch"):
-    import torch
-    answer["torch"] = {"version": torch.__version__, "cuda": torch.cuda.is_available()}
-    if torch.cuda.is_available():
-        twos = torch.full((64, 64), 2.0, device="cuda")
-        answer["torch"]["right"] = bool((twos @ twos == 256).all())
+
+steps = {
+    "torch-first": (torch, onnxruntime, torch),
+    "torch-after": (onnxruntime, torch, onnxruntime),
+}
+for step in steps.get(how, (onnxruntime,)):
+    step()
 libraries = set()
 for line in open("/proc/self/maps"):
     path = line.rstrip().partition("/")[2]
@@ -77,6 +98,7 @@ for line in open("/proc/self/maps"):
 answer["libraries"] = sorted(libraries)
 print("\\n" + json.dumps(answer))
 """
+"""It runs every model; beside torch both compute in turn, in one process, in either order."""
 
 TELLING = re.compile(r"Failed to load library .* with error: .*|CUDA failure \d+: [^;\n]*")
 """What onnxruntime says where it does not come to the GPU."""
@@ -364,12 +386,21 @@ def go_through(proof: Proof, name: str, row: dict[str, Any]) -> None:
 
 
 def is_right(run: dict[str, Any]) -> bool:
-    """Tell whether an application computed the right numbers on the GPU, with every model."""
-    models = run.get("answer", {}).get("models", [])
-    return bool(models) and all(
-        model.get("providers", [""])[0] == "CUDAExecutionProvider"
-        and model.get("deviation", 1) <= TOLERANCE
-        for model in models
+    """Tell whether an application computed the right numbers on the GPU, with every model.
+
+    A torch that is built for CUDA has to, too, each time that it was asked.
+    """
+    answer = run.get("answer", {})
+    models = answer.get("models", [])
+    beside = [row for row in answer.get("torch", []) if row.get("cuda") or "error" in row]
+    return (
+        bool(models)
+        and all(
+            model.get("providers", [""])[0] == "CUDAExecutionProvider"
+            and model.get("deviation", 1) <= TOLERANCE
+            for model in models
+        )
+        and all(row.get("right") is True for row in beside)
     )
 
 
