@@ -68,9 +68,8 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     verification = _do(made, about, about.target, arguments, environ, texts)
     document = plan_json(made, texts) | {"verification": verification.to_json()}
     if not arguments.json:
-        version = next(row.version for row in made.selection if row.name == "onnxruntime-gpu")
         console.print_sections(verification_sections(verification, texts))
-        print("\n" + texts.label("applied", version=version))
+        print("\n" + texts.label("applied", version=made.release))
     _mend(mending, document, arguments, texts)
     return 0
 

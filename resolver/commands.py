@@ -15,11 +15,11 @@ from pathlib import Path
 from . import console
 from .data_files import load_matrix, load_texts, table
 from .errors import Error
-from .facts import to_json
+from .facts import GPU_BUILD, to_json
 from .files import write
 from .mending import Edit
 from .occasion import Occasion, occasion, read_short_form, seen
-from .plan import Finding, Plan
+from .plan import Plan, finding
 from .run import run
 from .texts import Language
 
@@ -95,7 +95,7 @@ def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
 
     found, target = seen(arguments, environ)
     if found.python.change == "unfinished":
-        half = Finding(code="change-unfinished", severity="error")
+        half = finding("change-unfinished", "error")
         console.say(load_texts(language).summary(half))
     verification = run_verification(
         target.executable,
@@ -145,16 +145,15 @@ def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
     del environ
     from . import matrix_report as report
     from . import matrix_runs
-    from .rules import NAME
 
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
     if arguments.argument is not None:
-        version = arguments.argument.removeprefix(NAME).lstrip("= ")
+        version = arguments.argument.removeprefix(GPU_BUILD).lstrip("= ")
         document = report.release_json(known, rows, floors, version)
         sections = report.release_sections(known, rows, floors, version, texts)
         if document is None:
-            raise Error("usage", problem=f"the matrix holds no {NAME} {version}")
+            raise Error("usage", problem=f"the matrix holds no {GPU_BUILD} {version}")
     elif arguments.driver is not None:
         driver, gpus = read_short_form(arguments.driver, arguments.gpu)
         document = matrix_runs.runs_json(known, driver, gpus, texts)

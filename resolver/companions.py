@@ -28,13 +28,13 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .facts import CPU_BUILD, GPU_BUILD
 from .library_list import Entry, libraries
 from .matrix import Matrix
 from .plan import Wheel
-from .rules import NAME
 
 LIBRARIES = "ortgpu-fix-libraries"
-STAND_IN = "onnxruntime"
+STAND_IN = CPU_BUILD
 MARKER = "ORTGPU_FIX_PROVIDED"
 """The file in the stand-in's dist-info folder that tells it from the real CPU build."""
 PACKAGE = "_ortgpu_fix_libraries"
@@ -66,7 +66,7 @@ def for_plan(
     `modules` are the texts of the modules that travel (`data_files.companion_modules`). There is no
     wheel for the libraries where the selection has none: then the system's own are in use.
     """
-    version = next((row.version for row in selection if row.name == NAME), None)
+    version = next((row.version for row in selection if row.name == GPU_BUILD), None)
     if version is None:
         return ()
     entries = libraries(selection, matrix, platform)
@@ -116,8 +116,8 @@ def stand_in_wheel(release: str) -> LocalWheel:
         release,
         "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
         " onnxruntime; onnxruntime-gpu provides the module",
-        requires=f"{NAME}=={release}",
-        marks={MARKER: f"{NAME}=={release} provides the module onnxruntime.\n"},
+        requires=f"{GPU_BUILD}=={release}",
+        marks={MARKER: f"{GPU_BUILD}=={release} provides the module onnxruntime.\n"},
     )
 
 

@@ -13,7 +13,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-PROVIDES = {"onnxruntime-gpu": "onnxruntime"}
+from .facts import CPU_BUILD, GPU_BUILD
+
+PROVIDES = {GPU_BUILD: CPU_BUILD}
 """Whoever requires the second is served by the first: the modules are there under both names."""
 
 

@@ -12,18 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .companions import LIBRARIES
-from .facts import Facts, Package
+from .facts import CPU_BUILD, GPU_BUILD, Facts, Package
 from .fleet_facts import fresh, has_gpu
 from .lock_reading import Locked, LockPin
 from .matrix import Matrix
 from .plan import Reason, Unlock, reason
 from .resolve import resolve
-from .rules import NAME
 from .situation import Wishes, marker_environment, situation
 from .torch_builds import TORCH
 from .versions import newest_first
 
-CPU_BUILD = "onnxruntime"
 Verdict = Literal["holds", "drifted", "impossible"]
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
@@ -78,7 +76,7 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
     against += tuple(_without_wheel(pins, facts, matrix))
     moved = tuple(_moved(pins, facts, matrix))
     now = resolve(bare, replace(wishes, latest=True), matrix)
-    newest = next((wheel.version for wheel in now.selection if wheel.name == NAME), None)
+    newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
         newest = None
     verdict: Verdict = "impossible" if against else "drifted" if differences or moved else "holds"
@@ -96,7 +94,7 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
 
 def _release(pins: Sequence[LockPin]) -> LockPin | None:
     found = {pin.name: pin for pin in pins}
-    return found.get(NAME) or found.get(CPU_BUILD)
+    return found.get(GPU_BUILD) or found.get(CPU_BUILD)
 
 
 def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference]:
@@ -147,7 +145,7 @@ def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, set[_Place]]]:
 
     for build in matrix.builds:
         for wheel in build.wheels:
-            add(NAME, build.version, wheel.sha256, (build.platform, wheel.python))
+            add(GPU_BUILD, build.version, wheel.sha256, (build.platform, wheel.python))
     releases = [row for kind in matrix.distributions.values() for row in kind.releases]
     for row in (*releases, *matrix.msvc):
         add(row.name, row.version, row.sha256, (row.platform, row.python))
@@ -208,7 +206,7 @@ def _moved(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Mo
         elif (
             newest_first(installed.version) != newest_first(pin.version)
             or not installed.intact
-            or (name == CPU_BUILD and NAME in locked and not installed.provided)
+            or (name == CPU_BUILD and GPU_BUILD in locked and not installed.provided)
         ):
             yield Moved(name=name, locked=pin.version, installed=installed.version)
     for package in facts.packages:

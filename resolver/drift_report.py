@@ -8,7 +8,7 @@ from __future__ import annotations
 from .drift import Drift, Moved
 from .lock_reading import Locked
 from .matrix import Matrix
-from .report import SCHEMA
+from .report import SCHEMA, reasons_json
 from .sections import Row, Section
 from .texts import Texts
 
@@ -30,10 +30,11 @@ def drift_json(
         "verdict": found.verdict,
         "release": release and {"name": release.name, "version": release.version},
         "differences": [
-            {"line": row.line, "code": row.why.code, "text": texts.reason(row.why)}
+            {"line": row.line, **why}
             for row in found.differences
+            for why in reasons_json([row.why], texts)
         ],
-        "reasons": [{"code": why.code, "text": texts.reason(why)} for why in found.against],
+        "reasons": reasons_json(found.against, texts),
         "environment": [
             {"name": row.name, "locked": row.locked, "installed": row.installed}
             for row in found.moved

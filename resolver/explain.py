@@ -23,11 +23,8 @@ from .failures import (
     FailureTable,
     Library,
     Pattern,
-    Severity,
-    parse_failures,
 )
-
-__all__ = ["Explanation", "FailureTable", "explain", "parse_failures"]
+from .plan import Severity
 
 Span = tuple[int, int]
 Values = Mapping[str, str]

@@ -17,6 +17,8 @@ from packaging.utils import canonicalize_name
 from .json_table import JsonTable, invalid
 
 SCHEMA = 1
+GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
+"""The two distributions that everybody mixes: they share one folder, and overwrite one another."""
 System = Literal["linux", "windows"]
 Machine = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
@@ -204,7 +206,7 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
     plan that expects the worse is right in both cases.
     """
     claims = {package.name: package for package in packages if not package.provided}
-    for name in ("onnxruntime", "onnxruntime-gpu"):
+    for name in (CPU_BUILD, GPU_BUILD):
         if name in claims:
             return OnnxRuntime(distribution=name, version=claims[name].version)
     return None

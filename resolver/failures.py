@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-Severity = Literal["error", "warning", "info"]
+from .plan import Severity
+
 T = TypeVar("T")
 
 LANGUAGES = ("en", "zh")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from . import msvc, project
+from .candidate import Candidate
 from .companions import LIBRARIES, LINE, STAND_IN
+from .facts import CPU_BUILD, GPU_BUILD
 from .findings_torch import torch_findings
-from .plan import Finding, Rejected, Severity
-from .rules import NAME, Candidate
+from .plan import Finding, Rejected, Severity, finding
 from .sections import size
 from .situation import Situation
 from .steps import Steps
@@ -34,8 +35,7 @@ def findings(
     """Return what was found, the worst first.
 
     `best` is the candidate that the plan takes and `steps` what it does for it; both are None where
-    nothing works. `works` are all that work, newest first; `found` came of looking
-    for a torch.
+    nothing works. `works` are all that work, newest first; `found` came of looking for a torch.
     """
     rows = [
         *_change(here),
@@ -54,32 +54,28 @@ def findings(
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
 
 
-def _finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
-    return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
-
-
 def _machine(here: Situation) -> Iterator[Finding]:
     facts = here.facts
     if facts.driver is None:
-        yield _finding("no-driver", "error", **_source(here, "driver"))
+        yield finding("no-driver", "error", **_source(here, "driver"))
     elif facts.driver.error is not None:
         kind = facts.driver.error.partition(":")[0]
         code = f"driver-{kind}" if kind in DRIVER_ERRORS else "driver-unreadable"
-        yield _finding(code, "error", error=facts.driver.error)
+        yield finding(code, "error", error=facts.driver.error)
     if facts.driver is not None and facts.gpus == ():
-        yield _finding("no-gpu", "error")
+        yield finding("no-gpu", "error")
     if facts.gpus is None:
-        yield _finding("gpus-unknown", "warning")
+        yield finding("gpus-unknown", "warning")
     for gpu in facts.gpus or ():
         if gpu.compute_capability is None:
-            yield _finding("gpu-unknown", "warning", gpu=gpu.name or "?")
+            yield finding("gpu-unknown", "warning", gpu=gpu.name or "?")
         elif gpu.compute_capability in here.wishes.ignored_gpus:
-            yield _finding(
+            yield finding(
                 "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
             )
     hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if hidden in {"", "-1"}:
-        yield _finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+        yield finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
 
 
 def _change(here: Situation) -> Iterator[Finding]:
@@ -88,16 +84,16 @@ def _change(here: Situation) -> Iterator[Finding]:
     if python.change is not None:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
         severity = severities.get(python.change, "info")
-        yield _finding(f"change-{python.change}", severity, size=size(python.change_size))
+        yield finding(f"change-{python.change}", severity, size=size(python.change_size))
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
     """Say whose environment it is, where `--apply` refuses it for that."""
     python = here.facts.python
     if python.externally_managed:
-        yield _finding("externally-managed", "warning")
+        yield finding("externally-managed", "warning")
     if python.environment in {"conda", "user"}:
-        yield _finding(f"{python.environment}-environment", "warning")
+        yield finding(f"{python.environment}-environment", "warning")
 
 
 def _source(here: Situation, name: str) -> dict[str, str]:
@@ -108,38 +104,32 @@ def _builds(here: Situation) -> Iterator[Finding]:
     """Look at the shared folder, and at who says that it is theirs."""
     facts = here.facts
     build = facts.onnxruntime
-    gpu = facts.package(NAME)
+    gpu = facts.package(GPU_BUILD)
     for package in facts.packages:
-        if package.name in here.matrix.owners and package.name != NAME and not package.provided:
-            code = (
-                "cpu-build-installed" if package.name == "onnxruntime" else "other-build-installed"
-            )
-            seen = "" if build is None else f"onnxruntime/: {build.distribution} {build.version}"
-            yield _finding(
-                code,
-                "error",
-                *filter(None, [seen]),
-                distribution=f"{package.name} {package.version}",
-            )
+        if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
+            continue
+        code = "cpu-build-installed" if package.name == CPU_BUILD else "other-build-installed"
+        seen = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []
+        yield finding(code, "error", *seen, distribution=f"{package.name} {package.version}")
     if gpu is None:
-        yield _finding("gpu-build-missing", "error")
+        yield finding("gpu-build-missing", "error")
         return
     if build is None:
-        yield _finding("folder-gutted", "error", distribution=f"{gpu.name} {gpu.version}")
-    elif build.distribution not in {None, NAME}:
-        yield _finding(
+        yield finding("folder-gutted", "error", distribution=f"{gpu.name} {gpu.version}")
+    elif build.distribution not in {None, GPU_BUILD}:
+        yield finding(
             "folder-overwritten",
             "error",
             distribution=f"{gpu.name} {gpu.version}",
             by=f"{build.distribution} {build.version or ''}".strip(),
         )
     elif not build.intact:
-        yield _finding("folder-damaged", "error", distribution=f"{gpu.name} {gpu.version}")
+        yield finding("folder-damaged", "error", distribution=f"{gpu.name} {gpu.version}")
 
 
 def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
     """Say why the release that is installed cannot be used, in the words of the rules."""
-    gpu = here.facts.package(NAME)
+    gpu = here.facts.package(GPU_BUILD)
     if gpu is None:
         return
     if not any(build.version == gpu.version for build in here.matrix.builds):
@@ -159,7 +149,7 @@ def _unknown_release(version: str, here: Situation) -> Finding:
         code = "release-gone"
     elif newest_first(version) > newest_first(newest):
         code = "release-newer"
-    return _finding(code, "warning", version=version, newest=newest)
+    return finding(code, "warning", version=version, newest=newest)
 
 
 def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
@@ -174,17 +164,17 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
             libraries = [need.library for need in best.build.needs if need.distribution == name]
             missing.extend(libraries or [name])
             continue
-        yield _finding(
+        yield finding(
             "library-unfit" if there.intact else "library-gutted",
             "error",
             installed=f"{name} {there.version}",
             distribution=f"{name} {version}",
         )
     if missing:
-        yield _finding("library-missing", "error", libraries=", ".join(missing))
+        yield finding("library-missing", "error", libraries=", ".join(missing))
     for library in sorted(steps.system):
         found = steps.system[library]
-        yield _finding(
+        yield finding(
             "system-library",
             "info",
             library=library,
@@ -192,13 +182,13 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
             version=found.version or "",
         )
     if steps.requires:
-        yield _finding("requirement-missing", "error", requirements=", ".join(steps.requires))
+        yield finding("requirement-missing", "error", requirements=", ".join(steps.requires))
     if "numpy" in installing:
         numpy = here.facts.package("numpy")
-        yield _finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
+        yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
     for name in steps.uninstall:
         if name not in here.matrix.owners:
-            yield _finding("shared-folder", "error", rival=name)
+            yield finding("shared-folder", "error", rival=name)
 
 
 def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
@@ -207,24 +197,24 @@ def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
     found = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
     if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:
-        yield _finding("zlibwapi-needed", "warning", version=best.version)
+        yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
 def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
     """Look at what makes it last: who loads the libraries, and who brings the CPU build back."""
     names = [companion.name for companion in steps.companions]
     if LIBRARIES in names and not steps.install:
-        yield _finding("libraries-not-loaded", "error")
+        yield finding("libraries-not-loaded", "error")
     if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in steps.uninstall:
         by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
-        yield _finding("onnxruntime-not-provided", "warning", by=by)
+        yield finding("onnxruntime-not-provided", "warning", by=by)
     if here.facts.python.autoload is False and here.wishes.autoload and not steps.system:
-        yield _finding("autoload-needs-line", "warning", line=LINE)
+        yield finding("autoload-needs-line", "warning", line=LINE)
     elif not here.wishes.autoload and not steps.system:
         code = "preload-line" if best.build.preload_dlls else "preload-none"
-        yield _finding(code, "warning", version=best.version)
+        yield finding(code, "warning", version=best.version)
 
 
 def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:
     if works[0].version != best.version:
-        yield _finding("newer-works", "info", version=works[0].version, kept=best.version)
+        yield finding("newer-works", "info", version=works[0].version, kept=best.version)

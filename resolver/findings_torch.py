@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .companions import LIBRARIES
+from .facts import GPU_BUILD
 from .matrix import Build, Need
-from .plan import Finding, Severity
-from .rules import NAME
+from .plan import Finding, finding
 from .situation import Situation, cuda_major_runs
 from .torch_builds import COMPANIONS, TORCH
 from .torch_choice import Choice, Search, covering
@@ -25,11 +25,11 @@ def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
     able = here.gpus != () and here.driver_cuda is not None
     if found is not None and choice is None and able:
         wish = f"--torch {here.wishes.torch}"
-        yield _finding("torch-wish-unfit", "error", wish=wish, instead=_instead(here, None))
+        yield finding("torch-wish-unfit", "error", wish=wish, instead=_instead(here, None))
     if torch is None:
         return
     if torch.without_cuda:
-        yield _finding("torch-without-cuda", "info", torch=torch.name)
+        yield finding("torch-without-cuda", "info", torch=torch.name)
     elif torch.cuda is not None:
         yield from _cannot_run(torch, torch.cuda, here, choice)
         yield from _two_majors(torch, torch.cuda, here)
@@ -39,17 +39,13 @@ def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
         yield from _bound(torch, here)
 
 
-def _finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
-    return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
-
-
 def _cannot_run(
     torch: Torch, cuda: str, here: Situation, choice: Choice | None
 ) -> Iterator[Finding]:
     """Say why `torch.cuda.is_available()` is false, or its kernels do not run, and what would."""
     instead = _instead(here, choice)
     if here.driver_cuda is not None and not cuda_major_runs(here.driver_cuda, cuda):
-        yield _finding(
+        yield finding(
             "torch-driver-too-old",
             "warning",
             torch=torch.name,
@@ -62,7 +58,7 @@ def _cannot_run(
     refusal = without_code(torch.build, here) if torch.build and torch.build.cuda else None
     if refusal is not None:
         values = dict(refusal.values)
-        yield _finding(
+        yield finding(
             "torch-no-gpu-code",
             "warning",
             torch=torch.name,
@@ -89,15 +85,15 @@ def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
     """Look for an onnxruntime-gpu or NVIDIA wheels of another CUDA major than torch's."""
     other: dict[str, list[str]] = {}
     build = installed_build(here)
-    if build is not None and here.facts.package(NAME) is not None:
-        other.setdefault(major(build.cuda), []).append(f"{NAME} {build.version}")
+    if build is not None and here.facts.package(GPU_BUILD) is not None:
+        other.setdefault(major(build.cuda), []).append(f"{GPU_BUILD} {build.version}")
     for package in here.facts.packages:
         distribution = here.matrix.distributions.get(package.name)
         if distribution is not None:
             other.setdefault(distribution.cuda, []).append(f"{package.name} {package.version}")
     other.pop(major(cuda), None)
     for number in sorted(other):
-        yield _finding(
+        yield finding(
             "two-cuda-majors",
             "warning",
             *other[number],
@@ -111,7 +107,7 @@ def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
 def installed_build(here: Situation) -> Build | None:
     """Return the build in the shared folder; of a release that is not known the one before it."""
     there = here.facts.onnxruntime
-    package = here.facts.package(NAME)
+    package = here.facts.package(GPU_BUILD)
     release = (there.version if there else None) or (package.version if package else None)
     if release is None:
         return None
@@ -131,7 +127,7 @@ def _first(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
     build = installed_build(here)
     if (
         build is None
-        or here.facts.package(NAME) is None
+        or here.facts.package(GPU_BUILD) is None
         or here.facts.package(LIBRARIES) is not None
         or major(build.cuda) != major(cuda)
         or (torch.cudnn is not None and major(torch.cudnn) != build.cudnn)
@@ -144,7 +140,7 @@ def _first(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
         if need.distribution and need.library.lower() not in found and _brings(torch, need, here)
     ]
     if lacking:
-        yield _finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
+        yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
 
 
 def _brings(torch: Torch, need: Need, here: Situation) -> bool:
@@ -171,7 +167,7 @@ def _moved_cudnn(torch: Torch, here: Situation) -> Iterator[Finding]:
     if installed is None or not pins or installed.version == pins[0]:
         return
     newer = at_least(installed.version, pins[0])
-    yield _finding(
+    yield finding(
         "torch-cudnn-newer" if newer else "torch-cudnn-older",
         "warning",
         torch=torch.name,
@@ -189,4 +185,4 @@ def _bound(torch: Torch, here: Situation) -> Iterator[Finding]:
         and any(spec.operator == "==" for spec in demand.specifier)
     ]
     if bound:
-        yield _finding("torch-bound", "warning", torch=torch.name, by=", ".join(sorted(bound)))
+        yield finding("torch-bound", "warning", torch=torch.name, by=", ".join(sorted(bound)))

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from .candidate import bare
 from .components import Components
-from .facts import Facts
+from .facts import CPU_BUILD, GPU_BUILD, Facts
 from .fleet_facts import common, fresh, has_gpu, kind
 from .fleet_split import Fleet, Share
 from .matrix import Matrix
 from .msvc import runtime_for
 from .plan import Plan, Reason, reason
-from .rules import NAME, bare, reasons_for
+from .rules import reasons_for
 from .situation import Situation, Wishes, situation
 from .steps import steps_to
 from .versions import major
-
-CPU_BUILD = "onnxruntime"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +187,7 @@ def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[Machine]]) -> 
         here = fleet.heres[member]
         targets.setdefault((here.platform, here.abi), []).append(member)
     return Group(
-        distribution=NAME,
+        distribution=GPU_BUILD,
         version=share.version,
         cuda=major(fleet.build(share.version, share.members[0]).cuda),
         targets=tuple(

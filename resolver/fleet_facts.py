@@ -92,7 +92,7 @@ def common(heres: Sequence[Situation]) -> Facts:
     return replace(
         first,
         platform=replace(
-            first.platform, libc=_oldest_libc(heres), distribution=None, container=None
+            first.platform, libc=oldest_libc(heres), distribution=None, container=None
         ),
         driver=_oldest_driver(heres),
         gpus=None
@@ -111,7 +111,8 @@ def _gpu_key(kind: tuple[str, str]) -> tuple[tuple[int, ...], str]:
     return numbers(kind[0]), kind[1]
 
 
-def _oldest_libc(heres: Sequence[Situation]) -> str | None:
+def oldest_libc(heres: Sequence[Situation]) -> str | None:
+    """Return the oldest C library of these machines, None where it is known of none."""
     known = [here.facts.platform.libc for here in heres if here.facts.platform.libc]
     return min(known, key=lambda libc: numbers(libc.partition(" ")[2]), default=None)
 

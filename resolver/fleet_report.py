@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .fleet import CPU_BUILD, Exclusion, FleetPlan, Group, Machine, group_names
-from .plan import Reason
-from .report import SCHEMA, plan_json
-from .report_rejected import SHORT, version_range
-from .rules import NAME
+from .facts import CPU_BUILD, GPU_BUILD
+from .fleet import Exclusion, FleetPlan, Group, Machine, group_names
+from .report import SCHEMA, plan_json, reasons_json
+from .report_rejected import SHORT, said
 from .sections import Row, Section
 from .texts import Texts
 
@@ -34,22 +33,19 @@ def fleet_json(made: FleetPlan, texts: Texts) -> dict[str, object]:
         "groups": [_group_json(group, texts) for group in made.groups],
         "rejected": [
             {
-                "package": NAME,
+                "package": GPU_BUILD,
                 "version": row.version,
                 "reasons": [
-                    {"code": why.code, "text": texts.reason(why), "machines": _names(one.machines)}
+                    {**why, "machines": _names(one.machines)}
                     for one in row.by
-                    for why in one.reasons
+                    for why in reasons_json(one.reasons, texts)
                 ],
             }
             for row in made.excluded
         ],
         "without_gpu": _names(made.without_gpu),
         "impossible": [
-            {
-                "machine": machine.name,
-                "reasons": [{"code": why.code, "text": texts.reason(why)} for why in reasons],
-            }
+            {"machine": machine.name, "reasons": reasons_json(reasons, texts)}
             for machine, reasons in made.impossible
         ],
         "matrix": {"date": made.matrix_date, "digest": made.matrix_digest},
@@ -81,7 +77,7 @@ def _names(machines: Iterable[Machine]) -> list[str]:
 
 def fleet_sections(made: FleetPlan, texts: Texts, *, verbose: bool) -> tuple[Section, ...]:
     """Return the plan for people."""
-    one = sum(group.distribution == NAME for group in made.groups) == 1
+    one = sum(group.distribution == GPU_BUILD for group in made.groups) == 1
     names = group_names(made.groups)
     sections = [
         _group(group, name, texts, one=one, everybody=made.complete, verbose=verbose)
@@ -95,7 +91,7 @@ def fleet_sections(made: FleetPlan, texts: Texts, *, verbose: bool) -> tuple[Sec
             rows.append(Row(text=texts.label("fleet-with-cpu"), style="dim"))
         sections.append(Section(heading=texts.label("fleet-without-gpu"), rows=tuple(rows)))
     impossible = tuple(
-        Row(head=machine.name, text=_reasons(reasons, texts, verbose=verbose), style="red")
+        Row(head=machine.name, text=said(reasons, texts, verbose=verbose), style="red")
         for machine, reasons in made.impossible
     )
     sections.append(Section(heading=texts.label("fleet-impossible"), rows=impossible))
@@ -166,12 +162,12 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     shown = groups if verbose or not one else groups[:SHORT]
     rows: list[Row] = []
     for versions, by in shown:
-        head = version_range(versions, texts)
-        said: dict[str, list[Machine]] = {}
+        head = texts.versions(versions)
+        by_reason: dict[str, list[Machine]] = {}
         for exclusion in by:
-            why = _reasons(exclusion.reasons, texts, verbose=verbose)
-            said.setdefault(why, []).extend(exclusion.machines)
-        for why, machines in said.items():
+            why = said(exclusion.reasons, texts, verbose=verbose)
+            by_reason.setdefault(why, []).extend(exclusion.machines)
+        for why, machines in by_reason.items():
             names = _listed(machines, texts, verbose=verbose)
             rows.append(Row(head=head, text=texts.label("fleet-not-on", names=names, why=why)))
             head = ""
@@ -187,11 +183,6 @@ def _alike(left: Sequence[Exclusion], right: Sequence[Exclusion], *, verbose: bo
     return [(one.machines, one.reasons[:count]) for one in left] == [
         (one.machines, one.reasons[:count]) for one in right
     ]
-
-
-def _reasons(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
-    said = [texts.reason(why) for why in reasons]
-    return "; ".join(said if verbose else said[:1])
 
 
 def _listed(machines: Sequence[Machine], texts: Texts, *, verbose: bool) -> str:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
+from .candidate import bare
 from .components import Components, choose
 from .cover import largest_subsets, smallest_covers
 from .fleet_facts import gpus_kind, wheels_kind
 from .matrix import Build, Matrix
 from .plan import Reason
-from .rules import OF_BUILD, OF_WILL, bare, folders_free, reasons_against
+from .rules import OF_BUILD, OF_WILL, folders_free, reasons_against
 from .situation import Situation
 from .together import Chosen, Wheels
 from .versions import newest_first

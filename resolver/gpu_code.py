@@ -29,6 +29,12 @@ def runs(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Ru
     return "no"
 
 
+def carried(sass: Iterable[str], ptx: Iterable[str]) -> str:
+    """Return code for these targets as people read it: `7.5, 8.6; as PTX 9.0`."""
+    compiled = ", ".join(ptx)
+    return ", ".join(sass) + (f"; as PTX {compiled}" if compiled else "")
+
+
 def _machine_code_runs(target: str, gpu: tuple[int, ...]) -> bool:
     built = numbers(target)
     if target.endswith("a"):

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import msvc
+from .facts import GPU_BUILD
 from .matrix import Build, Contents, Matrix
 from .plan import Wheel
 from .releases import contents_of
-from .rules import NAME
 
 _MSVC_FILES = (
     "vcruntime140.dll",
@@ -74,7 +74,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
         (
             row
             for row in matrix.builds
-            if row.version == versions.get(NAME) and row.platform == platform
+            if row.version == versions.get(GPU_BUILD) and row.platform == platform
         ),
         None,
     )

@@ -19,6 +19,7 @@ from .data_files import load_matrix, load_texts, read
 from .download import download_all
 from .engine import choose_resolver
 from .errors import Error
+from .facts import GPU_BUILD
 from .files import write
 from .fleet import Group, Machine, TargetPlan, group_names
 from .fleet_facts import fresh
@@ -34,7 +35,6 @@ from .matrix import Matrix
 from .occasion import Occasion, occasion, wishes_of
 from .plan import Plan
 from .resolve import resolve
-from .rules import NAME
 from .run import run
 from .sections import size as size_of
 from .situation import Wishes, situation
@@ -149,7 +149,7 @@ def _group(made: Plan, about: Occasion) -> Group | None:
     It is planned again from nothing, for the release that the plan has: what is installed there
     will not be where the lock is.
     """
-    version = next((wheel.version for wheel in made.selection if wheel.name == NAME), None)
+    version = made.release
     if version is None:
         return None
     wishes = replace(about.wishes, onnxruntime=f"=={version}", latest=False)
@@ -166,7 +166,7 @@ def _group(made: Plan, about: Occasion) -> Group | None:
         facts=facts,
         plan=plan,
     )
-    return Group(distribution=NAME, version=version, cuda=plan.cuda, targets=(target,))
+    return Group(distribution=GPU_BUILD, version=version, cuda=plan.cuda, targets=(target,))
 
 
 def _maker(

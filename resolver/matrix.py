@@ -153,8 +153,8 @@ class Matrix:
     branches: Mapping[int, str]
     """Driver branch to the CUDA that it speaks."""
     numpy: tuple[Release, ...]
-    owners: Mapping[str, str]
-    """Distributions that own the folder `onnxruntime`, to the kind of build."""
+    owners: frozenset[str]
+    """The distributions that own the folder `onnxruntime`."""
     shared: Mapping[str, tuple[str, ...]]
     """Folders that several distributions own."""
     limits: tuple[Limit, ...]

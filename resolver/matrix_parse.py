@@ -59,7 +59,7 @@ def parse(
         toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
         branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
         place = "distributions"
-        owners = {row["name"]: row["kind"] for row in tables["distributions"]["owner"]}
+        owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
         shared = {
             row["folder"]: tuple(row["distributions"])
             for row in tables["distributions"]["shared"]

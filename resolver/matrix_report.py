@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .facts import GPU_BUILD
 from .matrix import Build, Matrix
-from .rules import NAME
 from .sections import Row, Section
 from .texts import Texts
 from .versions import major, newest_first
@@ -58,7 +58,7 @@ def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
         else:
             groups.append(([version], rows))
     sections = [
-        Section(heading=f"{NAME} {span(versions, texts)}", rows=tuple(rows))
+        Section(heading=f"{GPU_BUILD} {texts.versions(versions)}", rows=tuple(rows))
         for versions, rows in groups
     ]
     return (*sections, dated(matrix, texts))
@@ -78,13 +78,6 @@ def _lines(build: Build, matrix: Matrix, texts: Texts) -> list[Row]:
 def _code(build: Build, texts: Texts) -> str:
     code = texts.label("matrix-code", sass=" ".join(build.sass))
     return code + (f"; PTX {' '.join(build.ptx)}" if build.ptx else "")
-
-
-def span(versions: Sequence[str], texts: Texts) -> str:
-    """Return neighbouring releases, newest first, as one: `1.24.1 to 1.26.0`."""
-    if len(versions) == 1:
-        return versions[0]
-    return texts.label("versions", first=versions[-1], last=versions[0])
 
 
 def dated(matrix: Matrix, texts: Texts) -> Section:
@@ -130,7 +123,7 @@ def release_sections(
     if version in matrix.gone:
         gone = Row(text=texts.label("matrix-gone"))
         source = Row(head=texts.label("matrix-sources"), text=matrix.gone[version])
-        heading = f"{NAME} {version}"
+        heading = f"{GPU_BUILD} {version}"
         return Section(heading=heading, rows=(gone, source)), dated(matrix, texts)
     by_platform = {row["platform"]: row for row in rows if row["version"] == version}
     sections: list[Section] = []
@@ -162,7 +155,7 @@ def _one(
     )
     wheels = tuple(Row(head=wheel.python, text=wheel.file) for wheel in build.wheels)
     return (
-        Section(heading=f"{NAME} {build.version}, {build.platform}", rows=tuple(found)),
+        Section(heading=f"{GPU_BUILD} {build.version}, {build.platform}", rows=tuple(found)),
         Section(heading=texts.label("matrix-sources"), rows=sources),
         Section(heading=texts.label("matrix-wheels"), rows=wheels),
     )

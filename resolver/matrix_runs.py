@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from .candidate import Candidate, candidate
 from .facts import Driver, Facts, Gpu, Interpreter, Machine, Platform, System
 from .matrix import Build, Matrix
-from .matrix_report import dated, document, ordered, pythons, span, summary
+from .matrix_report import dated, document, ordered, pythons, summary
 from .plan import Reason
-from .rules import Candidate, candidate, reasons_against
+from .report import reasons_json
+from .rules import reasons_against
 from .sections import Row, Section, width
 from .situation import Situation, Wishes, situation
 from .texts import Texts
@@ -77,7 +79,7 @@ def runs_sections(
         Section(
             heading=platform,
             rows=tuple(
-                Row(head=span(versions, texts) if first else "", text=line, style=style)
+                Row(head=texts.versions(versions) if first else "", text=line, style=style)
                 for versions, text, style in groups
                 for first, line in _wrapped(text)
             ),
@@ -112,7 +114,7 @@ def runs_json(
         {
             **summary(row.build, matrix),
             "runs": not row.reasons,
-            "reasons": [{"code": why.code, "text": texts.reason(why)} for why in row.reasons],
+            "reasons": reasons_json(row.reasons, texts),
             "packages": [
                 {"name": component.release.name, "version": component.release.version}
                 for component in row.subject.components.chosen

@@ -19,7 +19,6 @@ from .mending import Edit, includes, mend_requirements, names_gpu_build
 from .mending_toml import mend_pyproject
 from .occasion import Occasion
 from .plan import Plan
-from .rules import NAME
 from .situation import marker_environment
 
 if sys.version_info >= (3, 11):
@@ -49,10 +48,9 @@ def mended_by(plan: Plan, about: Occasion, arguments: argparse.Namespace) -> tup
 
     Raises Error `requirements-unreadable`.
     """
-    version = next((wheel.version for wheel in plan.selection if wheel.name == NAME), None)
-    if version is None:
+    if plan.release is None:
         return ()
-    return mended(arguments.requirement, version, marker_environment(about.facts))
+    return mended(arguments.requirement, plan.release, marker_environment(about.facts))
 
 
 def mended(

@@ -14,12 +14,11 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from .rules import NAME
+from .facts import CPU_BUILD, GPU_BUILD
 from .situation import applies
 from .versions import requirement
 
-CPU_BUILD = "onnxruntime"
-BOTH = frozenset({NAME, CPU_BUILD})
+BOTH = frozenset({GPU_BUILD, CPU_BUILD})
 Done = Literal["replaced", "commented", "hashes", "address", "other", "odd"]
 """What becomes of a line: it is replaced, or commented out because another one names the GPU build.
 Or it stays: there are hashes in the file, it names an address, another list of the project has the
@@ -76,7 +75,7 @@ def pin(text: str, version: str) -> str | None:
         return None
     space = written[len(written.rstrip(" \t\\\r\n")) :]
     extras = named["extras"] or ""
-    return f"{named['lead']}{NAME}{extras}=={version}{space}{rest['tail']}"
+    return f"{named['lead']}{GPU_BUILD}{extras}=={version}{space}{rest['tail']}"
 
 
 def mend_requirements(
@@ -89,7 +88,7 @@ def mend_requirements(
     """
     parts = list(_logical(text))
     ours = {line.number: line for line in _ours(parts, markers)}
-    gpu = gpu_elsewhere or any(_name(line) == NAME for line in ours.values())
+    gpu = gpu_elsewhere or any(_name(line) == GPU_BUILD for line in ours.values())
     hashes = re.search(r"\s--hash[ =]", text) is not None
     edits: list[Edit] = []
     pieces: list[str] = []
@@ -111,7 +110,7 @@ def mend_requirements(
 
 def names_gpu_build(text: str, markers: Mapping[str, str]) -> bool:
     """Tell whether a line of a requirements file that applies names the GPU build."""
-    return any(_name(line) == NAME for line in _ours(list(_logical(text)), markers))
+    return any(_name(line) == GPU_BUILD for line in _ours(list(_logical(text)), markers))
 
 
 def includes(text: str) -> tuple[str, ...]:

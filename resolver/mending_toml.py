@@ -15,8 +15,8 @@ from typing import cast
 
 from packaging.utils import canonicalize_name
 
-from .mending import BOTH, CPU_BUILD, Done, Edit, Mended, pin
-from .rules import NAME
+from .facts import CPU_BUILD, GPU_BUILD
+from .mending import BOTH, Done, Edit, Mended, pin
 from .situation import applies
 from .versions import requirement
 
@@ -75,7 +75,7 @@ def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mende
     }
     for path, name, value in ours:
         new = pin(value, version)
-        if NAME in names and name == CPU_BUILD:
+        if GPU_BUILD in names and name == CPU_BUILD:
             edits.append(_kept(text, value, "other"))
         elif new is None:
             edits.append(_kept(text, value, "address"))
@@ -83,7 +83,7 @@ def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mende
             text, edit = _replace_string(text, path, value, new)
             edits.append(edit)
     for path in ours_of_poetry:
-        if NAME in names and canonicalize_name(str(path[-1])) == CPU_BUILD:
+        if GPU_BUILD in names and canonicalize_name(str(path[-1])) == CPU_BUILD:
             edits.append(_kept(text, str(path[-1]), "other"))
         else:
             text, edits_here = _replace_poetry(text, path, version)
@@ -169,12 +169,12 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
         table = _table(document, path[:-1])
         value = table.pop(key)
         more = cast("Document", value) if isinstance(value, dict) else None
-        table[NAME] = version if more is None else {**more, "version": version}
+        table[GPU_BUILD] = version if more is None else {**more, "version": version}
 
     for row in _POETRY.finditer(text):
         if row["key"] != key:
             continue
-        start = row["lead"] + NAME + row["equals"] + (row["table"] or "")
+        start = row["lead"] + GPU_BUILD + row["equals"] + (row["table"] or "")
         changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
         if _is(changed, text, change):
             line = text.count("\n", 0, row.start()) + 1

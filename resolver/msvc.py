@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from .components import Component
 from .facts import Library
 from .matrix import Build
-from .plan import Finding, Reason, reason
+from .plan import Finding, Reason, finding, reason
 from .situation import Situation
 from .versions import newest_first, numbers
 
@@ -61,17 +61,15 @@ def findings(build: Build, runtime: Component | None, here: Situation) -> Iterat
     if (runtime and runtime.installed) or not is_unfit(build, here):
         return
     found = _system(here)
-    values = [("needs", build.toolset or ""), ("release", build.version)]
+    values = {"needs": build.toolset or "", "release": build.version}
     if found:
-        values += [("version", found.version or ""), ("path", found.path or LIBRARY)]
+        values |= {"version": found.version or "", "path": found.path or LIBRARY}
     kind = "old" if found else "absent"
     if runtime:
         wheel = f"{NAME} {runtime.release.version}"
-        values.append(("wheel", wheel))
-        yield Finding(code=f"msvc-{kind}", severity="error", values=tuple(values))
+        yield finding(f"msvc-{kind}", "error", **values, wheel=wheel)
     else:
-        values.append(("python", here.abi))
-        yield Finding(code=f"msvc-{kind}-by-hand", severity="warning", values=tuple(values))
+        yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=here.abi)
 
 
 def why(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .facts import GPU_BUILD
+
 PYPI = "pypi"
 """What `index` says of a wheel that comes from the user's default index."""
 HERE = "here"
@@ -39,6 +41,11 @@ class Finding:
     values: tuple[tuple[str, str], ...] = ()
     evidence: tuple[str, ...] = ()
     """What was seen, and where: facts, not texts."""
+
+
+def finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
+    """Return the finding `code` with the values that its texts name, and what was seen."""
+    return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,3 +125,8 @@ class Plan:
     matrix_date: str
     matrix_digest: str
     """`sha256:…` over the matrix that the plan was made with."""
+
+    @property
+    def release(self) -> str | None:
+        """Return the release of onnxruntime-gpu that the selection has; None where it has none."""
+        return next((row.version for row in self.selection if row.name == GPU_BUILD), None)

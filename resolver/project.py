@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from .candidate import Candidate
 from .companions import stand_in_wheel
-from .plan import PYPI, Finding
-from .rules import NAME, Candidate
+from .facts import GPU_BUILD
+from .plan import PYPI, Finding, finding
 from .situation import Situation
 from .steps import Steps
 
@@ -39,13 +40,11 @@ def findings(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding
     if tool is None or not steps:
         return
     lines = [f'"{row.name}=={row.version}"' for row in steps.selection if row.index == PYPI]
-    values = {
-        "tool": tool,
-        "lines": ", ".join(sorted(lines, key=lambda line: not line.startswith(f'"{NAME}='))),
-        "file": stand_in_wheel(best.version).file,
-    }
-    yield Finding(
-        code=f"managed-by-{tool if tool in LOCKS else 'another'}",
-        severity="warning",
-        values=tuple(values.items()),
+    lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))
+    yield finding(
+        f"managed-by-{tool if tool in LOCKS else 'another'}",
+        "warning",
+        tool=tool,
+        lines=", ".join(lines),
+        file=stand_in_wheel(best.version).file,
     )

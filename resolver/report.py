@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from .facts import Facts
-from .plan import Plan
-from .report_rejected import rejected_section, selected
-from .rules import NAME
-from .sections import Row, Section, size
+from .facts import GPU_BUILD, Facts
+from .plan import Plan, Reason
+from .report_rejected import rejected_section
+from .sections import STYLES, Row, Section, size
 from .texts import Message, Texts
 
 SCHEMA = 1
@@ -99,13 +98,18 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             {
                 "package": row.package,
                 "version": row.version,
-                "reasons": [{"code": why.code, "text": texts.reason(why)} for why in row.reasons],
+                "reasons": reasons_json(row.reasons, texts),
             }
             for row in plan.rejected
         ],
         "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
         "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},
     }
+
+
+def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:
+    """Return reasons as every document has them."""
+    return [{"code": why.code, "text": texts.reason(why)} for why in reasons]
 
 
 def error_json(message: Message) -> dict[str, object]:
@@ -173,16 +177,15 @@ def plan_sections(
 
 def _verdict(plan: Plan, texts: Texts) -> Row:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    text = texts.label(plan.verdict, version=selected(plan))
+    text = texts.label(plan.verdict, version=plan.release or "")
     return Row(text=text, style=styles[plan.verdict])
 
 
 def _findings(plan: Plan, texts: Texts) -> Section:
-    styles = {"error": "red", "warning": "yellow", "info": "dim"}
     marks = {"error": "✗", "warning": "!", "info": "·"}
     rows: list[Row] = []
     for finding in plan.findings:
-        head, style = marks[finding.severity], styles[finding.severity]
+        head, style = marks[finding.severity], STYLES[finding.severity]
         rows.append(Row(head=head, text=texts.summary(finding), style=style))
         # What the plan itself does stands there; what only the user can do is said here.
         if finding.code in HOST:
@@ -224,8 +227,8 @@ def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
-    version = selected(plan)
-    installed = facts.package(NAME)
+    version = plan.release or ""
+    installed = facts.package(GPU_BUILD)
     if installed is not None and installed.version == version:
         code = "why-kept"
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .explain import Explanation
-from .sections import Row, Section
+from .sections import STYLES, Row, Section
 from .texts import Texts
 from .verification import UP_TO_THE_DRIVER, Verification
 
@@ -42,12 +42,11 @@ def explanation_sections(explanations: Sequence[Explanation], texts: Texts) -> t
     """Say what a log tells, and what to do about it."""
     if not explanations:
         return (Section(rows=(Row(text=texts.label("explained-nothing")),)),)
-    styles = {"error": "red", "warning": "yellow", "info": "dim"}
     sections: list[Section] = []
     for row in explanations:
         lines = [
             Row(text=f"{row.line_number}: {row.line.strip()}", style="dim"),
-            Row(text=row.cause, style=styles[row.severity]),
+            Row(text=row.cause, style=STYLES[row.severity]),
             Row(text=row.remedy),
             *(Row(text=f"$ {command}") for command in row.commands),
             *(Row(text=source, style="dim") for source in row.sources[:2]),

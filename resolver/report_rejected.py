@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .plan import Plan, Rejected
-from .rules import NAME
+from .facts import GPU_BUILD
+from .plan import Plan, Reason
 from .sections import Row, Section
 from .texts import Texts
 from .versions import newest_first
@@ -17,23 +17,18 @@ SHORT = 3
 """How many groups of rejected releases are shown without `--verbose`."""
 
 
-def selected(plan: Plan) -> str:
-    """Return the release of onnxruntime-gpu that `plan` takes; empty where it takes none."""
-    return next((row.version for row in plan.selection if row.name == NAME), "")
-
-
 def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     """Say what cannot be used: neighbours that are rejected for the same reasons are one group.
 
     Releases of onnxruntime-gpu come first, newest first; then the torches that were passed over.
     """
-    taken = newest_first(selected(plan) or "0")
+    taken = newest_first(plan.release or "0")
     groups: list[tuple[list[str], str, bool]] = []
-    others = [row for row in plan.rejected if row.package != NAME]
+    others = [row for row in plan.rejected if row.package != GPU_BUILD]
     for row in plan.rejected:
-        if row.package != NAME:
+        if row.package != GPU_BUILD:
             continue
-        why = _reasons(row, texts, verbose=verbose)
+        why = said(row.reasons, texts, verbose=verbose)
         newer = newest_first(row.version) > taken
         if groups and groups[-1][1:] == (why, newer):
             groups[-1][0].append(row.version)
@@ -41,10 +36,10 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
             groups.append(([row.version], why, newer))
     newer_groups = [group for group in groups if group[2]]
     shown = groups if verbose else newer_groups[:SHORT]
-    rows = [Row(head=version_range(versions, texts), text=why) for versions, why, _ in shown]
+    rows = [Row(head=texts.versions(versions), text=why) for versions, why, _ in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
-        why = _reasons(row, texts, verbose=verbose)
+        why = said(row.reasons, texts, verbose=verbose)
         rows.append(Row(head=f"{row.package} {row.version}", text=why))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
@@ -52,13 +47,6 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
 
 
-def _reasons(row: Rejected, texts: Texts, *, verbose: bool) -> str:
-    said = [texts.reason(why) for why in row.reasons]
-    return "; ".join(said if verbose else said[:1])
-
-
-def version_range(versions: Sequence[str], texts: Texts) -> str:
-    """Return versions that stand side by side, newest first, as people say them."""
-    if len(versions) == 1:
-        return versions[0]
-    return texts.label("versions", first=versions[-1], last=versions[0])
+def said(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
+    """Return the first of `reasons` in words; all of them where it may be `verbose`."""
+    return "; ".join(texts.reason(why) for why in (reasons if verbose else reasons[:1]))

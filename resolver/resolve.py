@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .facts import Facts
+from .candidate import Candidate, candidate
+from .facts import GPU_BUILD, Facts
 from .findings import findings
 from .matrix import Build, Matrix
 from .plan import Plan, Reason, Rejected, Verdict, reason
-from .rules import NAME, Candidate, candidate, reasons_against, reasons_for, works
+from .rules import reasons_against, reasons_for, works
 from .situation import Situation, Wishes, situation
 from .steps import by_name, steps_to, with_torch
 from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
@@ -36,7 +37,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
     rejected = tuple(
-        Rejected(package=NAME, version=subject.version, reasons=reasons)
+        Rejected(package=GPU_BUILD, version=subject.version, reasons=reasons)
         for subject, reasons in judged
         if reasons
     )
@@ -86,7 +87,7 @@ def torches(here: Situation) -> Iterator[Choice]:
 def find_torch(here: Situation) -> Search:
     """Return the torch to take by the wishes of `here`."""
     builds = _builds(here)
-    installed = here.facts.package(NAME)
+    installed = here.facts.package(GPU_BUILD)
     if installed is not None and not here.wishes.latest:
         builds.sort(key=lambda build: build.version != installed.version)
     return search(here, builds, _fits(here))
@@ -141,7 +142,7 @@ def _builds(here: Situation) -> list[Build]:
 
 
 def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
-    installed = here.facts.package(NAME)
+    installed = here.facts.package(GPU_BUILD)
     if installed is not None and not here.wishes.latest:
         for subject in able:
             if subject.version == installed.version:

@@ -7,54 +7,22 @@ them. What would unlock a better answer is the same rules asked again with one f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
-from .components import Component, Components, choose
-from .gpu_code import runs
-from .matrix import Build, BuildWheel
-from .msvc import runtime_for, why
-from .ordinary import numpy_for, required, wheel_for
+from .candidate import Candidate, bare, candidate
+from .facts import CPU_BUILD, GPU_BUILD
+from .gpu_code import carried, runs
+from .matrix import Build
+from .msvc import why
+from .ordinary import required
 from .plan import Reason, reason
 from .releases import capabilities, glibc_suffices
 from .situation import Situation, cuda_major_runs
 from .torch_rule import against_torch
 from .versions import allows, major, numbers
 
-NAME = "onnxruntime-gpu"
-NO_COMPONENTS = Components(chosen=(), reasons=())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A release of onnxruntime-gpu with everything that a plan for it would hold."""
-
-    version: str
-    build: Build
-    """For this platform; where there is none, for any, and the rules say so."""
-    wheel: BuildWheel | None
-    components: Components
-    numpy: Component | Reason | None
-    runtime: Component | None = None
-    """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
-
-
 Rule = Callable[[Candidate, Situation], Iterator[Reason]]
-
-
-def candidate(build: Build, here: Situation, *, briefly: bool = False) -> Candidate:
-    """Return the candidate for `build`, its wheels chosen; `briefly`: one reason is enough."""
-    fits = build.platform == here.platform
-    none = Components(chosen=(), reasons=())
-    return Candidate(
-        version=build.version,
-        build=build,
-        wheel=wheel_for(build, here.abi) if fits else None,
-        components=choose(build, here, briefly=briefly) if fits else none,
-        numpy=numpy_for(build, here) if fits else None,
-        runtime=runtime_for(build, here),
-    )
 
 
 def reasons_against(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
@@ -114,7 +82,7 @@ def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
     for capability in capabilities(here) if build.platform == here.platform else ():
         how = runs(build.sass, build.ptx, capability)
         if how == "no":
-            yield reason("no-gpu-code", gpu=capability, carried=_carried(build))
+            yield reason("no-gpu-code", gpu=capability, carried=carried(build.sass, build.ptx))
         elif (
             how == "ptx"
             and here.driver_cuda is not None
@@ -123,10 +91,6 @@ def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
             yield reason(
                 "ptx-needs-driver", gpu=capability, cuda=build.cuda, driver_cuda=here.driver_cuda
             )
-
-
-def _carried(build: Build) -> str:
-    return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
 def torch_shares(subject: Candidate, here: Situation) -> Iterator[Reason]:
@@ -173,7 +137,7 @@ def numpy_fits(subject: Candidate, _: Situation) -> Iterator[Reason]:
 
 def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that what is installed can live with this release and with what it requires."""
-    for name in ("onnxruntime", NAME):
+    for name in (CPU_BUILD, GPU_BUILD):
         for demand in here.demanded(name):
             if not allows(demand.specifier, subject.version):
                 yield reason("demand-conflict", by=demand.by, requires=f"{name}{demand.specifier}")
@@ -226,17 +190,6 @@ OF_SET: tuple[Rule, ...] = (libraries_found, folders_free, numpy_fits)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""
 OF_WILL: tuple[Rule, ...] = (requirements_agree, wishes_met)
 RULES = (*OF_BUILD, *OF_SET, *OF_WILL)
-
-
-def bare(build: Build, here: Situation, components: Components = NO_COMPONENTS) -> Candidate:
-    """Return the candidate for `build` with these wheels: choosing them takes time."""
-    return Candidate(
-        version=build.version,
-        build=build,
-        wheel=wheel_for(build, here.abi) if build.platform == here.platform else None,
-        components=components,
-        numpy=None,
-    )
 
 
 def works(build: Build, here: Situation) -> bool:

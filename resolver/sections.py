@@ -9,6 +9,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
+"""How what is of a severity is drawn."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

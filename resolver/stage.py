@@ -18,7 +18,7 @@ from .environment import Target
 from .errors import Error
 from .index import Index
 from .named_index import fit_of, settled
-from .plan import Plan, Wheel
+from .plan import HERE, Plan, Wheel
 from .progress import Progress
 from .state import Site
 from .torch_needs import comes
@@ -100,7 +100,7 @@ def _bring(path: Path, content: bytes) -> Staged:
     wheel = Wheel(
         name=inside.name,
         version=inside.version,
-        index="pypi",
+        index=HERE,
         file=path.name,
         size=len(content),
         sha256=file_digest(path),

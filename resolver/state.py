@@ -10,8 +10,6 @@ environment goes, and is never imported: its name is no module's.
     <number>/aside/      the files that it moved away
 """
 
-# Paths are text here: there are tens of thousands of them.
-
 from __future__ import annotations
 
 import contextlib

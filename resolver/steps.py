@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .candidate import Candidate
 from .companions import STAND_IN, expected
 from .components import Component
-from .facts import Library
+from .facts import GPU_BUILD, Library
 from .matrix import Need
 from .msvc import is_unfit
 from .ordinary import missing_requirements
 from .plan import PYPI, Companion, Wheel
 from .releases import gpu_without_code, oldest_that_serves
-from .rules import NAME, Candidate, rivals
+from .rules import rivals
 from .situation import Situation
 from .torch_choice import Choice
 from .versions import numbers
@@ -45,7 +46,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     owners = tuple(
         package.name
         for package in here.facts.packages
-        if package.name in here.matrix.owners and package.name != NAME and not package.provided
+        if package.name in here.matrix.owners and package.name != GPU_BUILD and not package.provided
     )
     displaced = {
         rival
@@ -146,14 +147,14 @@ def _companions(
 
 def _build_is_there(subject: Candidate, here: Situation) -> bool:
     """Tell whether the shared folder really holds the whole build of `subject`."""
-    installed = here.facts.package(NAME)
+    installed = here.facts.package(GPU_BUILD)
     build = here.facts.onnxruntime
     return (
         installed is not None
         and installed.version == subject.version
         and build is not None
         and build.intact
-        and build.distribution in {None, NAME}
+        and build.distribution in {None, GPU_BUILD}
         and build.version in {None, subject.version}
     )
 
@@ -163,7 +164,7 @@ def wheel_of(subject: Candidate) -> Wheel:
     wheel = subject.wheel
     assert wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
     return Wheel(
-        name=NAME,
+        name=GPU_BUILD,
         version=subject.version,
         index=PYPI,
         file=wheel.file,

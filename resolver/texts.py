@@ -5,7 +5,7 @@ Core. `texts.toml` holds them all; a code without a text is a defect that the te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,6 +77,12 @@ class Texts:
     def label(self, code: str, **values: object) -> str:
         """Return a heading or a line of the output."""
         return self._text("labels", code, "text", tuple(values.items()))
+
+    def versions(self, versions: Sequence[str]) -> str:
+        """Return versions that stand side by side, newest first: `1.24.1 to 1.26.0`."""
+        if len(versions) == 1:
+            return versions[0]
+        return self.label("versions", first=versions[-1], last=versions[0])
 
     def verdict(
         self, code: str, values: tuple[tuple[str, str], ...] = (), key: str = "text"

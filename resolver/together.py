@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 from .components import Component, follows, ladder, refusal_of
 from .facts import Gpu
+from .fleet_facts import oldest_libc
 from .matrix import Build, Need, Release, ToolkitRelease
 from .releases import capabilities
 from .situation import Situation
@@ -51,8 +52,7 @@ class Wheels:
 
         A wheel that serves a GPU under a driver serves it under every newer one, too.
         """
-        known = [libc for here in heres if (libc := here.facts.platform.libc) is not None]
-        libc = min(known, key=lambda text: numbers(text.partition(" ")[2]), default=None)
+        libc = oldest_libc(heres)
         oldest: dict[str | None, str | None] = {}
         demands: dict[str, frozenset[SpecifierSet]] = {}
         for here in heres:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .gpu_code import runs
+from .gpu_code import carried, runs
 from .matrix import Build
 from .plan import Reason, reason
 from .releases import capabilities, glibc_suffices, oldest_that_serves
@@ -75,13 +75,9 @@ def without_code(build: TorchBuild, here: Situation) -> Reason | None:
     """
     for capability in capabilities(here):
         if runs(build.sass, (), capability) == "no":
-            return reason("no-gpu-code", gpu=capability, carried=carried_by(build))
+            code = carried(build.sass, build.ptx)
+            return reason("no-gpu-code", gpu=capability, carried=code)
     return None
-
-
-def carried_by(build: TorchBuild) -> str:
-    """Return the GPU code in `build` as people read it."""
-    return ", ".join(build.sass) + (f"; as PTX {', '.join(build.ptx)}" if build.ptx else "")
 
 
 def _native(build: TorchBuild, here: Situation) -> bool:
@@ -93,9 +89,9 @@ def _native(build: TorchBuild, here: Situation) -> bool:
 def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
     """Return the key that sorts builds of one release, the best first.
 
-    The installed one; a CUDA that the driver speaks itself
-    before one that it runs by minor-version compatibility; of the former the newest, of the latter
-    the oldest; PyPI's, whose hashes are known, before that of PyTorch's own index.
+    The installed one; a CUDA that the driver speaks itself before one that it runs by minor-version
+    compatibility; of the former the newest, of the latter the oldest; PyPI's, whose hashes are
+    known, before that of PyTorch's own index.
     """
     there = here.torch is not None and build == here.torch.build
     native = _native(build, here)

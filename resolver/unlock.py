@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from packaging.version import Version
 
-from .facts import Driver, Facts
+from .candidate import Candidate
+from .facts import GPU_BUILD, Driver, Facts
 from .plan import Reason, Unlock, reason
 from .releases import capabilities
-from .rules import NAME, Candidate
 from .situation import Situation, Wishes, situation
 from .torch_builds import TORCH
 from .torch_choice import Choice, without_torch
@@ -36,9 +36,9 @@ def unlock(
     for change, facts, wishes in _changes(here):
         version = newest(situation(facts, wishes, here.matrix), now)
         if version is not None:
-            found.append(Unlock(change=change, gains=f"{NAME} {version}"))
+            found.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
     if here.facts.platform.jetson is not None:
-        found.append(Unlock(change=reason("jetson-index"), gains=f"{NAME} (Jetson)"))
+        found.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
     fixed = here.torch is not None or here.wishes.torch != "keep"
     if fixed and here.wishes.torch != "match" and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(found))
@@ -60,7 +60,8 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
             else reason("other-torch", torch=torch)
         )
         if now is None or newest_first(choice.build.version) > newest_first(now):
-            yield Unlock(change=change, gains=f"{NAME} {choice.build.version}, {TORCH} {torch}")
+            gains = f"{GPU_BUILD} {choice.build.version}, {TORCH} {torch}"
+            yield Unlock(change=change, gains=gains)
 
 
 def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
@@ -143,5 +144,5 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
             yield (
                 reason("other-python", python=f"3.{minor}"),
                 replace(facts, python=python),
-                (here.wishes),
+                here.wishes,
             )

@@ -14,8 +14,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .errors import Error
+from .facts import CPU_BUILD
 from .index_page import public
-from .mending import BOTH, CPU_BUILD
+from .mending import BOTH
 from .situation import Wishes
 from .torch_builds import INDEX
 from .versions import requirement

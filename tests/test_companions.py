@@ -127,7 +127,7 @@ MATRIX = Matrix(
     toolkit_drivers=(),
     branches={},
     numpy=(),
-    owners={},
+    owners=frozenset(),
     shared={},
     limits=(),
 )

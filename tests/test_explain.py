@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.explain import REACH, Explanation, explain, parse_failures
+from ortgpu_fix.explain import REACH, Explanation, explain
+from ortgpu_fix.failures import parse_failures
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -1,0 +1,52 @@
+"""A release of onnxruntime-gpu with everything that a plan for it would hold.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .components import Component, Components, choose
+from .matrix import Build, BuildWheel
+from .msvc import runtime_for
+from .ordinary import numpy_for, wheel_for
+from .plan import Reason
+from .situation import Situation
+
+NO_COMPONENTS = Components(chosen=(), reasons=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A release of onnxruntime-gpu with everything that a plan for it would hold."""
+
+    version: str
+    build: Build
+    """For this platform; where there is none, for any, and the rules say so."""
+    wheel: BuildWheel | None
+    components: Components
+    numpy: Component | Reason | None = None
+    runtime: Component | None = None
+    """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
+
+
+def candidate(build: Build, here: Situation, *, briefly: bool = False) -> Candidate:
+    """Return the candidate for `build`, its wheels chosen; `briefly`: one reason is enough."""
+    if build.platform != here.platform:
+        return bare(build, here)
+    return replace(
+        bare(build, here, choose(build, here, briefly=briefly)),
+        numpy=numpy_for(build, here),
+        runtime=runtime_for(build, here),
+    )
+
+
+def bare(build: Build, here: Situation, components: Components = NO_COMPONENTS) -> Candidate:
+    """Return the candidate for `build` with these wheels: choosing them takes time."""
+    return Candidate(
+        version=build.version,
+        build=build,
+        wheel=wheel_for(build, here.abi) if build.platform == here.platform else None,
+        components=components,
+    )
