@@ -136,8 +136,9 @@ def _read_log(file: str) -> str:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
-    encoding = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
-    return content.decode(encoding, errors="replace")  # PowerShell's `>` writes UTF-16
+    # PowerShell's `>` writes UTF-16, and its Out-File UTF-8 with a mark in front.
+    encoding = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+    return content.decode(encoding, errors="replace")
 
 
 def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:

@@ -39,6 +39,7 @@ MOST_LINES = 3
 """The most lines that one message is put together from."""
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+_QUOTED = re.compile(r"""\\(["'])""")
 _FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
@@ -110,6 +111,8 @@ def explain(log: str, failures: FailureTable, language: str = "en") -> tuple[Exp
     """
     if "\x1b" in log:
         log = _ESCAPE.sub("", log)
+    if "\\" in log:  # a log of JSON lines, or the repr of an exception
+        log = _QUOTED.sub(r"\1", log)
     views = tuple(_views(log))
     known: dict[str, Values | None] = {"": {}}
     claimed: list[Span] = []

@@ -292,11 +292,13 @@ def test_explain_reads_a_pipe(run: Run) -> None:
 LOG = "CUDA failure 209: no kernel image is available for execution on the device\n"
 
 
-def test_explain_as_json(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_bytes(LOG.encode("utf-16"))
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_explain_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(f"No devices were found\n{LOG}".encode(encoding))
     done = run("explain", "log.txt", "--json")
 
-    assert json.loads(done.stdout)["explanations"]
+    found = {row["code"] for row in json.loads(done.stdout)["explanations"]}
+    assert found == {"no-gpu-visible", "no-kernel-image"}
 
 
 def test_a_log_that_is_not_there(run: Run) -> None:
