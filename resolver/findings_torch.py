@@ -13,7 +13,7 @@ from .matrix import Build, Need
 from .plan import Finding, finding
 from .situation import Situation, cuda_major_runs
 from .torch_builds import COMPANIONS, TORCH
-from .torch_choice import Choice, Search, covering
+from .torch_choice import Choice, Search, covering, holding
 from .torch_here import Torch
 from .torch_rule import without_code
 from .versions import at_least, major, newest_first
@@ -23,17 +23,23 @@ def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
     """Yield what was found of the torch of `here`; `found` came of looking for another."""
     torch, choice = here.torch, found.choice if found else None
     able = here.gpus != () and here.driver_cuda is not None
-    if found is not None and choice is None and able:
-        wish = f"--torch {here.wishes.torch}"
+    unfit = found is not None and choice is None and able
+    if unfit:
+        wish = f"--torch {here.wishes.torch.removeprefix('==')}"
         yield finding("torch-wish-unfit", "error", wish=wish, instead=_instead(here, None))
     if torch is None:
         return
+    cannot = () if torch.cuda is None else tuple(_cannot_run(torch, torch.cuda, here, choice))
+    if choice is None and (unfit or cannot):
+        yield from _held(here, found)
     if torch.without_cuda:
         yield finding("torch-without-cuda", "info", torch=torch.name)
     elif torch.cuda is not None:
-        yield from _cannot_run(torch, torch.cuda, here, choice)
+        yield from cannot
         yield from _two_majors(torch, torch.cuda, here)
         yield from _first(torch, torch.cuda, here)
+    else:
+        yield finding("torch-unknown", "info", torch=torch.name)
     yield from _moved_cudnn(torch, here)
     if choice is not None and choice.install:
         yield from _bound(torch, here)
@@ -79,6 +85,20 @@ def _instead(here: Situation, choice: Choice | None) -> str:
     if build.wheels:
         return f"{TORCH} {build.version}, pypi"
     return f"{TORCH} {build.name}, {here.wishes.torch_index.rstrip('/')}/{build.local}"
+
+
+def _held(here: Situation, found: Search | None) -> Iterator[Finding]:
+    """Name what stays and allows no torch that fits; `found` is None where none was looked for."""
+    if found is not None:
+        refusals = (why for row in found.rejected for why in row.reasons)
+        conflicts = (dict(why.values) for why in refusals if why.code == "demand-conflict")
+        held = {f"{row['by']} ({row['requires']})" for row in conflicts}
+    else:
+        build = covering(here)
+        demands = holding(build.version, here) if build else ()
+        held = {f"{demand.by} ({TORCH}{demand.specifier})" for demand in demands}
+    if held:
+        yield finding("torch-held", "warning", by=", ".join(sorted(held)))
 
 
 def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:

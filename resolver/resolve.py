@@ -33,7 +33,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
     there = choice.there if choice else here
     judged = _judged(here if found is None else choice.there if choice else without_torch(here))
     if found is not None and choice is None:
-        none = reason("torch-none-fits", wish=f"--torch {wishes.torch}")
+        none = reason("torch-none-fits", wish=f"--torch {wishes.torch.removeprefix('==')}")
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
     rejected = tuple(

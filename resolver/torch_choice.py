@@ -18,7 +18,7 @@ from packaging.version import Version
 from .facts import Package
 from .matrix import Build
 from .plan import Reason, Rejected, Wheel, reason
-from .situation import Situation, situation
+from .situation import Demand, Situation, situation
 from .torch_builds import COMPANIONS, TORCH, TorchBuild
 from .torch_rule import against_machine, preference
 from .torch_set import kept_wheel, orphans, paired, wheel_of_torch
@@ -90,17 +90,30 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
 
 
 def covering(here: Situation) -> TorchBuild | None:
-    """Return the build nearest to the torch of `here` that the machine and its Python can run."""
+    """Return the build nearest to the torch of `here` that the machine and its Python can run.
+
+    One that all which require torch allow goes first.
+    """
     anything = replace(here, wishes=replace(here.wishes, torch="match"))
+    able = [
+        build
+        for release in _releases(anything)
+        for build in sorted(release, key=lambda build: preference(build, here))
+        if against_machine(build, here) is None
+    ]
     return next(
-        (
-            build
-            for release in _releases(anything)
-            for build in sorted(release, key=lambda build: preference(build, here))
-            if against_machine(build, here) is None
-        ),
-        None,
+        (build for build in able if not holding(build.version, here)), next(iter(able), None)
     )
+
+
+def holding(release: str, here: Situation) -> list[Demand]:
+    """Return what stays and does not allow this release of torch; the companions move along."""
+    return [
+        demand
+        for demand in here.demanded(TORCH)
+        if demand.by.partition(" ")[0] not in {TORCH, *COMPANIONS}
+        and not allows(demand.specifier, release)
+    ]
 
 
 def _rejection(build: TorchBuild, why: Reason) -> Rejected:
@@ -165,11 +178,8 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
         if companion is None:
             return reason("torch-without-companion", name=name)
         wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
-    for demand in here.demanded(TORCH):
-        if demand.by.partition(" ")[0] not in wheels and not allows(
-            demand.specifier, wheels[TORCH].version
-        ):
-            return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
+    for demand in holding(wheels[TORCH].version, here):
+        return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]
     facts = replace(here.facts, packages=(*staying, *replaced))

@@ -40,7 +40,7 @@ def unlock(
     if here.facts.platform.jetson is not None:
         found.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
     fixed = here.torch is not None or here.wishes.torch != "keep"
-    if fixed and here.wishes.torch != "match" and newest(without_torch(here), now) is not None:
+    if fixed and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(found))
     return _distinct(found)
 

@@ -45,15 +45,44 @@ def rows(name: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_table_has_the_shape_of_its_schema(name: str) -> None:
+def validator(name: str) -> Any:
+    """Return what holds a table against the schema beside it."""
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((files("ortgpu_fix.data") / f"{name}.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(load(name))
+    return jsonschema.Draft202012Validator(schema)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "limits", "texts"])
+def test_a_table_has_the_shape_of_its_schema(name: str) -> None:
+    validator(name).validate(load(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("drivers", ("floor", 0, "linux"), "soon"),
+        ("gpus", ("family", 0, "compute_capability"), "120"),
+        ("distributions", ("owner", 0, "name"), "Onnx Runtime"),
+        ("failures", ("failure", 0, "code"), "Not a code"),
+        ("limits", ("limit", 0, "checked"), "yesterday"),
+        ("texts", ("errors", "usage", "exit"), 1),
+        ("texts", ("findings", "no-driver", "summary", "zh"), ""),
+        ("texts", ("verdicts", "works", "text"), "a text without its language"),
+        ("texts", ("verdicts", "works", "message"), {"en": "no such part", "zh": "无"}),
+    ],
+)
+def test_a_planted_error_is_seen(name: str, path: tuple[str | int, ...], value: Any) -> None:
+    damaged: Any = load(name)
+    row = damaged
+    for key in path[:-1]:
+        row = row[key]
+    row[path[-1]] = value
+
+    assert not validator(name).is_valid(damaged)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "limits"])
 def test_every_row_has_a_public_source_and_a_date(name: str) -> None:
     for where, row in rows(name):
         sources = row["sources"] if "sources" in row else row["source"].split(", ")

@@ -412,6 +412,52 @@ def test_what_requires_torch_exactly_has_its_say() -> None:
     assert reasons(other, "2.4.1+cu124") == ["demand-conflict"]
 
 
+XFORMERS = {"name": "xformers", "version": "0.0.28.post3", "requires": ["torch==2.5.1"]}
+
+
+@pytest.mark.parametrize("wish", ["keep", "match", "==2.7.1"])
+def test_what_keeps_a_torch_that_fits_out_is_named(wish: str) -> None:
+    """A new card, and an xformers that was compiled for a torch without code for it."""
+    made = plan("torch 2.5.1+cu121", XFORMERS, torch=wish, gpu=RTX5090, driver="570")
+
+    assert made.verdict == "impossible"
+    assert "torch-held" in codes(made)
+    assert "xformers 0.0.28.post3 (torch==2.5.1)" in told(made)
+
+
+def test_what_allows_a_torch_that_fits_keeps_none_out() -> None:
+    """The nearest that fits is 2.7.1; what takes only newer ones is answered with one of those."""
+    picky = {"name": "picky", "version": "1.0", "requires": ["torch!=2.7.*"]}
+    made = plan("torch 2.5.1+cu121", picky, gpu=RTX5090, driver="570")
+
+    assert "torch-held" not in codes(made)
+    assert "torch 2.8.0" in told(made)
+    assert any(change == "--torch match" for change in gains(made))
+
+
+def test_a_torch_that_runs_here_is_held_by_nobody() -> None:
+    assert "torch-held" not in codes(plan("torch 2.5.1+cu121", XFORMERS, gpu=A100))
+
+
+@pytest.mark.parametrize("release", ["2.7.0a0+7c8ec84dab.nv25.03", "2.7.0a0+git1234567", "2.99.0"])
+def test_a_torch_that_nobody_knows_is_said_and_leaves_the_choice(release: str) -> None:
+    made = plan(f"torch {release}")
+
+    assert made.verdict == "fixable"
+    assert "torch-unknown" in codes(made)
+    assert "torch-without-cuda" not in codes(made)
+    assert "torch" not in selected(made)
+
+
+def test_where_torch_may_move_a_farther_one_is_offered() -> None:
+    """The nearest release shares CUDA 11 with an old onnxruntime-gpu; the next minor would more."""
+    made = plan("torch 2.3.1+cu121", torch="match")
+
+    assert selected(made)["onnxruntime-gpu"] == "1.18.1"
+    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+    assert "--torch match" not in gains(made)
+
+
 def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
     build = next(
         build
@@ -481,6 +527,7 @@ def test_a_torch_that_nothing_fits_is_said_with_what_would() -> None:
     assert reasons(made, "2.0.1+cu117") == ["no-gpu-code"]
     assert reasons(made, "1.31.1") == ["torch-none-fits"]
     assert "torch-wish-unfit" in codes(made)
+    assert "`--torch 2.0.1`" in told(made)
     assert gains(made)["--torch 2.15.0+cu130"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
 
 
