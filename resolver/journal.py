@@ -58,6 +58,8 @@ class Install:
     """The folders among the parents of `created` that are there already."""
     temporary: tuple[str, ...]
     """Files there now that look like an engine's temporary ones, and are not."""
+    folders: tuple[str, ...] = ()
+    """Folders that it may make though no file comes into them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

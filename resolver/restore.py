@@ -25,7 +25,7 @@ from .kept import UNFINISHED, Found, changed_since, changes, folders, read_journ
 from .leaving import bytecode, files_under, parents
 from .signals import deaf
 from .state import Site, join, sync_folder
-from .transaction import append, move, temporary
+from .transaction import append, inner, move, temporary
 
 
 def recover(site: Site) -> tuple[Found, ...]:
@@ -140,8 +140,9 @@ def _remove_created(
     used = len(os.listdir(trash))
     created = [_absolute(site, path) for path in install.created]
     whole = [_absolute(site, path) for path in install.whole]
-    inner = [join(folder, "x") for path in whole for folder, _, _ in os.walk(path)]
-    around = parents([*created, *inner], site)
+    folders = [_absolute(site, path) for path in install.folders]
+    folders += [folder for path in whole for folder, _, _ in os.walk(path)]
+    around = parents([*created, *inner(folders)], site)
     known = {_absolute(site, path) for path in install.temporary}
     near = {*around, site.purelib, site.platlib, site.scripts}
     gone = {*created, *bytecode(created), *(temporary(near) - known)}

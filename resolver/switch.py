@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from .signals import deaf, terminating
 from .stage import Stage
 from .state import Site, join, remove_tree
 from .transaction import Change, append
-from .wheel_contents import Contents
+from .wheel_contents import Contents, Scheme
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: whether it is right, and if not why, in words."""
@@ -108,7 +108,8 @@ def _install(  # noqa: PLR0917
     site = change.site
     lock = join(site.prefix, ".lock")  # uv's, in a venv
     plain = [site.plain(path) for path in created]
-    change.announce([*plain, *([] if Path(lock).exists() else [lock])], whole)
+    empty = [path for one in staged.contents for path in _placed(one.folders, one, site, target)]
+    change.announce([*plain, *([] if Path(lock).exists() else [lock])], whole, empty)
     if staged.staged:
         progress("install", engine=engine.name, count=len(staged.staged))
         folder = change.folder / "engine"
@@ -151,6 +152,19 @@ def _root(one: Contents, site: Site) -> str:
 
 def _written(one: Contents, site: Site, target: Target) -> Iterator[str]:
     """Give the absolute path of every file that installing `one` writes."""
+    yield from _placed(one.files, one, site, target)
+    if sys.platform == "win32":
+        scripts = [place for place in one.files if place[0] == "scripts"]
+        yield from (f"{path}.exe" for path in _placed(scripts, one, site, target))
+    info = join(_root(one, site), one.info)
+    for name in _OWN:
+        yield join(info, name)
+
+
+def _placed(
+    places: Iterable[tuple[Scheme, str]], one: Contents, site: Site, target: Target
+) -> list[str]:
+    """Return the absolute paths of files or folders of the wheel `one`."""
     version = ".".join(target.version.split(".")[:2])
     roots = {
         "purelib": site.purelib,
@@ -159,10 +173,4 @@ def _written(one: Contents, site: Site, target: Target) -> Iterator[str]:
         "data": site.prefix,
         "headers": str(Path(site.prefix, "include", "site", f"python{version}", one.name)),
     }
-    for scheme, path in one.files:
-        yield join(roots[scheme], path)
-        if scheme == "scripts" and sys.platform == "win32":
-            yield join(roots[scheme], f"{path}.exe")
-    info = join(_root(one, site), one.info)
-    for name in _OWN:
-        yield join(info, name)
+    return [join(roots[scheme], path) for scheme, path in places]

@@ -78,10 +78,13 @@ class Change:
             if os.path.isdir(folder):
                 sync_folder(folder)
 
-    def announce(self, created: Iterable[str], whole: Iterable[str]) -> None:
+    def announce(
+        self, created: Iterable[str], whole: Iterable[str], folders: Iterable[str] = ()
+    ) -> None:
         """Note which files (absolute paths) and folders the engine is going to write."""
         files = sorted(set(created))
-        around = parents(files, self.site)
+        empty = sorted(set(folders))
+        around = parents([*files, *inner(empty)], self.site)
         standing = sorted(folder for folder in around if os.path.isdir(folder))
         near = {*standing, self.site.purelib, self.site.platlib, self.site.scripts}
         relative = self.site.relative
@@ -92,6 +95,7 @@ class Change:
                 whole=tuple(map(relative, sorted(set(whole)))),
                 standing=tuple(map(relative, standing)),
                 temporary=tuple(map(relative, sorted(temporary(near)))),
+                folders=tuple(map(relative, empty)),
             ),
         )
 
@@ -139,6 +143,11 @@ def move(source: str, goal: str) -> None:
             _sync_file(part)
         os.replace(part, goal)
         os.unlink(source)
+
+
+def inner(folders: Iterable[str]) -> list[str]:
+    """Return a path in each of `folders`, whose parents are the folder and those around it."""
+    return [join(folder, "x") for folder in folders]
 
 
 def temporary(folders: Iterable[str]) -> set[str]:

@@ -54,6 +54,8 @@ class Contents:
     """The dist-info folder."""
     files: tuple[tuple[Scheme, str], ...]
     """Every file, as the folder that it goes to and the path below that."""
+    folders: tuple[tuple[Scheme, str], ...]
+    """Every folder without a file: uv makes those, too."""
     size: int
     """Bytes, unpacked."""
 
@@ -110,15 +112,16 @@ def contents(
     if not wheel.get("wheel-version", [""])[0].startswith("1."):
         raise Error("wheel-broken", file=file, part="WHEEL")
     pure = wheel.get("root-is-purelib", [""])[0].lower() == "true"
-    files = [_goes_to(file, member.name, info, pure=pure) for member in members]
+    files = [_goes_to(file, name, info, pure=pure) for name in _files(members)]
+    empty = [_goes_to(file, name, info, pure=pure) for name in _empty(members, info)]
     scripts = entry_points(texts.get("entry_points.txt", ""), file)
     return Contents(
         name=canonicalize_name(name),
         version=version,
         requires=tuple(fields.get("requires-dist", [])),
         info=info,
-        files=tuple(one for one in files if one is not None)
-        + tuple(("scripts", script) for script in scripts),
+        files=(*files, *(("scripts", script) for script in scripts)),
+        folders=tuple(empty),
         size=sum(member.size for member in members),
     )
 
@@ -177,7 +180,7 @@ def _check_record(file: str, info: str, members: Sequence[Member], text: str) ->
         listed = {row[0] for row in csv.reader(text.splitlines(), strict=True) if row}
     except csv.Error as error:
         raise Error("wheel-broken", file=file, part="RECORD") from error
-    there = {member.name for member in members if not member.name.endswith("/")}
+    there = set(_files(members))
     free = {f"{info}/{name}" for name in _UNLISTED}
     if f"{info}/RECORD" not in there:
         raise Error("wheel-broken", file=file, part="RECORD")
@@ -186,10 +189,26 @@ def _check_record(file: str, info: str, members: Sequence[Member], text: str) ->
         raise Error("wheel-broken", file=file, part=min(odd))
 
 
-def _goes_to(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str] | None:
+def _files(members: Sequence[Member]) -> list[str]:
+    return [member.name for member in members if not member.name.endswith("/")]
+
+
+def _empty(members: Sequence[Member], info: str) -> list[str]:
+    """Return the folders among the members that hold no file, without the slash."""
+    stem = info.removesuffix(".dist-info")
+    schemes = {f"{stem}.data", *(f"{stem}.data/{scheme}" for scheme in _SCHEMES)}
+    full = {folder for name in _files(members) for folder in _above(name)}
+    names = [member.name.rstrip("/") for member in members if member.name.endswith("/")]
+    return [name for name in names if name not in full | schemes]
+
+
+def _above(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _goes_to(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str]:
     """Return the folder that the member goes to, and its path below that."""
-    if name.endswith("/"):
-        return None
     root: Scheme = "purelib" if pure else "platlib"
     data = f"{info.removesuffix('.dist-info')}.data/"
     if not name.startswith(data):

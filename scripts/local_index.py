@@ -255,7 +255,8 @@ def make_wheel(
 ) -> Path:
     """Write a wheel with these files into `folder` and return its path.
 
-    `scripts` are console scripts: name → `module:function`.
+    `scripts` are console scripts: name → `module:function`. A path with a slash at its end is a
+    folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name.replace('-', '_')}-{version}"
@@ -271,13 +272,17 @@ def make_wheel(
     if scripts:
         rows = "".join(f"{script} = {target}\n" for script, target in scripts.items())
         contents[f"{info}/entry_points.txt"] = f"[console_scripts]\n{rows}".encode()
-    record = "".join(f"{path},{_hash(data)},{len(data)}\n" for path, data in contents.items())
+    record = "".join(
+        f"{path},{_hash(data)},{len(data)}\n"
+        for path, data in contents.items()
+        if not path.endswith("/")
+    )
     contents[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     path = folder / f"{stem}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for member, data in contents.items():
             about = zipfile.ZipInfo(member, (2026, 1, 1, 0, 0, 0))
-            about.external_attr = 0o100644 << 16
+            about.external_attr = (0o40755 if member.endswith("/") else 0o100644) << 16
             about.compress_type = zipfile.ZIP_DEFLATED
             file.writestr(about, data)
     return path

@@ -50,7 +50,10 @@ def make_set(folder: Path) -> dict[str, Path]:
     needs = ["flatbuffers", "packaging", "protobuf>=4"]
     add("onnxruntime", "1.22.1", files=ort("onnxruntime", "1.22.1"), requires=needs, scripts=test)
     for version in ("1.26.0", "1.31.1"):
-        provider = {"onnxruntime/capi/libonnxruntime_providers_cuda.so": os.urandom(200_000)}
+        provider: dict[str, str | bytes] = {
+            "onnxruntime/capi/libonnxruntime_providers_cuda.so": os.urandom(200_000),
+            "onnxruntime_gpu.libs/": "",  # releases up to 1.19 have this folder, and nothing in it
+        }
         add(
             "onnxruntime-gpu",
             version,

@@ -27,7 +27,9 @@ BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="2026-11-2
 ASIDE = Aside(moves=(("a/1", "000000-1"), ("a/2", "000001-2")))
 MORE = Aside(moves=(("a/3", "000002-3"),))
 EMPTIED = Emptied(folders=(("a/b", 0o755), ("a", 0o700)))
-INSTALL = Install(created=("b/1",), whole=("b.dist-info",), standing=(), temporary=())
+INSTALL = Install(
+    created=("b/1",), whole=("b.dist-info",), standing=(), temporary=(), folders=("b.libs",)
+)
 ALL: tuple[Record, ...] = (
     BEGIN,
     ASIDE,

@@ -56,7 +56,11 @@ def code(**options: Any) -> str:
 def test_what_a_wheel_writes() -> None:
     data = "stand_in-1.0.data"
     found = judge(
+        member("a/", 0, stat.S_IFDIR | 0o755),
         member("a/b/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/purelib/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/purelib/c/", 0, stat.S_IFDIR | 0o755),
         member("a/x.so", 5, stat.S_IFREG | 0o755),
         member(f"{data}/scripts/tool"),
         member(f"{data}/data/share/x"),
@@ -75,6 +79,7 @@ def test_what_a_wheel_writes() -> None:
         ("platlib", "y.so"),
         ("scripts", "My-Tool"),
     )
+    assert found.folders == (("purelib", "a/b"), ("purelib", "c"))
 
 
 def test_a_wheel_of_machine_code_goes_to_platlib() -> None:
