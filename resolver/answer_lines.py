@@ -1,17 +1,14 @@
 """Reads what the check in the target environment printed.
 
-Core. `smoke` prints one JSON object a line; whatever else stands there is passed over, because
-the target's own code may print too.
+Core. `smoke` prints one JSON object a line, its `event`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from typing import cast
 
 from .answer import TOLERANCE, Answer, Loaded, ModelRun, Needed, Torch, TorchRun
+from .json_lines import Row, read_rows
 
 _HOST = re.compile(r" ?;? hostname=\S+")
 _VERSION = re.compile(r"\d+(\.\d+)?")
@@ -20,11 +17,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def read(stdout: str, stderr: str) -> Answer:
     """Read what the child printed, as far as it came."""
-    events: dict[str, _Row] = {}
+    events: dict[str, Row] = {}
     models: list[ModelRun] = []
     torch_runs: list[TorchRun] = []
-    for line in stdout.splitlines():
-        row = _Row(_object(line))
+    for row in read_rows(stdout):
         name = row.text("event")
         if name is not None:
             events[name] = row
@@ -32,7 +28,7 @@ def read(stdout: str, stderr: str) -> Answer:
                 models.append(_model(row))
             if name == "torch-run":
                 torch_runs.append(_torch_run(row))
-    nothing = _Row({})
+    nothing = Row({})
     present, torch = events.get("torch-found", nothing), events.get("torch")
     build, driver = events.get("onnxruntime", nothing), events.get("driver", nothing)
     needed, doing = events.get("needed", nothing), events.get("doing", nothing)
@@ -80,7 +76,7 @@ def read(stdout: str, stderr: str) -> Answer:
     )
 
 
-def _model(row: _Row) -> ModelRun:
+def _model(row: Row) -> ModelRun:
     deviation, error = row.number("deviation"), row.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
     return ModelRun(
@@ -98,52 +94,10 @@ def _model(row: _Row) -> ModelRun:
     )
 
 
-def _torch_run(row: _Row) -> TorchRun:
+def _torch_run(row: Row) -> TorchRun:
     return TorchRun(
         gpu=row.text("gpu"),
         product=row.number("product"),
         convolution=row.number("convolution"),
         error=row.text("error"),
     )
-
-
-def _object(line: str) -> Mapping[str, object]:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return {}
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
-
-
-class _Row:
-    """A JSON object of which nothing is believed before it was looked at."""
-
-    def __init__(self, value: Mapping[str, object]) -> None:
-        self._value = value
-
-    def has(self, key: str) -> bool:
-        return key in self._value
-
-    def text(self, key: str) -> str | None:
-        value = self._value.get(key)
-        return value if isinstance(value, str) else None
-
-    def matching(self, key: str, form: re.Pattern[str]) -> str | None:
-        value = self.text(key)
-        return value if value and form.fullmatch(value) else None
-
-    def flag(self, key: str) -> bool:
-        return self._value.get(key) is True
-
-    def integer(self, key: str) -> int | None:
-        value = self._value.get(key)
-        return value if isinstance(value, int) else None
-
-    def number(self, key: str) -> float | None:
-        value = self._value.get(key)
-        return float(value) if isinstance(value, (int, float)) else None
-
-    def rows(self, key: str) -> list[_Row]:
-        value = self._value.get(key)
-        rows = cast("list[object]", value) if isinstance(value, list) else []
-        return [_Row(cast("Mapping[str, object]", row)) for row in rows if isinstance(row, dict)]

@@ -5,13 +5,12 @@ Core. A library that hung or crashed has answered too: what it said before count
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from .facts import Gpu
+from .json_lines import Row, read_rows
 
 State = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
 STATES = get_args(State)
@@ -42,62 +41,42 @@ def read_asked(stdout: str, library: str, *, returncode: int | None, timed_out: 
 
     A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
     """
-    row: Mapping[str, object] | None = None
-    for line in stdout.splitlines():
-        answer = _object(line)
-        if answer is not None and answer.get("library") == library:
-            row = answer
+    rows = [row for row in read_rows(stdout) if row.text("library") == library]
+    row = rows[-1] if rows else None
     if row is None:
         return Asked(state="hangs" if timed_out else "unasked", call="dlopen")
-    state = _text(row.get("state"))
+    state = row.text("state")
     if state == "asking":  # a library that only hangs leaves the child to end by itself
         state = "hangs" if timed_out or returncode == 0 else "crashed"
     if state not in STATES:
         return Asked(state="unasked")
-    rows = row.get("gpus")
-    gpus = [_mapping(gpu) for gpu in rows] if isinstance(rows, list) else None
+    gpus = row.rows("gpus")
     return Asked(
         state=cast("State", state),
-        call=_text(row.get("call")) or "",
-        code=_number(row.get("code")) or 0,
-        problem=_text(row.get("problem")) or "",
-        driver=release(_text(row.get("driver")) or ""),
-        cuda=cuda_version(_number(row.get("cuda"))),
-        gpus=None if gpus is None else tuple(_gpu(gpu) for gpu in gpus),
-        lost=next((_text(gpu.get("problem")) or "" for gpu in gpus or () if "problem" in gpu), ""),
-        mig=tuple(at for at, gpu in enumerate(gpus or ()) if gpu.get("mig") is True),
-        file=_text(row.get("file")),
+        call=_said(row, "call"),
+        code=row.integer("code") or 0,
+        problem=_said(row, "problem"),
+        driver=release(_said(row, "driver")),
+        cuda=cuda_version(row.integer("cuda")),
+        gpus=None if row.values("gpus") is None else tuple(_gpu(gpu) for gpu in gpus),
+        lost=next((_said(gpu, "problem") for gpu in gpus if gpu.has("problem")), ""),
+        mig=tuple(at for at, gpu in enumerate(gpus) if gpu.flag("mig")),
+        file=_said(row, "file") or None,
     )
 
 
-def _object(line: str) -> Mapping[str, object] | None:
-    try:
-        answer = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return _mapping(answer) if isinstance(answer, dict) else None
+def _said(row: Row, key: str) -> str:
+    return (row.text(key) or "").strip()
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _gpu(row: Mapping[str, object]) -> Gpu:
+def _gpu(row: Row) -> Gpu:
     """Read `{"name": "…", "compute_capability": [8, 0], "memory": 85899345920}` (bytes)."""
-    memory, pair = _number(row.get("memory")), row.get("compute_capability")
+    memory, pair = row.integer("memory"), row.values("compute_capability")
     capability = None
-    if isinstance(pair, list) and len(pair) == 2:  # noqa: PLR2004 - major and minor
+    if pair is not None and len(pair) == 2:  # noqa: PLR2004 - major and minor
         capability = compute_capability(f"{pair[0]}.{pair[1]}")
     return Gpu(
-        name=_text(row.get("name")),
+        name=_said(row, "name") or None,
         compute_capability=capability,
         memory_mib=memory // 2**20 if memory and memory > 0 else None,
     )

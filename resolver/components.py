@@ -9,7 +9,7 @@ stays (torch), is kept as it is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
@@ -133,7 +133,7 @@ def _pick(
     if not releases:
         return reason("library-no-wheel", distribution=name)
     demands = here.demanded(name)
-    allowed = _allowed(releases, demands)
+    allowed = _allowed(demands, releases)
     if not allowed:
         return reason(
             "library-pinned", distribution=name, by=", ".join(demand.by for demand in demands)
@@ -146,17 +146,39 @@ def _pick(
                 and refusal_of(row, distribution, build, here) is None
             ):
                 return Component(release=row, installed=True)
-    return _newest(allowed, distribution, toolkit, build, here)
+    wanted = toolkit.components.get(name)
+    refusals: list[Reason] = []
+    for row in in_turn(releases, allowed, wanted):
+        refusal = refusal_of(row, distribution, build, here)
+        if refusal is None:
+            return Component(release=row, installed=False)
+        refusals.append(refusal)
+    if not refusals:
+        return reason("library-no-wheel", distribution=f"{name} {wanted}")
+    # A refusal for a GPU says more than that the oldest releases lack a library altogether.
+    return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
+
+
+def in_turn(
+    releases: Sequence[Release], allowed: Sequence[Release], wanted: str | None
+) -> list[Release]:
+    """Return which of the `allowed` ones among `releases` to try, one after the other.
+
+    Those of the version `wanted`, the toolkit's; all of them, newest first, where the toolkit names
+    none or something that stays has the say.
+    """
+    if wanted is not None and len(allowed) == len(releases):
+        return [row for row in allowed if row.version == wanted]
+    return sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
 
 
 def _is_pinned(distribution: Distribution, here: Situation) -> bool:
     """Tell whether what stays installed leaves less to choose than there is."""
-    demands = here.demanded(distribution.name)
     releases = [row for row in distribution.releases if row.platform == here.platform]
-    return bool(demands) and len(_allowed(releases, demands)) < len(releases)
+    return len(_allowed(here.demanded(distribution.name), releases)) < len(releases)
 
 
-def _allowed(releases: list[Release], demands: Sequence[Demand]) -> list[Release]:
+def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence[Release]:
     """Return the releases that all of `demands` allow."""
     specifiers = tuple(str(demand.specifier) for demand in demands)
     if not specifiers:
@@ -169,30 +191,6 @@ def _allowed(releases: list[Release], demands: Sequence[Demand]) -> list[Release
 def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) -> frozenset[str]:
     wanted = [SpecifierSet(text) for text in specifiers]
     return frozenset(each for each in versions if all(allows(one, each) for one in wanted))
-
-
-def _newest(
-    allowed: list[Release],
-    distribution: Distribution,
-    toolkit: ToolkitRelease,
-    build: Build,
-    here: Situation,
-) -> Component | Reason:
-    wanted = toolkit.components.get(distribution.name)
-    if wanted is None or _is_pinned(distribution, here):
-        candidates = sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
-    else:
-        candidates = [row for row in allowed if row.version == wanted]
-    refusals: list[Reason] = []
-    for row in candidates:
-        refusal = refusal_of(row, distribution, build, here)
-        if refusal is None:
-            return Component(release=row, installed=False)
-        refusals.append(refusal)
-    if not refusals:
-        return reason("library-no-wheel", distribution=f"{distribution.name} {wanted}")
-    # A refusal for a GPU says more than that the oldest releases lack a library altogether.
-    return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
 
 
 def refusal_of(

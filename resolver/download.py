@@ -17,7 +17,8 @@ from threading import Lock
 
 from .errors import Error
 from .folder_index import local_path
-from .index import Index, Interrupted, Stopped
+from .index import Index, Stopped
+from .index_error import Interrupted
 from .index_page import public
 from .plan import Wheel
 from .progress import Progress

@@ -13,7 +13,8 @@ from . import console
 from .data_files import load_matrix, load_texts
 from .errors import Error
 from .facts import Facts
-from .fleet import FleetPlan, Machine, machine_names, plan_fleet
+from .fleet import plan_fleet
+from .fleet_plan import FleetPlan, Machine, machine_names
 from .fleet_report import fleet_json, fleet_sections
 from .occasion import read_facts, wishes_of
 from .resolve import resolve

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .facts import CPU_BUILD, GPU_BUILD
-from .fleet import Exclusion, FleetPlan, Group, Machine, group_names
+from .fleet_plan import Exclusion, FleetPlan, Group, Machine, group_names
 from .report import SCHEMA, plan_json, reasons_json
 from .report_rejected import SHORT, said
 from .sections import Row, Section

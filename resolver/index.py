@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import urllib3
 from .credentials import Credentials
 from .errors import Error
 from .folder_index import folder_page, local_path
+from .index_error import Interrupted, network_error, reason_of
 from .index_page import ACCEPT, IndexFile, parse, public
 from .plan import PYPI, Wheel
 from .sources import Sources, is_trusted, require_secure
@@ -51,15 +51,6 @@ class Limits:
 
 class Stopped(BaseException):
     """A download ends because another one failed, or because the user said so."""
-
-
-class Interrupted(Exception):  # noqa: N818 - not the end: another try may go well
-    """An answer did not come, or ended too early."""
-
-    def __init__(self, error: Error) -> None:
-        super().__init__(str(error))
-        self.error = error
-        """What to raise when no try is left."""
 
 
 class Index:
@@ -192,7 +183,7 @@ class Index:
                 auth=self._credentials.of(url, self._bases),
             )
         except (requests.exceptions.SSLError, OSError) as error:
-            raise _network_error(error, url) from error
+            raise network_error(error, url) from error
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
         """Give the bytes of `response` as they come, and give up where hardly any do."""
@@ -204,7 +195,7 @@ class Index:
             try:
                 chunk: bytes = read(_CHUNK)
             except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-                lost = Error("index-unreachable", url=public(url), reason=_reason(error))
+                lost = Error("index-unreachable", url=public(url), reason=reason_of(error))
                 raise Interrupted(lost) from error
             if not chunk:
                 return
@@ -224,47 +215,3 @@ def _refuse(response: requests.Response, url: str) -> None:
     if response.status_code in _AGAIN:
         raise Interrupted(error)
     raise error
-
-
-def _network_error(error: BaseException, url: str) -> Exception:
-    """Return the Error, or Interrupted, that stands for what requests or urllib3 raised."""
-    if isinstance(error, requests.exceptions.SSLError | urllib3.exceptions.SSLError):
-        return Error("index-certificate", url=public(url), reason=_certificate(error))
-    if isinstance(error, requests.exceptions.ProxyError | urllib3.exceptions.ProxyError):
-        return Error("index-proxy", url=public(url))
-    if type(error) is OSError:  # requests' word for a file of certificates that is not there
-        return Error("index-certificate", url=public(url), reason=str(error))
-    if isinstance(error, ValueError):  # InvalidURL and its like
-        return Error("index-unreachable", url=public(url), reason="no address of an index")
-    return Interrupted(Error("index-unreachable", url=public(url), reason=_reason(error)))
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """Return `error` and everything that is behind it."""
-    chain, at = [error], 0
-    while at < len(chain):
-        seen = chain[at]
-        inner = (*seen.args, getattr(seen, "reason", None), seen.__cause__, seen.__context__)
-        chain += [one for one in inner if isinstance(one, BaseException) and one not in chain]
-        at += 1
-    return chain
-
-
-def _certificate(error: BaseException) -> str:
-    """Return what is wrong with a certificate: `certificate has expired`."""
-    for one in reversed(_chain(error)):
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return one.verify_message
-    return _reason(error)
-
-
-def _reason(error: BaseException) -> str:
-    """Return the plain words at the bottom of a network error, never an address."""
-    chain = _chain(error)
-    for one in reversed(chain):
-        if isinstance(one, OSError) and one.strerror:
-            return one.strerror
-    timed_out = requests.Timeout | urllib3.exceptions.TimeoutError | TimeoutError
-    if any(isinstance(one, timed_out) for one in chain):
-        return "no answer in time"
-    return "the connection broke off"

@@ -21,8 +21,8 @@ from .engine import choose_resolver
 from .errors import Error
 from .facts import GPU_BUILD
 from .files import write
-from .fleet import Group, Machine, TargetPlan, group_names
 from .fleet_facts import fresh
+from .fleet_plan import Group, Machine, TargetPlan, group_names
 from .index import Index
 from .index_page import public
 from .lock import Lock

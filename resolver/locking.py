@@ -16,7 +16,7 @@ from .companions import LIBRARIES, LocalWheel, for_plan
 from .engine import Resolver
 from .errors import Error
 from .facts import Facts
-from .fleet import Group, TargetPlan
+from .fleet_plan import Group, TargetPlan
 from .folder_index import local_path
 from .index import Index
 from .index_choice import Fit

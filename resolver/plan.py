@@ -106,22 +106,22 @@ class Plan:
     """The whole answer."""
 
     verdict: Verdict
-    findings: tuple[Finding, ...]
-    why: tuple[Reason, ...]
+    findings: tuple[Finding, ...] = ()
+    why: tuple[Reason, ...] = ()
     """What speaks for the selection."""
-    cuda: str | None
+    cuda: str | None = None
     """The CUDA major of the selection; None where nothing works."""
-    selection: tuple[Wheel, ...]
+    selection: tuple[Wheel, ...] = ()
     """The whole set that works together, what is kept included."""
-    uninstall: tuple[str, ...]
+    uninstall: tuple[str, ...] = ()
     """Canonical names of the distributions that leave for good."""
-    install: tuple[Wheel, ...]
-    companions: tuple[Companion, ...]
+    install: tuple[Wheel, ...] = ()
+    companions: tuple[Companion, ...] = ()
     """What makes it last: installed with it."""
-    requires: tuple[str, ...]
+    requires: tuple[str, ...] = ()
     """Ordinary requirements that are missing; the engine picks their versions."""
-    rejected: tuple[Rejected, ...]
-    unlock: tuple[Unlock, ...]
+    rejected: tuple[Rejected, ...] = ()
+    unlock: tuple[Unlock, ...] = ()
     matrix_date: str
     matrix_digest: str
     """`sha256:…` over the matrix that the plan was made with."""

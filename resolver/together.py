@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
 
-from .components import Component, follows, ladder, refusal_of
+from .components import Component, follows, in_turn, ladder, refusal_of
 from .facts import Gpu
 from .fleet_facts import oldest_libc
 from .matrix import Build, Need, Release, ToolkitRelease
@@ -175,20 +175,19 @@ class Wheels:
         the toolkit's version, unless something that stays pins it.
         """
         allowed = self._allowed(name, place)
-        wanted = held or toolkit.components.get(name)
-        if held is None and len(allowed) < len(self._releases(name, place)):
-            wanted = None
-        rows = (row for row in allowed if wanted is None or row.version == wanted)
+        if held is None:
+            wanted = toolkit.components.get(name)
+            rows = in_turn(self._releases(name, place), allowed, wanted)
+        else:
+            rows = [row for row in allowed if row.version == held]
         return next((row for row in rows if self._serves(row, place)), None)
 
     def _releases(self, name: str, place: Place) -> list[Release]:
-        """Return the releases of `name` for the platform, newest first."""
+        """Return the releases of `name` for the platform."""
         key = name, place.build.platform
         if key not in self._known:
             releases = place.each[0].matrix.distributions[name].releases
-            here = [row for row in releases if row.platform == place.build.platform]
-            here.sort(key=lambda row: newest_first(row.version), reverse=True)
-            self._known[key] = here
+            self._known[key] = [row for row in releases if row.platform == place.build.platform]
         return self._known[key]
 
     def _allowed(self, name: str, place: Place) -> list[Release]:

@@ -7,7 +7,8 @@ from typing import Any
 import synthetic
 from ortgpu_fix import matrix_parse
 from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.fleet import FleetPlan, Machine, group_names, plan_fleet
+from ortgpu_fix.fleet import plan_fleet
+from ortgpu_fix.fleet_plan import FleetPlan, Machine, group_names
 from ortgpu_fix.fleet_report import fleet_sections
 from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes

@@ -17,7 +17,8 @@ from packaging.requirements import Requirement
 
 from ortgpu_fix import facts
 from ortgpu_fix.data_files import load_matrix, load_texts
-from ortgpu_fix.fleet import Machine, plan_fleet
+from ortgpu_fix.fleet import plan_fleet
+from ortgpu_fix.fleet_plan import Machine
 from ortgpu_fix.fleet_report import fleet_json
 from ortgpu_fix.lock import Lock, Target
 from ortgpu_fix.lock_requirements import requirements

@@ -9,7 +9,8 @@ import pytest
 
 import synthetic
 from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.fleet import Machine, machine_names, plan_fleet
+from ortgpu_fix.fleet import plan_fleet
+from ortgpu_fix.fleet_plan import Machine, machine_names
 from ortgpu_fix.fleet_report import fleet_json, fleet_sections
 from ortgpu_fix.sections import plain
 from ortgpu_fix.situation import Wishes

@@ -12,7 +12,7 @@ from standins import as_plan, as_wheel, clean_environment, find_uv
 import synthetic
 from ortgpu_fix.engine import choose_resolver
 from ortgpu_fix.facts import Facts
-from ortgpu_fix.fleet import Group, Machine, TargetPlan
+from ortgpu_fix.fleet_plan import Group, Machine, TargetPlan
 from ortgpu_fix.index import Index, Limits
 from ortgpu_fix.locking import Maker
 from ortgpu_fix.run import run
