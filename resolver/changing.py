@@ -1,6 +1,6 @@
 """The commands that change an environment: apply and undo.
 
-Shell.
+Shell. They raise the Errors of what they call, `apply.apply` and `restore.undo` above all.
 """
 
 from __future__ import annotations
@@ -164,7 +164,10 @@ def _companions(made: Plan, about: Occasion) -> dict[str, bytes]:
 def sources_of(
     arguments: argparse.Namespace, environ: Mapping[str, str], prefix: Path | None
 ) -> Sources:
-    """Return where packages come from, by the flags and the user's configuration."""
+    """Return where packages come from, by the flags and the user's configuration.
+
+    Raises Error `index-insecure`.
+    """
     find_links = None if arguments.find_links is None else Path(arguments.find_links)
     return read(
         environ,

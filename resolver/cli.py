@@ -126,7 +126,10 @@ def parser() -> Parser:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed command line. Raises Error `usage`."""
+    """Return the parsed command line.
+
+    Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
+    """
     arguments = parser().parse_intermixed_args(argv)
     _refuse_misplaced(arguments)
     if (arguments.driver is None) != (arguments.gpu is None):
@@ -165,7 +168,7 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
 
 
 def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Run the command that `arguments` name and return its exit code."""
+    """Run the command that `arguments` name and return its exit code; raises what it raises."""
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
     if arguments.command == "lock" and arguments.check:
         name = "check_lock"

@@ -1,7 +1,8 @@
 """The commands, one function each: `(arguments, environ, language) -> exit code`.
 
 Shell, and thin: a command finds out what it is about, asks the core, and prints. Those that change
-an environment are in `changing`.
+an environment are in `changing`. A command raises the Errors of what it calls; with each stand only
+those that are its own.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def verify(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
 
 
 def explain(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Read an error log, name the causes and the remedies."""
+    """Read an error log, name the causes and the remedies. Raises Error `log-unreadable`."""
     del environ
     from .explain import explain as find_causes
     from .failures import parse_failures
@@ -142,7 +143,10 @@ def _read_log(file: str) -> str:
 
 
 def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Show all releases, one of them, or what runs on a GPU and a driver."""
+    """Show all releases, one of them, or what runs on a GPU and a driver.
+
+    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`.
+    """
     del environ
     from . import matrix_report as report
     from . import matrix_runs

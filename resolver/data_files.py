@@ -99,5 +99,8 @@ def load_texts(language: Language) -> Texts:
 
 
 def example_machine() -> object:
-    """Return the facts document of the machine that is planned for where there is no GPU."""
+    """Return the facts document of the machine that `--facts example` names.
+
+    Raises Error `matrix-invalid`.
+    """
     return json.loads(read("example_machine.json"))

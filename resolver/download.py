@@ -107,7 +107,7 @@ class _One:
         return self._in_folder(wheel) is not None
 
     def bring(self, wheel: Wheel) -> Path:
-        """Bring `wheel` and return its path."""
+        """Bring `wheel` and return its path; raises as `download_all` does."""
         path = self._into / wheel.file
         try:
             if path.is_file() and file_digest(path) == wheel.sha256:

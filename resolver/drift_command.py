@@ -24,7 +24,10 @@ EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 def check_lock(
     arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
 ) -> int:
-    """Tell whether a lock still holds here, and what has drifted from it."""
+    """Tell whether a lock still holds here, and what has drifted from it.
+
+    Raises Error `lock-unreadable`, and those of `occasion`.
+    """
     file = arguments.argument
     try:
         text = Path(file).read_text(encoding="utf-8")

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from .failures import (
-    LANGUAGES,
     SEVERITIES,
     Failure,
     FailureTable,
@@ -25,6 +24,7 @@ from .failures import (
     Pattern,
 )
 from .plan import Severity
+from .texts import Language
 
 Span = tuple[int, int]
 Values = Mapping[str, str]
@@ -103,11 +103,11 @@ class _View:
         return origins[first] + start - starts[first], origins[last] + end - starts[last]
 
 
-def explain(log: str, failures: FailureTable, language: str = "en") -> tuple[Explanation, ...]:
+def explain(log: str, failures: FailureTable, language: Language = "en") -> tuple[Explanation, ...]:
     """Return what the log tells, errors first and each kind in the order of the log.
 
-    A code stands once, at its first place; once for each library where it names one. An unknown
-    `language` is English. Nothing is raised, whatever the text.
+    A code stands once, at its first place; once for each library where it names one. Nothing is
+    raised, whatever the text.
     """
     if "\x1b" in log:
         log = _ESCAPE.sub("", log)
@@ -136,8 +136,7 @@ def explain(log: str, failures: FailureTable, language: str = "en") -> tuple[Exp
     explained = any(row.severity == "error" and not row.generic for _, row, _ in found.values())
     kept = [entry for entry in found.values() if not (explained and entry[1].generic)]
     kept.sort(key=lambda entry: (SEVERITIES.index(entry[1].severity), entry[0]))
-    spoken = next((each for each in LANGUAGES if language.startswith(each)), LANGUAGES[0])
-    return tuple(_explanation(log, span, row, values, spoken) for span, row, values in kept)
+    return tuple(_explanation(log, span, row, values, language) for span, row, values in kept)
 
 
 def _views(log: str) -> Iterator[_View]:
@@ -176,7 +175,9 @@ def _values(library: str, libraries: tuple[Library, ...]) -> Values | None:
     return None
 
 
-def _explanation(log: str, span: Span, row: Failure, values: Values, language: str) -> Explanation:
+def _explanation(
+    log: str, span: Span, row: Failure, values: Values, language: Language
+) -> Explanation:
     start, end = span
     low = log.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
     high = log.find("\n", end, end + AROUND)

@@ -12,10 +12,10 @@ from string import Formatter
 from typing import Any, TypeVar, get_args
 
 from .plan import Severity
+from .texts import LANGUAGES
 
 T = TypeVar("T")
 
-LANGUAGES = ("en", "zh")
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 SHORTEST = 6
 """The least fixed text that is quick to look for."""

@@ -30,7 +30,10 @@ def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
 
 
 def planned(arguments: argparse.Namespace) -> FleetPlan:
-    """Return the plan for the machines that the command line names."""
+    """Return the plan for the machines that the command line names.
+
+    Raises Error `flags-clash` for `--python`, and those of `read_machines` and the wishes.
+    """
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = read_machines(arguments.machines)

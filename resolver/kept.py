@@ -95,7 +95,8 @@ def tidy(site: Site, *, everything: bool = False) -> int:
     """Remove what nothing can be undone with, or `everything`; return the bytes that stay.
 
     What stays by rights is the newest change that came to its end, and those that did not. The
-    caller holds the lock. What cannot be removed is no failure: the next run tries again.
+    caller holds the lock. What cannot be removed is no failure: the next run tries again. Raises
+    Error `journal-damaged`.
     """
     left, keep = 0, not everything
     for _, folder in folders(site):

@@ -157,7 +157,7 @@ def _stem(path: str) -> str:
 
 
 def load_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return `entries` sorted so that each comes after the libraries that it needs."""
+    """Return `entries` sorted so that each comes after the libraries that it needs (`_ORDER`)."""
 
     def rank(entry: Entry) -> tuple[int, str]:
         stem = _stem(entry.path)

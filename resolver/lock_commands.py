@@ -59,7 +59,11 @@ _DEFAULTS = {"format": "requirements"}
 
 
 def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Write the plan as a lock for a team: one file for each group."""
+    """Write the plan as a lock for a team: one file for each group.
+
+    Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
+    those of `occasion`, of `Maker.lock` and of the format.
+    """
     planned = _planned(arguments, environ, language)
     if isinstance(planned, int):
         return planned
@@ -96,7 +100,11 @@ def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
 
 
 def download(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Fetch everything the plan installs, for this machine or others, into a folder."""
+    """Fetch everything the plan installs, for this machine or others, into a folder.
+
+    Raises Error `usage` without `-d`, `file-unwritable`, and those of `occasion`, `Maker.files` and
+    `download_all`.
+    """
     if arguments.directory is None or "://" in arguments.directory:
         raise Error("usage", problem="download needs -d DIR")
     planned = _planned(arguments, environ, language)

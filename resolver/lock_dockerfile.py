@@ -56,7 +56,8 @@ def dockerfile(lock: Lock, model: bytes) -> str:
     """Return the text of the Dockerfile; `model` is what the check at the start runs.
 
     Raises Error `lock-docker-places` where the lock is not for one Python on Linux, and
-    `lock-docker-context` where the companions lie outside the folder that Docker sees.
+    `lock-docker-context` where the companions lie outside the folder that Docker sees, and
+    those of `pins`.
     """
     pythons = {place.python_version for place in lock.places}
     free = any(target.facts.python.free_threaded for target in lock.targets)

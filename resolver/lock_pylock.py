@@ -16,7 +16,7 @@ INSTALL = (
 
 
 def pylock(lock: Lock) -> str:
-    """Return the text of the file; every wheel in it has an address."""
+    """Return the text of the file; every wheel in it has an address. Raises as `pins` does."""
     environments = "".join(f"    {inline(full(place))},\n" for place in lock.places)
     top = 'lock-version = "1.0"\ncreated-by = "ortgpu-fix"\n'
     packages = "\n".join(table("packages", _package(pin)) for pin in pins(lock))

@@ -14,13 +14,16 @@ INSTALL = (
 
 
 def requirements(lock: Lock) -> str:
-    """Return the text of the file; what has an address is named by it, and by nothing else."""
+    """Return the text of the file; what has an address is named by it, and by nothing else.
+
+    Raises as `pins` does.
+    """
     install = INSTALL if lock.cuda else INSTALL[:1]
     return header(lock, install) + "\n" + pinned(lock)
 
 
 def pinned(lock: Lock) -> str:
-    """Return the requirements alone, without the header."""
+    """Return the requirements alone, without the header. Raises as `pins` does."""
     return "".join(block for pin in pins(lock) for block in _blocks(pin))
 
 

@@ -25,7 +25,10 @@ _ELSEWHERE = Where(sys_platform="darwin", platform_machine="arm64", python_versi
 
 
 def uv_lines(lock: Lock) -> str:
-    """Return the tables, of which none is in a new project's pyproject.toml."""
+    """Return the tables, of which none is in a new project's pyproject.toml.
+
+    Raises as `pins` does.
+    """
     chosen = pins(lock, closure=False, beside=[_ELSEWHERE])
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     settings["required-environments"] = Rows(_environments(lock))

@@ -82,7 +82,8 @@ def mended(
 def write_mended(files: Sequence[MendedFile]) -> tuple[Path, ...]:
     """Write what has changed, each file whole or not at all, and return the paths.
 
-    Raises Error `file-unwritable`, and `file-changed` for one that is not as it was read.
+    Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
+    not as it was read.
     """
     changed = [file for file in files if file.after != file.before]
     for file in changed:

@@ -103,7 +103,10 @@ def _look(
 
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
-    """Return the facts of this machine and of the environment that `--python` names."""
+    """Return the facts of this machine and of the environment that `--python` names.
+
+    Raises those of `begin`, `probe` and `capture.facts`.
+    """
     asking = arguments.asking or begin(arguments.python, environ)
     found = probe(asking, runner=run, environ=environ)
     facts = capture.facts(found.capture, by_name(table("gpus")))

@@ -52,9 +52,9 @@ def undo(
 
     `installed` are canonical name and version of what is installed now. `restored` is called when
     everything is as it was; what came with the change is removed from the disk after that, which
-    takes seconds for gigabytes. Raises Error
-    `nothing-to-undo`, `undo-changed` where the distributions of the change are not as it left
-    them, `disk-full` or `disk-failed` before anything is moved, and those of `recover`.
+    takes seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the
+    distributions of the change are not as it left them, `disk-full` or `disk-failed` before
+    anything is moved, and those of `recover`.
     """
     with exclusive(site):
         done = next((one for one in changes(site) if one.state == "committed"), None)
