@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -18,23 +19,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .cli import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     try:
         with terminating():  # SIGTERM too leaves nothing behind
-            code = run_command(parse(arguments), os.environ)
-        sys.stdout.flush()  # so that a reader that is gone is met here
-        return code  # noqa: TRY300 - the flush is what is tried
+            return run_command(parse(arguments), os.environ)
     except Error as error:
         return _report(error, error, arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away: `ortgpu-fix matrix | head`
-        # What is still in the buffer goes nowhere, without a complaint at the very end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from .console import let_go  # noqa: PLC0415
+
+        let_go()
         return 0
     except Exception as error:  # noqa: BLE001 - a defect must not show as a traceback
         return _report(
             Error("internal", cause=f"{type(error).__name__}: {error}"), error, arguments
         )
+
+
+def _open_streams() -> None:
+    """Make the streams take whatever is printed; one that was closed (`>&-`) is the null device.
+
+    An encoding that lacks a character, as that of a file on Windows, shows `?` in its place.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
@@ -46,11 +59,15 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
 
     if console.debugging():
         traceback.print_exception(behind)
-    as_json = "--json" in arguments
+    as_json = "--json" in arguments and error.code != "output-unwritable"
     # Programs get English whatever the locale, as in every other document.
     texts = load_texts("en" if as_json else console.language(os.environ))
     message = texts.error(error)
-    console.print_error(message, texts, as_json=as_json)
+    try:
+        console.print_error(message, texts, as_json=as_json)
+    except (Error, BrokenPipeError):  # stdout does not take the document
+        console.let_go()
+        console.print_error(message, texts, as_json=False)
     return message.exit_code
 
 

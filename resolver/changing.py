@@ -69,7 +69,7 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     document = plan_json(made, texts) | {"verification": verification.to_json()}
     if not arguments.json:
         console.print_sections(verification_sections(verification, texts))
-        print("\n" + texts.label("applied", version=made.release))
+        console.put("\n" + texts.label("applied", version=made.release))
     _mend(mending, document, arguments, texts)
     return 0
 
@@ -87,7 +87,7 @@ def _mend(
     if arguments.json:
         console.print_json(document | ({"requirements": mending_json(edits)} if edits else {}))
     elif edits:
-        print()
+        console.put("")
         console.print_sections([mending_section(edits, texts, written=arguments.write)])
 
 
@@ -214,7 +214,7 @@ def undo(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
         if arguments.json:
             console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
         else:
-            print(texts.label(label, path=target.prefix), flush=True)
+            console.put(texts.label(label, path=target.prefix))
 
     if recover(site):
         say("recovered")
@@ -236,7 +236,7 @@ def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
     if arguments.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
     else:
-        print(texts.label("forgotten", size=size(kept - left)))
+        console.put(texts.label("forgotten", size=size(kept - left)))
     _warn_of(left, site, texts)
     return 0
 

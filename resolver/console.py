@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
+from .errors import Error
 from .progress import Progress, silent
 from .sections import Section, plain
 from .texts import Language, Message, Texts
@@ -36,16 +37,39 @@ def language(environ: Mapping[str, str]) -> Language:
     return "en"
 
 
+def put(text: str) -> None:
+    """Print `text`, the answer itself, on stdout.
+
+    Raises Error `output-unwritable` where stdout does not take it, on a full disk; a reader that is
+    gone (`ortgpu-fix matrix | head`) is BrokenPipeError, met here.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        let_go()
+        raise Error("output-unwritable", cause=error.strerror or error) from error
+
+
+def let_go() -> None:
+    """Send what is still in the buffer of stdout nowhere, without a complaint at the very end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(document: object) -> None:
-    """Print one JSON document on stdout, the same bytes for the same value."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    """Print one JSON document on stdout, the same bytes for the same value in every locale."""
+    put(json.dumps(document, indent=2))
 
 
 def print_sections(sections: Sequence[Section], *, to: TextIO | None = None) -> None:
     """Print a report, in colour where `to` (stdout) is a terminal."""
     stream = to or sys.stdout
     if not stream.isatty():
-        print(plain(sections), file=stream)
+        if stream is sys.stdout:
+            put(plain(sections))
+        else:
+            print(plain(sections), file=stream)
         return
     from rich.console import Console
     from rich.table import Table

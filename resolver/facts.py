@@ -256,7 +256,7 @@ def _interpreter(table: JsonTable) -> Interpreter:
     kind = None if table.null("environment") else table.choice("environment", get_args(Kind))
     return Interpreter(
         version=table.matching("version", _PYTHON, required=True) or "",
-        implementation=table.text_or_none("implementation") or "cpython",
+        implementation=(table.text_or_none("implementation") or "cpython").lower(),
         free_threaded=table.flag("free_threaded"),
         executable=table.text_or_none("executable"),
         environment=kind,

@@ -62,6 +62,8 @@ def _machine(here: Situation) -> Iterator[Finding]:
         kind = facts.driver.error.partition(":")[0]
         code = f"driver-{kind}" if kind in DRIVER_ERRORS else "driver-unreadable"
         yield finding(code, "error", error=facts.driver.error)
+    elif here.driver_cuda is None:
+        yield finding("driver-unknown", "error")
     if facts.driver is not None and facts.gpus == ():
         yield finding("no-gpu", "error")
     if facts.gpus is None:

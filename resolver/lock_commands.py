@@ -92,7 +92,7 @@ def lock(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
         ]
         console.print_json({"schema": 1, "locks": rows})
     elif output is None:
-        print(texts[0], end="")
+        console.put(texts[0].removesuffix("\n"))
     else:
         for path in paths:
             console.say(load_texts(language).label("written", file=path))

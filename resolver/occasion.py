@@ -148,7 +148,7 @@ def read_facts(file: str) -> Facts:
     if file == EXAMPLE and not os.path.lexists(file):
         return from_json(example_machine())
     try:
-        document = json.loads(Path(file).read_text(encoding="utf-8"))
+        document = json.loads(Path(file).read_bytes())  # of any Unicode, marked or not
     except OSError as error:
         raise Error("facts-unreadable", file=file, cause=error.strerror or error) from error
     except ValueError as error:

@@ -26,6 +26,7 @@ HOST = frozenset(
         "driver-libcuda-missing",
         "driver-no-answer",
         "driver-not-loaded",
+        "driver-unknown",
         "driver-unreadable",
         "driver-version-mismatch",
         "externally-managed",

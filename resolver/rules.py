@@ -42,8 +42,10 @@ def driver_runs(subject: Candidate, here: Situation) -> Iterator[Reason]:
     cuda_major = major(subject.build.cuda)
     if driver is None:
         yield reason("no-driver")
+    elif here.driver_cuda is None and driver.error is not None:
+        yield reason("driver-unreadable", error=driver.error)
     elif here.driver_cuda is None:
-        yield reason("driver-unreadable", error=driver.error or "its release is not known")
+        yield reason("driver-unknown")
     elif not cuda_major_runs(here.driver_cuda, subject.build.cuda):
         yield reason(
             "driver-too-old",

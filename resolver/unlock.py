@@ -13,7 +13,7 @@ from packaging.version import Version
 from .candidate import Candidate
 from .facts import GPU_BUILD, Driver, Facts
 from .plan import Reason, Unlock, reason
-from .releases import capabilities
+from .releases import capabilities, glibc_suffices
 from .situation import Situation, Wishes, situation
 from .torch_builds import TORCH
 from .torch_choice import Choice, without_torch
@@ -86,10 +86,7 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
             change = reason("ignore-gpu", gpu=capability)
             yield change, facts, replace(wishes, ignored_gpus=ignoring)
     yield from _other_pythons(here)
-    if facts.platform.libc is not None and facts.platform.jetson is None:
-        newest = max((build.glibc for build in here.matrix.builds if build.glibc), key=numbers)
-        platform = replace(facts.platform, libc=f"glibc {newest}")
-        yield reason("newer-glibc", glibc=newest), replace(facts, platform=platform), wishes
+    yield from _other_platforms(here)
     if wishes.onnxruntime:
         yield reason("drop-wish", wish="--ort"), facts, replace(wishes, onnxruntime="")
     if wishes.cuda is not None:
@@ -123,10 +120,26 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
             yield reason("newer-driver", floor=release), replace(facts, driver=driver), here.wishes
 
 
+def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield a machine that there are builds for, and each newer glibc that builds here ask for."""
+    facts = here.facts
+    builds = [build for build in here.matrix.builds if build.platform == here.platform]
+    if not builds:
+        platform = replace(facts.platform, machine="x86_64")
+        yield reason("other-machine"), replace(facts, platform=platform), here.wishes
+    if facts.platform.jetson is None:
+        floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
+        for floor in sorted(filter(None, floors), key=numbers):
+            platform = replace(facts.platform, libc=f"glibc {floor}")
+            change = reason("newer-glibc", glibc=floor)
+            yield change, replace(facts, platform=platform), here.wishes
+
+
 def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
     """Yield the other Pythons that the matrix has wheels for, the nearest first."""
     facts = here.facts
     present = numbers(facts.python.version)
+    name = "Python" if facts.python.implementation == "cpython" else "CPython"
     minors = {
         int(wheel.python.removeprefix("cp3").rstrip("mt"))
         for build in here.matrix.builds
@@ -141,8 +154,5 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
                 implementation="cpython",
                 free_threaded=False,
             )
-            yield (
-                reason("other-python", python=f"3.{minor}"),
-                replace(facts, python=python),
-                here.wishes,
-            )
+            change = reason("other-python", python=f"{name} 3.{minor}")
+            yield change, replace(facts, python=python), here.wishes

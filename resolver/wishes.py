@@ -21,7 +21,7 @@ from .situation import Wishes
 from .torch_builds import INDEX
 from .versions import requirement
 
-_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_CAPABILITY = re.compile(r"[1-9]\d?\.\d")
 
 
 def read_wishes(

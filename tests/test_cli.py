@@ -37,6 +37,7 @@ def run(tmp_path: Path) -> Run:
             input=text_in,
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
         )
 
@@ -154,6 +155,15 @@ def test_a_facts_file_that_is_none(content: str, part: str, run: Run, tmp_path: 
     file.write_text(content)
 
     assert part in failed(run("--facts", str(file)), 7)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_facts_file_as_windows_writes_it(encoding: str, run: Run, tmp_path: Path) -> None:
+    document = synthetic.document()
+    document["python"]["implementation"] = "CPython"
+    (tmp_path / "facts.json").write_text(json.dumps(document), encoding)
+
+    assert run("--facts", "facts.json").returncode == 1
 
 
 def test_an_unknown_key_is_refused_by_name(run: Run, tmp_path: Path) -> None:
@@ -478,6 +488,63 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     )
 
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell closes the streams")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--facts example >&-", 1),
+        ("--facts example --json >&-", 1),
+        ("--facts nowhere.json 2>&-", 7),
+        ("explain <&-", 0),
+    ],
+)
+def test_a_stream_that_is_closed_takes_all_and_gives_nothing(
+    command: str, code: int, tmp_path: Path
+) -> None:
+    shell = ["sh", "-c", f"{sys.executable} -m ortgpu_fix {command}"]
+    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == code
+    assert done.stderr == ""
+    assert done.stdout == ("Nothing in this log is known\n" if "explain" in command else "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a full disk")
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (["--facts", "example"], "The output cannot be written: No space left"),
+        (["--facts", "example", "--json"], "The output cannot be written: No space left"),
+        (["--facts", "nowhere.json", "--json"], "The facts file `nowhere.json`"),
+    ],
+)
+def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ortgpu_fix", *argv],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 7
+    assert done.stderr.startswith(f"error: {part}")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "gbk"])
+def test_an_encoding_that_lacks_a_character(encoding: str, run: Run, tmp_path: Path) -> None:
+    env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    facts = machine(tmp_path, environment={"LD_LIBRARY_PATH": "/opt/图"})
+
+    done = run("--facts", facts, env=env)
+    assert "?  onnxruntime-gpu is not installed" in done.stdout
+    assert done.returncode == 1
+    assert run("--facts", facts, "--json", env=env).stdout == run("--facts", facts, "--json").stdout
 
 
 def test_an_error_inside_an_error_is_said_in_words() -> None:

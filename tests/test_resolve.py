@@ -453,7 +453,7 @@ def test_jetson_is_told_apart() -> None:
 
 
 def changed(key: str, value: Any, **machine: Any) -> Plan:
-    """Plan with one key of the document's `python` or `driver` changed: `python.version`."""
+    """Plan with one key of a table of the document changed: `python.version`."""
     document = synthetic.document(**machine)
     table, name = key.split(".")
     document[table][name] = value
@@ -464,7 +464,23 @@ def test_pypy_has_no_wheels() -> None:
     made = changed("python.implementation", "pypy")
 
     assert "not-cpython" in reasons(made, "1.26.0")
-    assert ("other-python", {"python": "3.11"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+    assert ("other-python", {"python": "CPython 3.11"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+
+
+def test_an_old_glibc_names_the_oldest_that_is_enough() -> None:
+    made = changed("platform.libc", "glibc 2.17", driver="13.0")
+
+    assert ("newer-glibc", {"glibc": "2.28"}, "onnxruntime-gpu 1.31.0") in unlocks(made)
+
+
+def test_a_machine_without_any_build_names_another() -> None:
+    windows = matrix_parse.parse(synthetic.windows_tables(), "")
+    arm = synthetic.facts(platform={"system": "windows", "machine": "aarch64"}, driver="13.0")
+
+    made = resolve(arm, Wishes(), windows)
+
+    assert made.verdict == "impossible"
+    assert ("other-machine", {}, "onnxruntime-gpu 1.31.0") in unlocks(made)
 
 
 def test_free_threaded_python_takes_its_own_wheel() -> None:
@@ -487,16 +503,22 @@ def test_a_release_alone_tells_the_cuda(release: str, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "driver", [{"error": "Driver/library version mismatch"}, {"version": "100.1"}]
+    ("driver", "code"),
+    [
+        ({"error": "Driver/library version mismatch"}, "driver-unreadable"),
+        ({"version": "12.2"}, "driver-unknown"),
+        ({}, "driver-unknown"),
+    ],
 )
-def test_a_driver_that_cannot_be_read_is_no_driver_to_plan_for(driver: dict[str, str]) -> None:
+def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str], code: str) -> None:
     document = synthetic.document()
     document["driver"] = driver
 
     made = resolve(facts.from_json(document), Wishes(), MATRIX)
 
     assert made.verdict == "impossible"
-    assert "driver-unreadable" in reasons(made, "1.26.0")
+    assert code in reasons(made, "1.26.0")
+    assert code in codes(made)
 
 
 @pytest.mark.parametrize(
