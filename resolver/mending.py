@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .facts import CPU_BUILD, GPU_BUILD
+from .requirement_lines import bare, logical
 from .situation import applies
 from .versions import requirement
 
@@ -30,7 +31,6 @@ _NAME = re.compile(
 _REST = re.compile(
     r"(?P<versions>(?:(?![ \t]--|;|(?:^|(?<=[ \t]))#)(?:\\\r?\n|[^\r\n]))*)(?P<tail>.*)", re.DOTALL
 )
-_INCLUDE = re.compile(r"^[ \t]*(?:-r|--requirement)(?:[ \t]+|=|(?<=-r))([^\s#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ class _Line:
     number: int
     raw: str
     """With its continuation lines, and all line ends."""
-    wanted: Requirement
+    wanted: Requirement | None
+    """None where it is written in a way that only pip understands."""
 
 
 def pin(text: str, version: str) -> str | None:
@@ -86,7 +87,7 @@ def mend_requirements(
     Where a line names the GPU build, or one in a file that is read together with this one does
     (`gpu_elsewhere`), those of the CPU build are commented out: they share one folder.
     """
-    parts = list(_logical(text))
+    parts = list(logical(text))
     ours = {line.number: line for line in _ours(parts, markers)}
     gpu = gpu_elsewhere or any(_name(line) == GPU_BUILD for line in ours.values())
     hashes = re.search(r"\s--hash[ =]", text) is not None
@@ -110,16 +111,13 @@ def mend_requirements(
 
 def names_gpu_build(text: str, markers: Mapping[str, str]) -> bool:
     """Tell whether a line of a requirements file that applies names the GPU build."""
-    return any(_name(line) == GPU_BUILD for line in _ours(list(_logical(text)), markers))
-
-
-def includes(text: str) -> tuple[str, ...]:
-    """Return the requirements files that one includes, as they are written there."""
-    return tuple(_INCLUDE.findall(text))
+    return any(_name(line) == GPU_BUILD for line in _ours(list(logical(text)), markers))
 
 
 def _edited(line: _Line, version: str, gpu: bool, hashes: bool) -> tuple[str | None, Done]:  # noqa: FBT001
     """Return the line as it should be, None to leave it, and what that means."""
+    if line.wanted is None:
+        return None, "odd"
     if hashes:
         return None, "hashes"
     if gpu and _name(line) == CPU_BUILD:
@@ -134,31 +132,15 @@ def _shown(raw: str) -> str:
 
 
 def _name(line: _Line) -> str:
-    return canonicalize_name(line.wanted.name)
-
-
-def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line, joined with those that continue it."""
-    joined, start = "", 1
-    for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
-        start = start if joined else number
-        joined += line
-        comment = re.match(r"\s*#", line)
-        if comment or not line.rstrip("\r\n").endswith("\\"):
-            yield start, joined
-            joined = ""
-    if joined:
-        yield start, joined
+    return canonicalize_name(line.wanted.name) if line.wanted else ""
 
 
 def _ours(parts: list[tuple[int, str]], markers: Mapping[str, str]) -> Iterator[_Line]:
-    """Yield the lines that name a build of onnxruntime and apply where `markers` see the target."""
+    """Yield the lines that name a build of onnxruntime, but those that do not apply."""
     for number, raw in parts:
         named = _NAME.match(raw)
         if named is None or canonicalize_name(named["name"]) not in BOTH:
             continue
-        plain = re.sub(r"\\(\r?\n|$)", " ", raw)
-        plain = re.split(r"(?:^|[ \t])#|[ \t]--[a-z]", plain, maxsplit=1)[0].strip()
-        wanted = requirement(plain)
-        if wanted is not None and applies(wanted, markers, ""):
+        wanted = requirement(bare(raw))
+        if wanted is None or applies(wanted, markers, ""):
             yield _Line(number=number, raw=raw, wanted=wanted)

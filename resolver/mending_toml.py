@@ -76,15 +76,19 @@ def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mende
     for path, name, value in ours:
         new = pin(value, version)
         if GPU_BUILD in names and name == CPU_BUILD:
-            edits.append(_kept(text, value, "other"))
+            edits.append(_kept(text, value, "other", path))
         elif new is None:
-            edits.append(_kept(text, value, "address"))
+            edits.append(_kept(text, value, "address", path))
         elif new != value:
             text, edit = _replace_string(text, path, value, new)
             edits.append(edit)
+    extras = set(_names_in_extras(document))
     for path in ours_of_poetry:
-        if GPU_BUILD in names and canonicalize_name(str(path[-1])) == CPU_BUILD:
+        build = canonicalize_name(str(path[-1]))
+        if GPU_BUILD in names and build == CPU_BUILD:
             edits.append(_kept(text, str(path[-1]), "other"))
+        elif build == CPU_BUILD and build in extras:  # it would be named there no more
+            edits.append(_kept(text, str(path[-1]), "odd"))
         else:
             text, edits_here = _replace_poetry(text, path, version)
             edits += edits_here
@@ -143,8 +147,24 @@ def _poetry(document: Document) -> Iterator[Path]:
                 yield (*parent, name)
 
 
+def _names_in_extras(document: Document) -> Iterator[str]:
+    """Yield which of poetry's dependencies its extras name."""
+    parent = ("tool", "poetry", "extras")
+    for extra in _table(document, parent):
+        yield from (canonicalize_name(str(name)) for name in _list(document, (*parent, extra)))
+
+
 def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, Edit]:
     """Replace the string at `path`; where that cannot be done surely, leave it."""
+    placed = _placed(text, path, old, new)
+    if placed is None:
+        return text, _kept(text, old, "odd", path)
+    changed, line = placed
+    return changed, Edit(line=line, before=old, after=new, done="replaced")
+
+
+def _placed(text: str, path: Path, old: str, new: str) -> tuple[str, int] | None:
+    """Return the text with `new` for the string at `path`, and its line; None where not sure."""
 
     def change(document: Document) -> None:
         _list(document, path[:-1])[int(path[-1])] = new
@@ -156,9 +176,8 @@ def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, Edi
         quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
         changed = text[: token.start()] + quoted + text[token.end() :]
         if _is(changed, text, change):
-            line = text.count("\n", 0, token.start()) + 1
-            return changed, Edit(line=line, before=old, after=new, done="replaced")
-    return text, _kept(text, old, "odd")
+            return changed, text.count("\n", 0, token.start()) + 1
+    return None
 
 
 def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit]]:
@@ -194,7 +213,10 @@ def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
         return False
 
 
-def _kept(text: str, value: str, done: Done) -> Edit:
-    found = text.find(value)
-    line = text.count("\n", 0, max(found, 0)) + 1
+def _kept(text: str, value: str, done: Done, path: Path | None = None) -> Edit:
+    """Return that `value` stays: the string at `path`, or else a key."""
+    placed = _placed(text, path, value, f"{value} ") if path else None
+    key = rf"^[ \t]*(?:\[[^\]\n]*\.)?[\"']?{re.escape(value)}[\"']?[ \t]*[=.\]]"
+    found = re.search(key, text, re.MULTILINE)
+    line = placed[1] if placed else text.count("\n", 0, found.start() if found else 0) + 1
     return Edit(line=line, before=value, after=None, done=done)

@@ -6,6 +6,8 @@ the plan itself, where a release breaks with the one that is there.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -78,12 +80,14 @@ def wheel_for(build: Build, abi: str) -> BuildWheel | None:
 def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
     """Return the ordinary requirements of `build` that nothing installed satisfies.
 
-    numpy is left out where the plan moves it itself.
+    Within what others require, and the user's own file. numpy is left out where the plan moves it
+    itself.
     """
     found: list[str] = []
     for name, needed in required(build, here).items():
         installed = here.facts.package(name)
         moved = name == "numpy" and installed is not None
         if not moved and (installed is None or not allows(needed, installed.version)):
-            found.append(f"{name}{needed}")
+            wanted = [demand.specifier for demand in here.demanded(name)]
+            found.append(f"{name}{reduce(SpecifierSet.__and__, wanted, needed)}")
     return tuple(sorted(found))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -17,6 +18,7 @@ from .errors import Error
 from .facts import CPU_BUILD
 from .index_page import public
 from .mending import BOTH
+from .requirement_files import collect, read
 from .situation import Wishes
 from .torch_builds import INDEX
 from .versions import requirement
@@ -88,17 +90,14 @@ def capability(text: str, flag: str) -> str:
 
 
 def _requirements(file: Path, *, mend: bool) -> list[str]:
-    """Return the requirements in `file`, those it includes too, as PEP 508 texts.
+    """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
 
     Of pyproject.toml they are those of the project itself. An exact pin of `onnxruntime` does not
     bind: it is the line that the plan replaces; with `mend` neither does one of onnxruntime-gpu.
     """
     replaced = BOTH if mend else {CPU_BUILD}
     found: list[str] = []
-    for text in _of_project(file) if file.suffix == ".toml" else _of_file(file):
-        wanted = requirement(text)
-        if wanted is None:
-            continue
+    for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
         name = canonicalize_name(wanted.name)
         pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
         if name in replaced and pinned:
@@ -108,31 +107,16 @@ def _requirements(file: Path, *, mend: bool) -> list[str]:
     return found
 
 
-def _of_project(file: Path) -> tuple[str, ...]:
+def _of_project(file: Path) -> Iterator[Requirement]:
     from .mending_toml import dependencies
 
     try:
-        return dependencies(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Error("requirements-unreadable", file=file, cause=error.strerror or error) from error
+        texts = dependencies(read(file).decode())
     except ValueError as error:  # no UTF-8, or no TOML
         raise Error("requirements-unreadable", file=file, cause=error) from error
+    yield from (wanted for text in texts if (wanted := requirement(text)) is not None)
 
 
-def _of_file(file: Path) -> list[str]:
-    # pip_api would ask this interpreter instead of ours, and fail on one without pip.
-    os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
-    try:
-        from pip_api import _parse_requirements as pip_api
-
-        parsed = pip_api.parse_requirements(file)
-    except OSError as error:
-        raise Error("requirements-unreadable", file=file, cause=error.strerror or error) from error
-    except Exception as error:  # pip_api has a root of its own, and lets others through
-        cause = str(error).strip().partition("\n")[0]  # a whole traceback may follow
-        raise Error("requirements-unreadable", file=file, cause=cause) from error
-    return [
-        f"{wanted.name}{wanted.specifier}" + (f"; {wanted.marker}" if wanted.marker else "")
-        for wanted in parsed.values()
-        if not isinstance(wanted, pip_api.UnparsedRequirement)  # only where it was asked for
-    ]
+def _of_file(file: Path) -> Iterator[Requirement]:
+    for one in collect([file]).values():
+        yield from one.requirements(os.environ)

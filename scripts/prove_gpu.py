@@ -36,7 +36,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = ("numpy", "flatbuffers", "packaging", "protobuf", "sympy", "coloredlogs")
-TOOL = ("packaging", "requests", "rich", "nvidia-ml-py", "pip", "pip-api", "tomli")
+TOOL = ("packaging", "requests", "rich", "nvidia-ml-py", "pip", "tomli")
 APPLICATION = """
 import json, sys, time
 how, *models = sys.argv[1:]

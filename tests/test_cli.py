@@ -348,6 +348,28 @@ def test_a_pin_of_the_cpu_build_does_not_bind(run: Run, tmp_path: Path) -> None:
     assert "1.26.0" in [row["version"] for row in packages]
 
 
+def test_a_requirements_file_is_read_for_the_machine_that_is_planned_for(
+    run: Run, tmp_path: Path
+) -> None:
+    """Constraints count, lines for the other system do not, and pip is told both."""
+    windows = {"system": "windows", "machine": "x86_64"}
+    (tmp_path / "requirements.txt").write_text("-c limits.txt\n-e .\n./libs/own\nonnxruntime\n")
+    (tmp_path / "limits.txt").write_text(
+        "numpy<2\n"
+        "onnxruntime-gpu<1.24 ; sys_platform == 'win32'\n"
+        "onnxruntime-gpu<1.23 ; sys_platform != 'win32'\n"
+    )
+    found = {}
+    for system, changes in {"linux": {}, "windows": {"platform": windows}}.items():
+        facts = machine(tmp_path, packages=[], gpus=("8.6",), **changes)
+        plan = json.loads(run("--facts", facts, "-r", "requirements.txt", "--json").stdout)
+        names = {row["name"]: row["version"] for row in plan["selection"]["packages"]}
+        found[system] = names["onnxruntime-gpu"]
+        assert "numpy<2,>=1.21.6" in plan["requires"]
+
+    assert found == {"linux": "1.22.0", "windows": "1.23.2"}
+
+
 def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("numpy\nonnxruntime==1.20.0  # fast\n")
     (tmp_path / "pyproject.toml").write_text(

@@ -18,7 +18,7 @@ import synthetic
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.errors import Error
 from ortgpu_fix.mend_files import mended, write_mended
-from ortgpu_fix.mending import Done, Edit, includes, mend_requirements
+from ortgpu_fix.mending import Done, Edit, mend_requirements
 from ortgpu_fix.mending_report import mending_json, mending_section
 from ortgpu_fix.mending_toml import dependencies, mend_pyproject
 from ortgpu_fix.sections import plain
@@ -86,6 +86,13 @@ def test_lines_that_stay_say_why() -> None:
     assert done("numpy\nonnxruntime @ https://example.invalid/o.whl\n") == [(2, "address")]
 
 
+def test_a_line_that_only_pip_understands_is_told() -> None:
+    text = "onnxruntime==${ORT}\nonnxruntime-gpu\n"
+
+    assert requirements(text) == text.replace("onnxruntime-gpu", GOOD)
+    assert done(text) == [(1, "odd"), (2, "replaced")]
+
+
 def test_of_several_lines_those_that_apply_are_replaced() -> None:
     text = (
         "onnxruntime==1.18 ; python_version < '3.9'\n"
@@ -94,14 +101,6 @@ def test_of_several_lines_those_that_apply_are_replaced() -> None:
     )
 
     assert requirements(text) == text.replace("onnxruntime>=1.20", GOOD)
-
-
-def test_files_that_are_included_are_found() -> None:
-    text = (
-        "-r a.txt\n  --requirement b.txt # c\n-rd.txt\n--requirement=e.txt\n# -r f.txt\n-c g.txt\n"
-    )
-
-    assert includes(text) == ("a.txt", "b.txt", "d.txt", "e.txt")
 
 
 others = st.sampled_from(
@@ -233,6 +232,42 @@ def test_poetry_s_own_notation(text: str, wanted: str) -> None:
     assert mend_pyproject(text, "1.26.0", MARKERS).text == wanted
 
 
+def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:
+    """The extra would install nothing more; poetry itself refuses such a project."""
+    text = (
+        "[tool.poetry.dependencies]\n"
+        'onnxruntime = { version = "^1.17", optional = true }\n'
+        '[tool.poetry.extras]\nml = ["OnnxRuntime", "numpy"]\n'
+    )
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text
+    assert [(edit.line, edit.done) for edit in made.edits] == [(2, "odd")]
+    named = text.replace("onnxruntime =", "onnxruntime-gpu =").replace("OnnxR", "onnxruntime-gpu")
+    assert 'version = "1.26.0"' in mend_pyproject(named, "1.26.0", MARKERS).text
+
+
+def test_each_line_that_stays_is_told_by_its_number() -> None:
+    text = (
+        "# onnxruntime for all\n[project]\n"
+        'dependencies = [\n  "numpy",\n  "onnxruntime>=1.17",\n]\n'
+        '[project.optional-dependencies]\ngpu = ["onnxruntime-gpu"]\ncpu = ["onnxruntime>=1.17"]\n'
+        "[dependency-groups]\n"
+        'dev = ["onnxruntime @ https://example.invalid/o.whl", "onnxruntime"]\n'
+        '[tool.poetry.dependencies]\nonnxruntime = [{ version = "*" }]\n'
+    )
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert [(edit.line, edit.done) for edit in made.edits] == [
+        (5, "other"),
+        (8, "replaced"),
+        (9, "other"),
+        (11, "other"),
+        (11, "other"),
+        (13, "other"),
+    ]
+
+
 def test_of_both_in_poetry_s_notation_the_cpu_build_stays() -> None:
     text = '[tool.poetry.dependencies]\nonnxruntime = "^1.17"\nonnxruntime-gpu = "*"\n'
     made = mend_pyproject(text, "1.26.0", MARKERS)
@@ -322,6 +357,16 @@ def test_files_that_are_read_together_name_the_gpu_build_once(tmp_path: Path) ->
 
     assert (tmp_path / "a.txt").read_text() == "# onnxruntime\n-r b.txt\n"
     assert (tmp_path / "b.txt").read_text() == f"{GOOD}\n"
+
+
+def test_a_constraint_follows_and_takes_no_line_away(tmp_path: Path) -> None:
+    """It asks for nothing: were the line commented out, nothing would."""
+    (tmp_path / "r.txt").write_text("-c c.txt\nonnxruntime\n")
+    (tmp_path / "c.txt").write_text("onnxruntime-gpu==1.18.0  # as in production\nnumpy<2\n")
+    write_mended(mended([str(tmp_path / "r.txt")], "1.26.0", MARKERS))
+
+    assert (tmp_path / "r.txt").read_text() == f"-c c.txt\n{GOOD}\n"
+    assert (tmp_path / "c.txt").read_text() == f"{GOOD}  # as in production\nnumpy<2\n"
 
 
 def test_a_file_that_is_changed_meanwhile_is_left(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_an_upper_bound_alone_is_no_conflict() -> None:
     made = plan(old, *ORDINARY, driver="12.2")
 
     assert reasons(made, "1.26.0") == []
-    assert made.requires == ("numpy>=1.21.6", "protobuf")
+    assert made.requires == ("numpy>=1.21.6", "protobuf<4")
 
 
 def test_torch_for_cuda_12_8_on_blackwell_keeps_its_cufft() -> None:

@@ -1,0 +1,68 @@
+"""The lines of a requirements file, as pip understands them.
+
+Core.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+
+_FILE = re.compile(
+    r"^[ \t]*(?:(?P<constraint>-c|--constraint)|-r|--requirement)(?:[ \t]+|=|(?<=-[cr]))([^\s#]+)",
+    re.MULTILINE,
+)
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_OWN_OPTIONS_OR_COMMENT = re.compile(r"(?:^|[ \t])#|[ \t]--[a-z]")
+_NO_NAME = re.compile(r"-|[^@]*://|[~./\\]|[A-Za-z]:\\|[^@;]*[/\\]|[^@;]*\.(?:whl|zip|tar\.gz)$")
+"""An option, or what is installed from an address or a path: it says nothing of a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A file that a requirements file names."""
+
+    name: str
+    """As it is written there."""
+    constraint: bool
+    """It limits what is installed, and asks for nothing."""
+
+
+def logical(text: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line, joined with those that continue it."""
+    joined, start = "", 1
+    for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
+        start = start if joined else number
+        joined += line
+        comment = re.match(r"\s*#", line)
+        if comment or not line.rstrip("\r\n").endswith("\\"):
+            yield start, joined
+            joined = ""
+    if joined:
+        yield start, joined
+
+
+def bare(line: str) -> str:
+    """Return a line in one piece, without its comment and the options that are its own."""
+    whole = re.sub(r"\\(\r?\n|$)", " ", line)
+    return _OWN_OPTIONS_OR_COMMENT.split(whole, maxsplit=1)[0].strip()
+
+
+def requirement_in(line: str, environ: Mapping[str, str]) -> Requirement | None:
+    """Return the requirement of a line; None where there is none in it, or none with a name.
+
+    Variables are put in as pip does. Raises InvalidRequirement.
+    """
+    text = _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), bare(line))
+    return None if not text or _NO_NAME.match(text) else Requirement(text)
+
+
+def files_named(text: str) -> tuple[Named, ...]:
+    """Return the requirements and constraints files that a requirements file names."""
+    return tuple(
+        Named(name=found[2], constraint=found["constraint"] is not None)
+        for found in _FILE.finditer(text)
+    )
