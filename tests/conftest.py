@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +15,29 @@ import environments
 import pytest
 from hypothesis import settings
 from local_index import LocalIndex
-from stand import Kind, Stand
+from stand import PIP, Kind, Stand
 from standins import Venv, make_set, make_venv
 
 # How long an example takes depends on what else the machine does: no reason to fail.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure no coverage where examples are random: what they reach would be luck."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("no_cover")
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Let signals be heard here and by children, also where the tests began with `nohup`."""
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGHUP, hang_up)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +99,7 @@ def stand_of(
         yield make
 
 
-@pytest.fixture(params=["uv", "pip"])
+@pytest.fixture(params=["uv", PIP])
 def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> Stand:
     return stand_of(request.param)
 

@@ -274,6 +274,7 @@ def test_an_engine_that_says_it_is_done_and_is_not(quick: Stand) -> None:
     assert quick.unchanged()
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal(quick: Stand, number: signal.Signals) -> None:
     quick.have("onnxruntime 1.22.1")
@@ -288,6 +289,24 @@ def test_a_signal(quick: Stand, number: signal.Signals) -> None:
     assert code_of(quick, plan, verify=verify).code == "apply-interrupted"
     assert quick.unchanged()
     assert signal.getsignal(number) is handler
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_already_ends_nothing(
+    quick: Stand, number: signal.Signals
+) -> None:
+    """So it is under `nohup`, and in a job in the background."""
+    signal.signal(number, signal.SIG_IGN)
+
+    def verify() -> tuple[bool, str]:
+        os.kill(os.getpid(), number)
+        return True, ""
+
+    quick.apply(quick.plan(GOOD), verify=verify)
+
+    assert quick.names()["onnxruntime-gpu"] == "1.26.0"
+    assert signal.getsignal(number) is signal.SIG_IGN
 
 
 def test_a_verification_that_says_no(stand: Stand) -> None:

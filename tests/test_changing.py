@@ -16,6 +16,7 @@ from typing import Any
 
 import environments
 import pytest
+from command import run_here
 from local_index import make_wheel
 from packaging.requirements import Requirement
 from stand import CUDA, Stand
@@ -42,18 +43,9 @@ def command(tmp_path: Path) -> Command:
     (tmp_path / "temporary").mkdir()
 
     def start(*argv: str, env: Mapping[str, str] | None = None) -> Any:
-        environ = install_environment(os.environ) | {"HOME": str(tmp_path / "home"), **(env or {})}
-        done = subprocess.run(
-            [sys.executable, "-m", "ortgpu_fix", *argv],
-            cwd=tmp_path / "home",
-            env=environ
-            | {"LANG": "C.UTF-8", "TMPDIR": str(tmp_path / "temporary")}
-            | dict(env or {}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environ = install_environment(os.environ) | {"HOME": str(tmp_path / "home")}
+        environ |= {"LANG": "C.UTF-8", "TMPDIR": str(tmp_path / "temporary")} | dict(env or {})
+        done = run_here(*argv, cwd=tmp_path / "home", env=environ)
         assert "Traceback" not in done.stderr
         assert list((tmp_path / "temporary").iterdir()) == []
         return done
@@ -219,6 +211,7 @@ def test_what_could_not_be_removed_is_a_warning(
     kept.forget(Site.of(changed.venv.target()))
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing_in_the_temporary_folder(
     tmp_path: Path, number: signal.Signals
@@ -239,7 +232,7 @@ def test_a_signal_leaves_nothing_in_the_temporary_folder(
             time.sleep(0.02)
         assert list((tmp_path / "temporary").iterdir())
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=50)
 
     assert (process.returncode, said) == (130, "")
     assert list((tmp_path / "temporary").iterdir()) == []

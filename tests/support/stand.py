@@ -24,6 +24,9 @@ from ortgpu_fix.state import NAME, Site
 
 Kind = str
 """`uv`, `pip` (the target's own) or `our-pip`."""
+PIP = pytest.param("pip", marks=pytest.mark.slow)
+"""pip takes ten times as long as uv does: what it shares with uv is tried with it when it is slow
+anyway."""
 GOOD = "onnxruntime-gpu 1.26.0"
 CUDA = (GOOD, "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
 REQUIRES = ("flatbuffers", "packaging", "protobuf>=4")
