@@ -1,4 +1,7 @@
-"""The command line as a user meets it: real processes, exit codes, one sentence and a hint."""
+"""The command line as a user meets it: exit codes, one sentence and a hint.
+
+Most run in the process of the tests; where a process of its own shows more, it is one.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_here
 
 import synthetic
 from ortgpu_fix import cli, console
@@ -24,16 +28,30 @@ from ortgpu_fix.run import install_environment
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def environment(home: Path, env: Mapping[str, str] | None) -> dict[str, str]:
+    clean = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    return clean | dict(env or {})
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run the command in an empty folder, with an empty home."""
 
     def start(*argv: str, env: Mapping[str, str] | None = None, text_in: str = "") -> Any:
-        environment = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        return run_here(*argv, cwd=tmp_path, env=environment(tmp_path, env), text_in=text_in)
+
+    return start
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Run:
+    """Run the command as `run` does, in a process of its own."""
+
+    def start(*argv: str, env: Mapping[str, str] | None = None, text_in: str = "") -> Any:
         return subprocess.run(
             [sys.executable, "-m", "ortgpu_fix", *argv],
             cwd=tmp_path,
-            env=environment | dict(env or {}),
+            env=environment(tmp_path, env),
             input=text_in,
             capture_output=True,
             text=True,
@@ -132,10 +150,10 @@ def test_a_gpu_with_a_name_only_is_known_by_it(run: Run, tmp_path: Path) -> None
     assert "NVIDIA GeForce RTX 5060 (12.0)" in run("--facts", str(file)).stdout
 
 
-def test_the_same_facts_give_the_same_bytes(run: Run, tmp_path: Path) -> None:
+def test_the_same_facts_give_the_same_bytes(process: Run, tmp_path: Path) -> None:
     facts = machine(tmp_path)
-    first = run("--facts", facts, "--json")
-    second = run("--json", "--facts", facts, env={"LANG": "zh_CN.UTF-8", "PYTHONHASHSEED": "7"})
+    first = process("--facts", facts, "--json")
+    second = process("--json", "--facts", facts, env={"LANG": "zh_CN.UTF-8", "PYTHONHASHSEED": "7"})
 
     assert first.stdout == second.stdout
 
@@ -170,8 +188,8 @@ def test_an_unknown_key_is_refused_by_name(run: Run, tmp_path: Path) -> None:
     assert "drivr is not a key" in failed(run("--facts", machine(tmp_path, drivr=1)), 7)
 
 
-def test_a_facts_file_that_is_not_there(run: Run) -> None:
-    assert "No such file" in failed(run("--facts", "nowhere.json"), 7)
+def test_a_facts_file_that_is_not_there(process: Run) -> None:
+    assert "No such file" in failed(process("--facts", "nowhere.json"), 7)
 
 
 def script(path: Path, text: str) -> str:
@@ -247,8 +265,8 @@ def test_an_error_as_json(run: Run) -> None:
     }
 
 
-def test_an_error_in_chinese(run: Run) -> None:
-    done = run("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
+def test_an_error_in_chinese(process: Run) -> None:
+    done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
 
     assert done.stderr == "错误: `--cuda x` 不是 CUDA 主版本号\n\n提示: 例如 `--cuda 12`\n"
 
@@ -272,13 +290,13 @@ def test_an_impossible_plan_is_not_applied(run: Run, tmp_path: Path) -> None:
     assert run("--apply", "--yes", "--facts", facts, "--python", str(venv)).returncode == 3
 
 
-def test_facts_are_written_and_read_back(run: Run, tmp_path: Path) -> None:
-    written = run("facts", "-o", "facts.json")
+def test_facts_are_written_and_read_back(process: Run, tmp_path: Path) -> None:
+    written = process("facts", "-o", "facts.json")
 
     assert written.returncode == 0
     assert written.stderr == "Written: facts.json\n"
-    assert json.loads((tmp_path / "facts.json").read_text()) == json.loads(run("facts").stdout)
-    assert run("--facts", "facts.json").returncode in {0, 1, 3}
+    assert json.loads((tmp_path / "facts.json").read_text()) == json.loads(process("facts").stdout)
+    assert process("--facts", "facts.json").returncode in {0, 1, 3}
 
 
 def test_a_file_that_cannot_be_written(run: Run) -> None:
@@ -291,9 +309,9 @@ def test_check_says_nothing(run: Run, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
-def test_explain_reads_a_pipe(run: Run) -> None:
+def test_explain_reads_a_pipe(process: Run) -> None:
     log = "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: "
-    done = run("explain", "-", text_in=log + "cannot open shared object file: No such file")
+    done = process("explain", "-", text_in=log + "cannot open shared object file: No such file")
 
     assert done.returncode == 0
     assert "libcudnn.so.9" in done.stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_here
 from local_index import LocalIndex, make_wheel
 from standins import clean_environment, find_uv
 
@@ -39,14 +39,7 @@ def run(tmp_path: Path, index: LocalIndex) -> Run:
     def start(*words: str) -> subprocess.CompletedProcess[str]:
         env = clean_environment() | {"LANG": "C.UTF-8", "HOME": str(tmp_path)}
         env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
-        return subprocess.run(
-            [sys.executable, "-m", "ortgpu_fix", *words, "--index-url", index.url],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_here(*words, "--index-url", index.url, cwd=tmp_path, env=env)
 
     return start
 
