@@ -174,8 +174,11 @@ def in_turn(
 
 def _is_pinned(distribution: Distribution, here: Situation) -> bool:
     """Tell whether what stays installed leaves less to choose than there is."""
+    demands = here.demanded(distribution.name)
+    if not demands:
+        return False
     releases = [row for row in distribution.releases if row.platform == here.platform]
-    return len(_allowed(here.demanded(distribution.name), releases)) < len(releases)
+    return len(_allowed(demands, releases)) < len(releases)
 
 
 def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence[Release]:
@@ -209,7 +212,9 @@ def refusal_of(
         ):
             return reason("library-lacks", distribution=named, library=need.library)
     code = code_of(distribution.code, release)
-    gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
+    gpu = code and gpu_without_code(code, release.name, here, ptx=False)
+    if code and gpu and _compiles(release, here):
+        gpu = gpu_without_code(code, release.name, here, ptx=True)
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 
 
