@@ -212,9 +212,7 @@ def refusal_of(
         ):
             return reason("library-lacks", distribution=named, library=need.library)
     code = code_of(distribution.code, release)
-    gpu = code and gpu_without_code(code, release.name, here, ptx=False)
-    if code and gpu and _compiles(release, here):
-        gpu = gpu_without_code(code, release.name, here, ptx=True)
+    gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 
 

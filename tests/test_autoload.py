@@ -469,7 +469,13 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("version", "base"), EVERY, ids=[version for version, _ in EVERY])
+@pytest.mark.parametrize(
+    ("version", "base"),
+    [
+        pytest.param(*row, id=row[0], marks=[pytest.mark.slow] if row in EVERY[1:-1] else [])
+        for row in EVERY
+    ],
+)
 def test_the_ways_to_start_on_every_python_of_this_machine(
     version: str, base: Path, tmp_path: Path, tree: Path
 ) -> None:

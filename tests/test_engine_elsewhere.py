@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_index import LocalIndex, make_wheel
+from stand import PIP
 from standins import clean_environment, find_uv
 
 from ortgpu_fix.engine import Resolver, choose_resolver
@@ -59,6 +60,7 @@ def engine(request: pytest.FixtureRequest) -> Resolver:
     return chosen
 
 
+@pytest.mark.parametrize("engine", ["uv", PIP], indirect=True)
 @pytest.mark.parametrize(
     ("facts", "files"),
     [

@@ -327,22 +327,25 @@ MISSING = "libcublasLt.so.12: cannot open shared object file: No such file or di
 
 
 @pytest.mark.parametrize(
-    ("line", "seconds"),
+    "line",
     [
-        ("2026-11-21 10:19:28 INFO 信息 a line with onnxruntime and cuda in it 12345\n", 2),
-        (f"{'an ordinary line ' * 6}\n" * 50 + f"with error: {MISSING}\n", 2),
-        ("10 Memcpy nodes are added to the graph main_graph for CUDAExecutionProvider.\n", 4),
-        (f"with error: {MISSING}\n", 4),
-        ("x", 2),
-        ("\x1b[", 4),
+        "2026-11-21 10:19:28 INFO 信息 a line with onnxruntime and cuda in it 12345\n",
+        f"{'an ordinary line ' * 6}\n" * 50 + f"with error: {MISSING}\n",
+        "10 Memcpy nodes are added to the graph main_graph for CUDAExecutionProvider.\n",
+        f"with error: {MISSING}\n",
+        "x",
+        "\x1b[",
     ],
     ids=["ordinary", "errors", "warnings only", "errors only", "one line", "escapes only"],
 )
-def test_a_log_of_20_mb_is_read_in_no_time(line: str, seconds: float) -> None:
-    log = line * (20_000_000 // len(line))
+@pytest.mark.parametrize("megabytes", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.no_cover
+def test_a_large_log_is_read_in_no_time(line: str, megabytes: int) -> None:
+    """It takes 10 to 90 ms a megabyte; on a busy machine more, and squared it would be minutes."""
+    log = line * (megabytes * 1_000_000 // len(line))
     began = time.process_time()
     explain(log, TABLE)
-    assert time.process_time() - began < seconds
+    assert time.process_time() - began < megabytes
 
 
 @pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
@@ -352,7 +355,7 @@ def test_no_pattern_is_slow_where_it_nearly_matches(row: Any, filler: str) -> No
         text = (filler * 50 + pattern.anchor) * 100
         began = time.process_time()
         pattern.regex.findall(text[: 2 * REACH])
-        assert time.process_time() - began < 0.2, pattern.regex.pattern
+        assert time.process_time() - began < 1, pattern.regex.pattern
 
 
 # A table that does not fit

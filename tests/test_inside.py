@@ -51,6 +51,7 @@ def test_every_python(version: str, tmp_path: Path) -> None:
     assert target.build.intact
 
 
+@pytest.mark.slow
 def test_an_environment_with_pip_that_sees_the_system(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True

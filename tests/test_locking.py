@@ -14,6 +14,7 @@ import pytest
 import shelf
 from local_index import LocalIndex, make_wheel
 from shelf import COMPANIONS, ORDINARY, SET, Shelf
+from stand import PIP
 from standins import as_wheel, clean_environment, find_uv
 
 import synthetic
@@ -44,7 +45,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(params=["pip", "uv"])
+@pytest.fixture(params=["uv", PIP])
 def install(request: pytest.FixtureRequest, venv: Path, things: Shelf, tmp_path: Path) -> Tool:
     """Install a lock that lies in `tmp_path`, with the tool and nothing of the user's own."""
 
@@ -168,6 +169,7 @@ def test_the_bytes_are_the_same_again(things: Shelf, tmp_path: Path) -> None:
     assert texts(made(things, tmp_path)) == texts(made(things, tmp_path))
 
 
+@pytest.mark.parametrize("install", ["uv", "pip"], indirect=True)
 def test_a_lock_of_a_folder_needs_no_index(install: Tool, things: Shelf, tmp_path: Path) -> None:
     maker = things.maker(tmp_path, find_links=things.index.folder, offline=True)
     text = pylock(maker.lock(things.group()))

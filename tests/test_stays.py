@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from local_index import LocalIndex, make_wheel
+from stand import PIP
 from standins import COMMON, Venv, clean_environment, find_uv, make_venv
 
 import synthetic
@@ -143,7 +144,7 @@ def stage(request: pytest.FixtureRequest, shop: tuple[LocalIndex, Matrix], tmp_p
     return Stage(tmp_path, *shop, engine=getattr(request, "param", "uv"))
 
 
-BOTH = pytest.mark.parametrize("stage", ["pip", "uv"], indirect=True)
+BOTH = pytest.mark.parametrize("stage", ["uv", PIP], indirect=True)
 
 
 def codes(plan: Plan) -> set[str]:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command import run_here
 from local_index import LocalIndex, make_wheel
 from standins import Venv, as_plan, as_wheel, clean_environment, find_uv, make_venv, state_of
 from torch_index import CUBLAS, CUDNN, REQUIRES, TorchIndex, make_index, make_torch
@@ -38,6 +39,7 @@ ORDINARY = (
     *("nvidia-nccl-cu12 2.27.5", "triton 3.6.0", "flatbuffers 25.9.23"),
 )
 NAMES = {line.partition(" ")[0] for line in (*OUR_OWN, *ORDINARY)} | {"torch", "torchvision"}
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("our-pip", "pip")]
 CU130 = ("nvidia-cublas 13.1.0.3", "nvidia-nvtx 13.0.85", "nvidia-nvtx 13.2.1")
 
 
@@ -163,7 +165,7 @@ def stand_of(folders: dict[str, Path], tmp_path: Path) -> Iterator[Callable[[str
         yield make
 
 
-@pytest.fixture(params=["uv", "our-pip"])
+@pytest.fixture(params=["uv", SLOW[0]])
 def stand(request: pytest.FixtureRequest, stand_of: Callable[[str], Stand]) -> Stand:
     return stand_of(request.param)
 
@@ -189,7 +191,7 @@ def test_the_traps_are_real(stand: Stand) -> None:
     assert found.wheel.version == "99.0"
 
 
-@pytest.mark.parametrize("kind", ["uv", "pip", "our-pip"])
+@pytest.mark.parametrize("kind", ["uv", *SLOW])
 def test_each_package_comes_from_its_own_index(stand_of: Callable[[str], Stand], kind: str) -> None:
     stand = stand_of(kind)
     stand.apply(pair(stand))
@@ -324,13 +326,12 @@ def test_the_command_line_asks_the_mirror_and_says_what_it_has_instead(
     quick.have("torch 2.11.0", folder=tmp_path / "old")
     address = quick.torch.base.replace("//", "//name:secret@")
     quick.torch.behaviour.login = "name:secret"
-    argv = [sys.executable, "-m", "ortgpu_fix", "--python", str(quick.venv.python)]
-    argv += ["--driver", "570.86.10", "--gpu", "8.0", "--torch", "match", "--json"]
+    argv = ["--python", str(quick.venv.python), "--driver", "570.86.10", "--gpu", "8.0"]
+    argv += ["--torch", "match", "--json"]
     argv += ["--torch-index-url", address, "--index-url", quick.main.url]
 
     def run_it(*more: str) -> subprocess.CompletedProcess[str]:
-        env = clean_environment()
-        return subprocess.run([*argv, *more], capture_output=True, text=True, env=env, check=False)
+        return run_here(*argv, *more, cwd=tmp_path, env=clean_environment())
 
     planned = {row["name"]: row["index"] for row in json.loads(run_it().stdout)["install"]}
     done = run_it("--apply", "--yes")

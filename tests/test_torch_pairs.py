@@ -153,10 +153,11 @@ def judge(torch: str, driver: str, gpu: str, system: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.no_cover
+@pytest.mark.parametrize("turn", range(2))
 def test_a_plan_with_torch_keeps_the_contract(turn: int) -> None:
-    """One in seventeen, which divides none of the lists: every torch, driver and GPU is met."""
-    some = PAIRS[17 * turn :: 17 * 4]
+    """One in 37, which divides none of the lists: every torch, driver and GPU is met."""
+    some = PAIRS[37 * turn :: 37 * 2]
 
     assert {pair: found for pair in some if (found := judge(*pair))} == {}
 
