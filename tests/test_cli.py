@@ -577,14 +577,15 @@ def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "gbk"])
-def test_an_encoding_that_lacks_a_character(encoding: str, run: Run, tmp_path: Path) -> None:
+def test_an_encoding_that_lacks_a_character(encoding: str, process: Run, tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     facts = machine(tmp_path, environment={"LD_LIBRARY_PATH": "/opt/图"})
 
-    done = run("--facts", facts, env=env)
+    done = process("--facts", facts, env=env)
     assert "?  onnxruntime-gpu is not installed" in done.stdout
     assert done.returncode == 1
-    assert run("--facts", facts, "--json", env=env).stdout == run("--facts", facts, "--json").stdout
+    plain = process("--facts", facts, "--json").stdout
+    assert process("--facts", facts, "--json", env=env).stdout == plain
 
 
 def test_an_error_inside_an_error_is_said_in_words() -> None:
