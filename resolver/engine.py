@@ -33,6 +33,7 @@ OLDEST_UV = "0.8"
 """The first that writes a pylock.toml with sizes and hashes for `uv pip compile`."""
 OLDEST_PIP = "22.2"
 """The first with `--report`."""
+_READ_SECONDS = 60.0
 
 
 class Engine(Protocol):
@@ -100,8 +101,8 @@ def choose(
 
     Raises Error `no-engine` where none of them can install there.
     """
-    uv = find_uv(environ, runner)
-    if uv is not None and target.implementation in {"cpython", "pypy"}:
+    uv = find_uv(environ, runner) if target.implementation in {"cpython", "pypy"} else None
+    if uv is not None and _reads(uv[0], target, environ, runner):
         program, version = uv
         return Uv(
             program=program,
@@ -155,6 +156,13 @@ def find_uv(environ: Mapping[str, str], runner: Runner) -> tuple[str, str] | Non
         if said.returncode == 0 and len(words) > 1 and at_least(words[1], OLDEST_UV):
             return os.path.abspath(program), words[1]  # noqa: PTH100 - links stay: a shim is one
     return None
+
+
+def _reads(program: str, target: Target, environ: Mapping[str, str], runner: Runner) -> bool:
+    """Tell whether uv can work on `target`: not where anything prints when that Python starts."""
+    argv = [program, "python", "find", "--offline", "--no-project", target.executable]
+    said = runner(argv, timeout=_READ_SECONDS, env=install_environment(environ))
+    return said.returncode == 0
 
 
 def _own_pip(target: Target) -> str | None:

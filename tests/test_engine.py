@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from environments import site_packages
+from standins import find_uv
 
 from ortgpu_fix.engine import Engine, choose
 from ortgpu_fix.engine_pip import Pip
@@ -20,7 +22,7 @@ from ortgpu_fix.engine_work import Staged, constraints
 from ortgpu_fix.environment import Installed, Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Wheel
-from ortgpu_fix.run import Finished
+from ortgpu_fix.run import Finished, run
 from ortgpu_fix.sources import Sources
 
 DIGEST = "ab" * 32
@@ -122,6 +124,18 @@ def test_a_uv_that_does_not_answer_or_is_old_is_passed_over(
     assert isinstance(found, Pip)
     assert found.command == ("/venv/bin/python", "-I", "-B", "-m", "pip")
     assert found.name == "pip 23.2.1"
+
+
+def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv: Path) -> None:
+    target = replace(TARGET, executable=str(venv))
+    path = {"PATH": str(Path(find_uv()).parent)}
+    greeting = site_packages(venv) / "sitecustomize.py"
+    greeting.write_text("print('welcome')\n")
+
+    assert isinstance(choose(target, path, run), Pip)
+
+    greeting.unlink()  # uv forgets what it could not read, not what it could
+    assert isinstance(choose(target, path, run), Uv)
 
 
 @pytest.mark.parametrize("version", [None, "21.3", "odd"])
