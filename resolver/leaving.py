@@ -23,6 +23,8 @@ from .state import NAME, Site, join
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
 _SHARED = "onnxruntime"
 """The folder of which nothing may be left over when another build comes into it."""
+_BUILDS = ("onnxruntime", "ort-")
+"""How the names of those begin whose files are in that folder."""
 
 
 def leaving(
@@ -39,15 +41,19 @@ def leaving(
     `names` are the canonical names of the distributions that leave, those among them that are
     `coming` again included; `incoming` the absolute paths that will be written, `whole` the folders
     that must be empty before. What an owner outside of `names` lists stays, unless it is written
-    anew. Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names`
-    cannot be taken out file by file, `installed-outside` where it lies outside the environment and
-    is to leave for good, and `path-outside` where a link would lead what is written out of it.
+    anew. In a venv a distribution that lost its list leaves all the same where its files are known
+    without: those that come again, and the shared folder.
+
+    Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
+    be taken out file by file, `installed-outside` where it lies outside the environment and is to
+    leave for good, and `path-outside` where a link would lead what is written out of it.
     """
     own = [one for one in target.installed if one.key in names]
     gone: set[str] = set()
     for one in own:
         if _within(site, one):
-            gone |= _files(site, one)
+            known = target.kind == "venv" and (one.key in coming or one.key.startswith(_BUILDS))
+            gone |= _files(site, one, known=known)
         elif one.key not in coming:
             raise Error("installed-outside", name=one.name, path=one.metadata_path)
     stays: set[str] = set()
@@ -94,17 +100,20 @@ def _within(site: Site, one: Installed) -> bool:
     return folder in {site.purelib, site.platlib}
 
 
-def _files(site: Site, one: Installed) -> set[str]:
-    """Return what RECORD lists of a distribution that leaves, and all of its metadata folder."""
+def _files(site: Site, one: Installed, *, known: bool) -> set[str]:
+    """Return what RECORD lists of a distribution that leaves, and all of its metadata folder.
+
+    Where it has none that is an error, unless the files are `known` without it.
+    """
     if one.editable:
         raise Error("installed-editable", name=one.name, path=one.metadata_path)
     if one.installer == "conda":
         raise Error("installed-conda", name=one.name, path=one.metadata_path)
     listed = _record(one)
-    if listed is None:
+    if listed is None and not known:
         raise Error("no-record", name=one.name, path=one.metadata_path)
     inner = files_under(site.plain(one.metadata_path))
-    return {path for path in listed if site.inside(path)}.union(inner)
+    return {path for path in listed or () if site.inside(path)}.union(inner)
 
 
 def _record(one: Installed) -> frozenset[str] | None:

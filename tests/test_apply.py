@@ -444,8 +444,30 @@ def test_distributions_that_cannot_be_taken_out(quick: Stand) -> None:
     record = Path(own.metadata_path, "RECORD")
     text = record.read_text()
     record.unlink()
-    assert code() == "no-record"
+    system = Allowed(conflicts=True, externally_managed=True)
+    theirs = replace(target, kind="system")  # a package manager of the system takes RECORD away
+    assert code_of(quick, plan, target=theirs, allowed=system).code == "no-record"
     record.write_text(text)
+
+
+def test_lists_of_files_that_are_lost(quick: Stand) -> None:
+    cudnn = "nvidia-cudnn-cu13 9.28.0.42"
+    quick.have("onnxruntime 1.22.1", GOOD, "nvidia-cudnn-cu12 9.28.0.42", cudnn)
+    for record in quick.venv.site.glob("*.dist-info/RECORD"):
+        record.unlink()
+    (quick.venv.site / "onnxruntime" / "__init__.py").unlink()
+    quick.before = state_of(quick.venv.folder)
+
+    assert quick.fails(quick.plan(uninstall=("nvidia-cudnn-cu13",))).code == "no-record"
+
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+
+    target = quick.venv.target()
+    assert target.build is not None
+    assert target.build.intact
+    assert "onnxruntime" not in quick.names()
+    quick.undo()
+    assert quick.unchanged()
 
 
 def test_a_plan_that_is_out_of_date(quick: Stand) -> None:
