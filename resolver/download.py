@@ -41,7 +41,7 @@ def download_all(
     `files-not-here` (offline), `download-hash-mismatch`, `download-truncated`, `disk-full`,
     `disk-failed`, and those of `Index`; Ctrl-C ends it at the next piece that arrives.
     """
-    one = _One(index, into, progress, wheels, urls or {})
+    one = _Bringer(index, into, progress, wheels, urls or {})
     try:
         into.mkdir(parents=True, exist_ok=True)
         absent = [
@@ -80,7 +80,7 @@ def file_digest(path: Path) -> str:
     return _hash_of(path).hexdigest()
 
 
-class _One:
+class _Bringer:
     """Brings one wheel after the other, from wherever it is nearest."""
 
     def __init__(
@@ -104,7 +104,7 @@ class _One:
         path = self._into / wheel.file
         if path.is_file() and file_digest(path) == wheel.sha256:
             return True
-        return self._in_folder(wheel) is not None
+        return self._index.sources.near(wheel.file) is not None
 
     def bring(self, wheel: Wheel) -> Path:
         """Bring `wheel` and return its path; raises as `download_all` does."""
@@ -113,7 +113,7 @@ class _One:
             if path.is_file() and file_digest(path) == wheel.sha256:
                 self._say(wheel, wheel.size)
                 return path
-            near = self._in_folder(wheel)
+            near = self._index.sources.near(wheel.file)
             if near is not None:
                 return self._copy(wheel, near, path)
             url = self._urls.get(wheel.file) or self._index.find(wheel)
@@ -122,11 +122,6 @@ class _One:
             return self._fetch_checked(wheel, url, path)
         except OSError as error:
             raise disk_error(error, path) from error
-
-    def _in_folder(self, wheel: Wheel) -> Path | None:
-        folder = self._index.sources.find_links
-        path = None if folder is None else folder / wheel.file
-        return path if path is not None and path.is_file() else None
 
     def _copy(self, wheel: Wheel, source: Path, path: Path) -> Path:
         """Copy `source`: not linked, so that nothing done to one of the two changes the other."""

@@ -104,7 +104,7 @@ def _held(here: Situation, found: Search | None) -> Iterator[Finding]:
 def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
     """Look for an onnxruntime-gpu or NVIDIA wheels of another CUDA major than torch's."""
     other: dict[str, list[str]] = {}
-    build = installed_build(here)
+    build = _installed_build(here)
     if build is not None and here.facts.package(GPU_BUILD) is not None:
         other.setdefault(major(build.cuda), []).append(f"{GPU_BUILD} {build.version}")
     for package in here.facts.packages:
@@ -124,7 +124,7 @@ def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
         )
 
 
-def installed_build(here: Situation) -> Build | None:
+def _installed_build(here: Situation) -> Build | None:
     """Return the build in the shared folder; of a release that is not known the one before it."""
     there = here.facts.onnxruntime
     package = here.facts.package(GPU_BUILD)
@@ -144,7 +144,7 @@ def _first(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
 
     Nothing loads the libraries for onnxruntime, and torch loads ones that serve it.
     """
-    build = installed_build(here)
+    build = _installed_build(here)
     if (
         build is None
         or here.facts.package(GPU_BUILD) is None

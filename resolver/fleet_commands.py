@@ -32,11 +32,11 @@ def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
 def planned(arguments: argparse.Namespace) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
-    Raises Error `flags-clash` for `--python`, and those of `read_machines` and the wishes.
+    Raises Error `flags-clash` for `--python`, and those of `_read_machines` and the wishes.
     """
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
-    machines = read_machines(arguments.machines)
+    machines = _read_machines(arguments.machines)
     return plan_fleet(machines, wishes_of(arguments), load_matrix(), with_cpu=arguments.with_cpu)
 
 
@@ -53,7 +53,7 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     """Tell by the exit code alone how the worst of the machines and their environments is."""
     del environ, language
     wishes, matrix = wishes_of(arguments), load_matrix()
-    machines = read_machines(arguments.machines)
+    machines = _read_machines(arguments.machines)
     verdicts = {resolve(machine.facts, wishes, matrix).verdict for machine in machines}
     return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
 
@@ -66,7 +66,7 @@ def refuse(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
     raise Error("several-machines", command=command, count=len(arguments.machines))
 
 
-def read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
+def _read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
     """Return the machines in facts files, called by the files' names.
 
     Raises Error `facts-twice`, and as `read_facts` does, with the file named.

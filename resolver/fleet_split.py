@@ -148,10 +148,8 @@ class Fleet:
             chosen = [kind for at, kind in enumerate(kinds) if mask >> at & 1]
             return self.share(version, _members(chosen))
 
-        found = (
-            together(mask) for mask in largest_subsets(len(kinds), lambda m: bool(together(m)))
-        )
-        return [share for share in found if share]
+        masks = largest_subsets(len(kinds), lambda mask: together(mask) is not None)
+        return [share for mask in masks if (share := together(mask))]
 
     def newest(self, members: Members) -> Share | None:
         """Return the newest release that serves all of `members`."""
@@ -178,7 +176,8 @@ class Fleet:
                 shares.append(share)
                 masks.append(mask)
                 goal |= mask
-        splits = [self._regrouped([shares[at] for at in c]) for c in smallest_covers(masks, goal)]
+        covers = smallest_covers(masks, goal)
+        splits = [self._regrouped([shares[at] for at in cover]) for cover in covers]
         return min(splits, key=self._distance, default=())
 
     def _regrouped(self, cover: Sequence[Share]) -> tuple[Share, ...]:

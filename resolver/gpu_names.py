@@ -24,7 +24,7 @@ _WORDS = frozenset(
 )  # fmt: skip
 
 
-def normalised(name: str) -> str:
+def _normalised(name: str) -> str:
     """Return `NVIDIA A100-SXM4-80GB` as `a100`: what two spellings of one product share."""
     text = name.lower().partition(" mig ")[0]
     text = _SIZE.sub(" ", _SEPARATORS.sub(" ", _VIRTUAL.sub("", text)))
@@ -35,11 +35,11 @@ def normalised(name: str) -> str:
 def by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
     """Return the look-up in the parsed `gpus.toml`: a name to its capability, None if not known."""
     known = {
-        normalised(name): family["compute_capability"]
+        _normalised(name): family["compute_capability"]
         for family in table["family"]
         for name in family["names"]
     }
-    return lambda name: known.get(normalised(name))
+    return lambda name: known.get(_normalised(name))
 
 
 def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:

@@ -75,24 +75,25 @@ def read_lock(text: str, file: str) -> Locked:
     Raises Error `lock-unreadable` for what is none.
     """
     lines = text.splitlines()
+    form: Format = "requirements"
     heredoc = next((row for row in enumerate(lines) if _HEREDOC.match(row[1])), None)
     if heredoc is not None:
-        found = "dockerfile", _heredoc(lines, *heredoc)
+        form, found = "dockerfile", _heredoc(lines, *heredoc)
     else:
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
-            found = "requirements", list(_requirements(lines))
+            found = list(_requirements(lines))
         else:
-            found = _toml(document, lines, file)
-    if not found[1]:
+            form, found = _toml(document, lines, file)
+    if not found:
         raise Error("lock-unreadable", file=file, cause="it pins nothing")
-    for pin in found[1]:
+    for pin in found:
         _check_marker(pin, file)
     made_with = _MATRIX.search(text)
     return Locked(
-        format=cast("Format", found[0]),
-        pins=tuple(found[1]),
+        format=form,
+        pins=tuple(found),
         matrix_date=made_with[1] if made_with else None,
         matrix_digest=made_with[2] if made_with else None,
     )
@@ -173,7 +174,7 @@ def _named(text: str) -> tuple[str, str, str] | None:
 
 def _toml(
     document: Mapping[str, object], lines: Sequence[str], file: str
-) -> tuple[str, list[LockPin]]:
+) -> tuple[Format, list[LockPin]]:
     packages = document.get("packages")
     try:
         if "lock-version" in document and isinstance(packages, list):

@@ -12,7 +12,7 @@ from .companions import STAND_IN
 from .lock import Lock, Pin, header, pins
 from .lock_markers import Where, marker
 from .plan import HERE
-from .toml_text import Rows, Value, inline
+from .toml_text import Rows, Value, single, table
 
 INSTALL = (
     "add these lines to pyproject.toml (where a table is there already, to that table),",
@@ -40,15 +40,15 @@ def uv_lines(lock: Lock) -> str:
     required = _required(chosen) if lock.cuda else limits
     texts = [
         header(lock, INSTALL),
-        _table("dependency-groups", {GROUP: Rows(required)}),
-        _table("tool.uv", settings),
+        single("dependency-groups", {GROUP: Rows(required)}),
+        single("tool.uv", settings),
     ]
     named = {pin.index: _index_name(pin) for pin in chosen if "://" in pin.index}
     sources = _sources(chosen, named)
     if sources:
-        texts.append(_table("tool.uv.sources", sources))
+        texts.append(single("tool.uv.sources", sources))
     texts += [
-        f"[[tool.uv.index]]\nname = {inline(name)}\nurl = {inline(url)}\nexplicit = true\n"
+        table("tool.uv.index", {"name": name, "url": url, "explicit": True})
         for url, name in sorted(named.items())
     ]
     return "\n".join(texts)
@@ -110,13 +110,3 @@ def _where(source: dict[str, Value], condition: str) -> dict[str, Value]:
 def _index_name(pin: Pin) -> str:
     """Return a name for the index of `pin`: `torch-cu128` for …/whl/cu128."""
     return f"{pin.name}-{pin.index.rstrip('/').rpartition('/')[2]}"
-
-
-def _table(name: str, keys: dict[str, Value]) -> str:
-    lines = [f"[{name}]"]
-    for key, value in keys.items():
-        if isinstance(value, Rows):
-            lines += [f"{key} = [", *(f"    {inline(row)}," for row in value), "]"]
-        else:
-            lines.append(f"{key} = {inline(value)}")
-    return "\n".join(lines) + "\n"

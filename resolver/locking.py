@@ -139,8 +139,8 @@ class Maker:
         if not self.addresses and known.index == PYPI:
             return Pinned(wheel=known, url="")
         sources = self.index.sources
-        near = None if sources.find_links is None else sources.find_links / known.file
-        if near is not None and near.is_file():
+        near = sources.near(known.file)
+        if near is not None:
             return Pinned(wheel=known, url=near.absolute().as_uri())
         if sources.offline:
             raise Error("files-not-here", files=known.file, folder=str(sources.find_links or "-"))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .facts import GPU_BUILD
+from .matrix import BuildWheel, Release
+from .torch_builds import PypiWheel
 
 PYPI = "pypi"
 """What `index` says of a wheel that comes from the user's default index."""
@@ -64,6 +66,12 @@ class Wheel:
     """Bytes; 0: as that index says."""
     sha256: str
     """Empty: as that index says."""
+
+
+def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:
+    """Return a wheel of the default index; where no `row` knows it, as that index says."""
+    file, size, sha256 = (row.file, row.size, row.sha256) if row else ("", 0, "")
+    return Wheel(name=name, version=version, index=PYPI, file=file, size=size, sha256=sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Mapping
 
-from .asked import compute_capability, release
+from .asked import compute_capability, cuda_version, release
 from .facts import Gpu
 
 SMI_FIELDS = "name,compute_cap,memory.total,driver_version"
@@ -91,7 +91,7 @@ def read_toolkit(files: Mapping[str, str]) -> str | None:
     number = re.search(
         r"^#define\s+CUDA_VERSION\s+([0-9]{4,6})\s*$", files.get("cuda.h", ""), re.MULTILINE
     )
-    return f"{int(number[1]) // 1000}.{int(number[1]) % 1000 // 10}" if number else None
+    return cuda_version(int(number[1])) if number else None
 
 
 def read_ldconfig(text: str, machine: str) -> tuple[tuple[str, str], ...]:

@@ -28,7 +28,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
     `unlocking` False leaves out what would allow more: that takes longer than all the rest.
     """
     here = situation(facts, wishes, matrix)
-    found = find_torch(here) if is_asked_for(here) else None
+    found = _find_torch(here) if is_asked_for(here) else None
     choice = found.choice if found else None
     there = choice.there if choice else here
     judged = _judged(here if found is None else choice.there if choice else without_torch(here))
@@ -59,7 +59,7 @@ def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = T
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=(*(found.rejected if found else ()), *rejected),
-        unlock=unlock(here, working, newest_that_works, torches) if unlocking else (),
+        unlock=unlock(here, working, _newest_that_works, torches) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
@@ -71,7 +71,7 @@ def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
 
 def torches(here: Situation) -> Iterator[Choice]:
     """Yield the torch to take, then the nearest one with which a newer onnxruntime-gpu works."""
-    nearest = find_torch(here).choice
+    nearest = _find_torch(here).choice
     if nearest is None:
         return
     yield nearest
@@ -84,7 +84,7 @@ def torches(here: Situation) -> Iterator[Choice]:
             return
 
 
-def find_torch(here: Situation) -> Search:
+def _find_torch(here: Situation) -> Search:
     """Return the torch to take by the wishes of `here`."""
     builds = _builds(here)
     installed = here.facts.package(GPU_BUILD)
@@ -114,13 +114,13 @@ def candidates(here: Situation) -> list[Candidate]:
     return [candidate(build, here) for build in _builds(here)]
 
 
-def newest_that_works(here: Situation, above: str | None) -> str | None:
+def _newest_that_works(here: Situation, above: str | None) -> str | None:
     """Return the newest release without a reason against it, or None.
 
     Only releases newer than `above` count, where it is given.
     """
     if is_asked_for(here):
-        choice = find_torch(here).choice
+        choice = _find_torch(here).choice
         gain = choice.build.version if choice else None
         newer = gain and (above is None or newest_first(gain) > newest_first(above))
         return gain if newer else None

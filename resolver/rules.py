@@ -150,7 +150,7 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         for demand in here.demanded(name):
-            if not overlap(needed, demand.specifier):
+            if not _overlap(needed, demand.specifier):
                 yield reason(
                     "requirement-conflict",
                     needs=f"{name}{needed}",
@@ -159,7 +159,7 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
                 )
 
 
-def overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
+def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
     """Tell whether some version satisfies both, as far as the versions that they name can show.
 
     Tried are those versions, the next after each, and one below and above all: enough for bounds

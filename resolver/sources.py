@@ -54,6 +54,11 @@ class Sources:
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
 
+    def near(self, file: str) -> Path | None:
+        """Return the path of `file` in the folder of `find_links`; None where it is not there."""
+        path = None if self.find_links is None else self.find_links / file
+        return path if path is not None and path.is_file() else None
+
     @property
     def flagged(self) -> tuple[str, ...]:
         """Return the addresses that the user gave by a flag: they need not be secure."""

@@ -15,7 +15,7 @@ from .facts import GPU_BUILD, Library
 from .matrix import Need
 from .msvc import is_unfit
 from .ordinary import missing_requirements
-from .plan import PYPI, Companion, Wheel
+from .plan import Companion, Wheel, on_pypi
 from .releases import gpu_without_code, oldest_that_serves
 from .rules import rivals
 from .situation import Situation
@@ -54,10 +54,12 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
         for rival in rivals(component.release.name, here)
         if here.facts.package(rival) is not None
     }
+    assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
+    own = on_pypi(GPU_BUILD, subject.version, subject.wheel)
     install: list[Wheel] = []
     if owners or not _build_is_there(subject, here):
-        install.append(wheel_of(subject))
-    system = system_libraries(subject, here)
+        install.append(own)
+    system = _system_libraries(subject, here)
     lacking = [component for component in subject.components.chosen if not component.installed]
     served = all(
         need.library in system
@@ -70,15 +72,15 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     unfit = runtime is not None and is_unfit(subject.build, here)
     if install or displaced or unfit or not served:
         brought = [*lacking, runtime] if runtime else lacking
-        install.extend(wheel_of_component(component) for component in brought)
+        install.extend(_wheel(component) for component in brought)
         system = {}
     else:
         displaced = set()
     if isinstance(subject.numpy, Component):
-        install.append(wheel_of_component(subject.numpy))
+        install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
     requires = missing_requirements(subject.build, here)
-    selection = _selection(subject, install, with_wheels=not system)
+    selection = _selection(subject, own, install, with_wheels=not system)
     return Steps(
         selection=selection,
         uninstall=uninstall,
@@ -105,15 +107,15 @@ def by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
 
 
 def _selection(
-    subject: Candidate, install: Sequence[Wheel], *, with_wheels: bool
+    subject: Candidate, own: Wheel, install: Sequence[Wheel], *, with_wheels: bool
 ) -> tuple[Wheel, ...]:
-    """Return the whole set: what is there and stays, and all of `install`."""
+    """Return the whole set: its `own` wheel, what is there and stays, and all of `install`."""
     components = [
         component for component in subject.components.chosen if component.installed or with_wheels
     ]
     if subject.runtime is not None and subject.runtime.installed:
         components.append(subject.runtime)
-    kept = [wheel_of(subject), *(wheel_of_component(component) for component in components)]
+    kept = [own, *(_wheel(component) for component in components)]
     wheels = {wheel.name: wheel for wheel in (*kept, *install)}
     return by_name(wheels.values())
 
@@ -159,34 +161,11 @@ def _build_is_there(subject: Candidate, here: Situation) -> bool:
     )
 
 
-def wheel_of(subject: Candidate) -> Wheel:
-    """Return the wheel of onnxruntime-gpu itself."""
-    wheel = subject.wheel
-    assert wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    return Wheel(
-        name=GPU_BUILD,
-        version=subject.version,
-        index=PYPI,
-        file=wheel.file,
-        size=wheel.size,
-        sha256=wheel.sha256,
-    )
+def _wheel(component: Component) -> Wheel:
+    return on_pypi(component.release.name, component.release.version, component.release)
 
 
-def wheel_of_component(component: Component) -> Wheel:
-    """Return the wheel of a distribution beside it."""
-    release = component.release
-    return Wheel(
-        name=release.name,
-        version=release.version,
-        index=PYPI,
-        file=release.file,
-        size=release.size,
-        sha256=release.sha256,
-    )
-
-
-def system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
+def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
     """Return the needed libraries that the loader finds outside the wheels and that can serve."""
     found: dict[str, Library] = {}
     for need in subject.build.needs:

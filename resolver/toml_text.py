@@ -6,7 +6,7 @@ Core. Enough of the language for what this project writes: the lock and its own 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = str.maketrans(
@@ -28,17 +28,24 @@ def document(header: str, top: Mapping[str, Value], tables: Sequence[str]) -> st
 
 def table(name: str, keys: Mapping[str, Value | None]) -> str:
     """Return one element of an array of tables, keys in the given order; None is left out."""
-    lines = [f"[[{name}]]"]
+    return "\n".join([f"[[{name}]]", *_lines(keys)]) + "\n"
+
+
+def single(name: str, keys: Mapping[str, Value | None]) -> str:
+    """Return a table that stands alone, keys in the given order; None is left out."""
+    return "\n".join([f"[{name}]", *_lines(keys)]) + "\n"
+
+
+def _lines(keys: Mapping[str, Value | None]) -> Iterator[str]:
     for key, value in keys.items():
         if value is None:
             continue
         if isinstance(value, Rows):
-            lines.append(f"{_key(key)} = [")
-            lines += [f"    {inline(row)}," for row in value]
-            lines.append("]")
+            yield f"{_key(key)} = ["
+            yield from (f"    {inline(row)}," for row in value)
+            yield "]"
         else:
-            lines.append(f"{_key(key)} = {inline(value)}")
-    return "\n".join(lines) + "\n"
+            yield f"{_key(key)} = {inline(value)}"
 
 
 def inline(value: Value) -> str:

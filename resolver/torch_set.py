@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .facts import Package
-from .plan import PYPI, Wheel
+from .plan import Wheel, on_pypi
 from .situation import Situation
 from .torch_builds import TORCH, Companion, PypiWheel, TorchBuild
 from .versions import allows, major, newest_first
@@ -26,7 +26,7 @@ def paired(name: str, build: TorchBuild, here: Situation) -> Companion | None:
         if row.name == name
         and row.platform == here.platform
         and allows(row.torch, build.version)
-        and any(wheel.python in {here.abi, "py3"} for wheel in row.wheels)
+        and _fitting(row.wheels, here)
     ]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     exact = [row for row in rows if any(each.operator == "==" for each in row.torch)]
@@ -47,20 +47,18 @@ def _made_for(companion: Companion, here: Situation) -> set[str]:
     return {build.local for build in builds if build.version.rpartition(".")[0] == minor}
 
 
+def _fitting(wheels: Sequence[PypiWheel], here: Situation) -> PypiWheel | None:
+    """Return the wheel for the Python of `here`, or for every Python."""
+    return next((row for row in wheels if row.python in {here.abi, "py3"}), None)
+
+
 def wheel_of_torch(
     name: str, build: TorchBuild, release: str, wheels: Sequence[PypiWheel], here: Situation
 ) -> Wheel:
     """Return the wheel of torch or a companion: PyPI's, or what the index for its CUDA has."""
-    on_pypi = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
-    if build.wheels and on_pypi is not None:
-        return Wheel(
-            name=name,
-            version=release,
-            index=PYPI,
-            file=on_pypi.file,
-            size=on_pypi.size,
-            sha256=on_pypi.sha256,
-        )
+    row = _fitting(wheels, here)
+    if build.wheels and row is not None:
+        return on_pypi(name, release, row)
     return _from_index(name, f"{release}+{build.local}", build.local, here)
 
 
@@ -85,15 +83,7 @@ def kept_wheel(package: Package, build: TorchBuild | None, here: Situation) -> W
             ),
             (),
         )
-    row = next((row for row in wheels if row.python in {here.abi, "py3"}), None)
-    return Wheel(
-        name=package.name,
-        version=package.version,
-        index=PYPI,
-        file=row.file if row else "",
-        size=row.size if row else 0,
-        sha256=row.sha256 if row else "",
-    )
+    return on_pypi(package.name, package.version, _fitting(wheels, here))
 
 
 def kept_torch(here: Situation) -> tuple[Wheel, ...]:
