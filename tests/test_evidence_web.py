@@ -6,13 +6,15 @@ import json
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import evidence_samples as samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import remote
+from evidence import remote, torch_wheels
 from evidence.cache import Cache
 from evidence.errors import EvidenceError
 from evidence.index import parse_page
@@ -51,6 +53,25 @@ def test_json_page() -> None:
 
     assert (wheel.python, wheel.platform, wheel.glibc) == ("cp313t", "linux_aarch64", "2.34")
     assert wheel.sha256 == "ef"
+
+
+def test_of_several_wheels_for_one_python_the_highest_build_number_counts() -> None:
+    """torch 2.10.0 came again as build 3: pip and uv take that, though its name sorts before."""
+    names = [
+        f"torch-2.10.0{build}-{python}-{python}-manylinux_2_28_x86_64.whl"
+        for python in ("cp311", "cp310")
+        for build in ("-3", "", "-12", "-2")
+    ]
+    page = "".join(f'<a href="{name}">x</a>' for name in names)
+    wheels = parse_page(page, PAGE_URL, "text/html")
+    reader: Any = SimpleNamespace(wheels=lambda _: wheels)
+
+    (group,) = torch_wheels._groups(reader, "torch", torch_wheels.OLDEST)
+
+    assert [wheel.file for wheel in group] == [
+        "torch-2.10.0-12-cp310-cp310-manylinux_2_28_x86_64.whl",
+        "torch-2.10.0-12-cp311-cp311-manylinux_2_28_x86_64.whl",
+    ]
 
 
 def test_the_lowest_glibc_of_several_tags() -> None:

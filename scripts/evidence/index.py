@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import BuildTag, InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from .errors import EvidenceError
@@ -41,6 +41,8 @@ class Wheel:
     """One of `PLATFORMS`, or `any`."""
     glibc: str | None
     """Lowest glibc of its manylinux tags, `2.27`; None on Windows and for plain linux tags."""
+    build: BuildTag = ()
+    """Its build number: of one release and tag the highest is what pip and uv take."""
 
 
 def parse_page(text: str, url: str, content_type: str) -> list[Wheel]:
@@ -61,7 +63,7 @@ def parse_page(text: str, url: str, content_type: str) -> list[Wheel]:
 
 def _wheel(name: str, url: str, sha256: str) -> Wheel | None:
     try:
-        _, version, _, tags = parse_wheel_filename(name)
+        _, version, build, tags = parse_wheel_filename(name)
     except (InvalidWheelFilename, ValueError):
         return None
     python, abi, platform_tag = name[: -len(".whl")].split("-")[-3:]
@@ -76,6 +78,7 @@ def _wheel(name: str, url: str, sha256: str) -> Wheel | None:
         python=python if abi == "none" else abi,
         platform=platform,
         glibc=_glibc(platform_tag),
+        build=build,
     )
 
 

@@ -43,7 +43,10 @@ def tables(reader: Reader, threads: int) -> list[str]:
 
 
 def _groups(reader: Reader, name: str, oldest: Version) -> list[list[Wheel]]:
-    """Return the wheels of each release and platform, the oldest Python's first."""
+    """Return a wheel for each Python, by release and platform, the oldest Python's first.
+
+    Of several it is the one with the highest build number, which pip and uv take.
+    """
     wheels = [
         wheel
         for wheel in reader.wheels(name)
@@ -51,9 +54,9 @@ def _groups(reader: Reader, name: str, oldest: Version) -> list[list[Wheel]]:
         and not wheel.version.is_prerelease
         and wheel.platform in PLATFORMS
     ]
-    wheels.sort(key=lambda wheel: (wheel.version, wheel.platform, _order(wheel), wheel.file))
+    wheels.sort(key=lambda wheel: (wheel.version, wheel.platform, _order(wheel), wheel.build))
     groups = groupby(wheels, key=lambda wheel: (wheel.version, wheel.platform))
-    return [list(group) for _, group in groups]
+    return [list({wheel.python: wheel for wheel in group}.values()) for _, group in groups]
 
 
 def _row(reader: Reader, wheels: list[Wheel]) -> str:
@@ -97,7 +100,7 @@ def _wheels(reader: Reader, wheels: list[Wheel]) -> Rows:
             "sha256": wheel.sha256,
             "file": wheel.file,
         }
-        for wheel in _one_for_each_python(wheels)
+        for wheel in wheels
     )
 
 
@@ -116,11 +119,6 @@ def _architectures(reader: Reader, wheel: Wheel) -> tuple[tuple[str, ...], tuple
         ordered(target for kind, target in targets if kind == "sm"),
         ordered(target for kind, target in targets if kind == "compute"),
     )
-
-
-def _one_for_each_python(wheels: list[Wheel]) -> list[Wheel]:
-    """Return one wheel for each Python: the last by name, which has the highest build number."""
-    return list({wheel.python: wheel for wheel in wheels}.values())
 
 
 def _variants() -> list[str]:
