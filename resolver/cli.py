@@ -66,7 +66,9 @@ def parser() -> Parser:
         formatter_class=_Help,
         allow_abbrev=False,
     )
-    made.add_argument("command", nargs="?", choices=COMMANDS, metavar="", help=argparse.SUPPRESS)
+    made.add_argument(
+        "command", nargs="?", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS
+    )
     made.add_argument("argument", nargs="?", metavar="", help=argparse.SUPPRESS)
     add = made.add_argument
     add("--dry-run", action="store_true", help="print the plan and change nothing (the default)")

@@ -125,8 +125,9 @@ def _builds(here: Situation) -> Iterator[Finding]:
             distribution=f"{gpu.name} {gpu.version}",
             by=f"{build.distribution} {build.version or ''}".strip(),
         )
-    elif not build.intact:
-        yield finding("folder-damaged", "error", distribution=f"{gpu.name} {gpu.version}")
+    elif not build.intact or build.version not in {None, gpu.version}:
+        seen = [f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()]
+        yield finding("folder-damaged", "error", *seen, distribution=f"{gpu.name} {gpu.version}")
 
 
 def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:

@@ -223,7 +223,7 @@ def test_a_python_that_is_not_there(run: Run) -> None:
     ("argv", "part"),
     [
         (["--nonsense"], "--nonsense"),
-        (["dance"], "dance"),
+        (["dance"], "argument COMMAND: invalid choice: 'dance'"),
         (["facts", "extra"], "extra"),
         (["--apply", "--check"], "--apply, --check"),
         (["verify", "--apply"], "verify, --apply"),

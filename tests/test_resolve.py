@@ -144,6 +144,7 @@ def test_a_damaged_library_is_installed_again() -> None:
             {"distribution": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
             "folder-damaged",
         ),
+        ({"distribution": "onnxruntime-gpu", "version": "1.23.0"}, "folder-damaged"),
     ],
 )
 def test_a_folder_that_is_not_the_gpu_build_is_installed_again(
