@@ -32,7 +32,6 @@ MODULES = {
     "apply": ".changing",
     "undo": ".changing",
     "lock": ".lock_commands",
-    "check_lock": ".drift_command",
     "download": ".lock_commands",
 }
 """Where a command is; all others are in `commands`."""

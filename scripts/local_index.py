@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+S = TypeVar("S", bound="Serving")
 Fault = Literal[
     "missing", "busy", "reset", "truncated", "trickle", "other-bytes", "other-range", "denied"
 ]
@@ -52,8 +53,33 @@ class Behaviour:
     """`GET /path bytes=0-`, in the order they came."""
 
 
-class LocalIndex:
-    """The server; a context manager."""
+class Serving:
+    """A server on this machine that answers from threads of its own; a context manager."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.server = _Server(("127.0.0.1", 0), handler)
+        self.port = self.server.server_address[1]
+        self._thread = threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
+
+    def __enter__(self: S) -> S:  # noqa: PYI019 - Self is 3.11's
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
+
+
+class LocalIndex(Serving):
+    """The index."""
 
     def __init__(
         self, folder: Path, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
@@ -66,17 +92,12 @@ class LocalIndex:
         class Handler(_Handler):
             index = outer
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        super().__init__(Handler)
         if tls is not None:  # the handshake is made in the thread of the request
-            self._server.socket = tls.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
+            self.server.socket = tls.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
             )
-        self.port = self._server.server_address[1]
         self.url = f"http{'s' if tls else ''}://{host}:{self.port}/simple"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
 
     def html(self, path: str, name: str, rows: list[tuple[str, str]]) -> str:
         """Return the page at `path` of project `name`, whose files and digests are `rows`."""
@@ -92,22 +113,10 @@ class LocalIndex:
         )
         return f"<!DOCTYPE html><html><body>{links}</body></html>"
 
-    def __enter__(self) -> LocalIndex:  # noqa: PYI034 - Self is 3.11's
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
 
 class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
     def handle_error(self, *_: object) -> None:
         """Say nothing: a client that goes away in the middle is what many tests are about."""
 

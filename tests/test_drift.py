@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import drift_command
+from ortgpu_fix import commands
 from ortgpu_fix.cli import parse
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.drift import Drift, drift
@@ -347,7 +347,7 @@ def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
 
 
 def exit_code(*argv: str) -> int:
-    return drift_command.check_lock(parse(argv), {}, "en")
+    return commands.check_lock(parse(argv), {}, "en")
 
 
 def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

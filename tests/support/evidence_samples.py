@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
-import threading
 import zipfile
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
+
+from local_index import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -251,13 +252,6 @@ def serve() -> Iterator[Index]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    index.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with Serving(Handler) as server:
+        index.url = f"http://127.0.0.1:{server.port}"
         yield index
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -7,17 +7,17 @@ import select
 import socket
 import ssl
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
+
+from local_index import Serving
 
 HOST = "index.invalid"
 """A name that only the proxy knows (RFC 6761): whoever reaches it came through the proxy."""
 
 
-class Proxy:
-    """A forward proxy that tunnels to `HOST` and nowhere else; a context manager."""
+class Proxy(Serving):
+    """A forward proxy that tunnels to `HOST` and nowhere else."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -27,26 +27,8 @@ class Proxy:
         class Handler(_Handler):
             proxy = outer
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-
-    def __enter__(self) -> Proxy:  # noqa: PYI034 - Self is 3.11's
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(Handler)
+        self.url = f"http://127.0.0.1:{self.port}"
 
 
 class _Handler(BaseHTTPRequestHandler):
