@@ -57,7 +57,7 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     from . import console  # noqa: PLC0415
     from .data_files import load_texts  # noqa: PLC0415
 
-    if console.debugging():
+    if console.debugging(os.environ):
         traceback.print_exception(behind)
     as_json = "--json" in arguments and error.code != "output-unwritable"
     # Programs get English whatever the locale, as in every other document.

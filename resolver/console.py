@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
 
 from .errors import Error
 from .progress import Progress, silent
@@ -62,20 +61,16 @@ def print_json(document: object) -> None:
     put(json.dumps(document, indent=2))
 
 
-def print_sections(sections: Sequence[Section], *, to: TextIO | None = None) -> None:
-    """Print a report, in colour where `to` (stdout) is a terminal."""
-    stream = to or sys.stdout
-    if not stream.isatty():
-        if stream is sys.stdout:
-            put(plain(sections))
-        else:
-            print(plain(sections), file=stream)
+def print_sections(sections: Sequence[Section]) -> None:
+    """Print a report, in colour where stdout is a terminal."""
+    if not sys.stdout.isatty():
+        put(plain(sections))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False)
+    console = Console(highlight=False)
     for at, section in enumerate(sections):
         if at:
             console.print()
@@ -137,6 +132,6 @@ class _Lines:
                 say(line)
 
 
-def debugging(environ: Mapping[str, str] = os.environ) -> bool:
+def debugging(environ: Mapping[str, str]) -> bool:
     """Tell whether the user wants to see what is behind an error."""
     return environ.get(DEBUG, "") not in {"", "0"}

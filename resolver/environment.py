@@ -47,8 +47,6 @@ class Target:
     """`3.11.7`, `3.15.0a2`."""
     implementation: str
     free_threaded: bool
-    abi: str
-    """SOABI: `cpython-311-x86_64-linux-gnu`."""
     platform: str
     """`linux-x86_64`, `win-amd64`: what sysconfig says of the interpreter, not of the kernel."""
     bits: int

@@ -259,7 +259,6 @@ def main() -> None:
         "version": version,
         "implementation": sys.implementation.name,
         "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-        "abi": sysconfig.get_config_var("SOABI") or sysconfig.get_config_var("EXT_SUFFIX"),
         "platform": sysconfig.get_platform(),
         "bits": struct.calcsize("P") * 8,
         "executable": sys.executable,

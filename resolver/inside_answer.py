@@ -57,7 +57,6 @@ def _target(answer: JsonTable) -> Target:
         version=version,
         implementation=answer.text("implementation"),
         free_threaded=answer.flag("free_threaded", required=True),
-        abi=answer.text_or_none("abi") or "",
         platform=answer.text("platform"),
         bits=answer.integer("bits"),
         prefix=answer.text("prefix"),

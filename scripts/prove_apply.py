@@ -19,7 +19,6 @@ expected.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import hashlib
 import json
 import os
@@ -34,7 +33,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+
+from outcomes import record, recorded
 
 from ortgpu_fix.run import install_environment
 
@@ -366,6 +366,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
     parser.add_argument("--rest", action="store_true", help="leave out what passed today")
     arguments = parser.parse_args()
+    names = [case.name for case in cases()]
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
     shop = Workshop(folder, make_tools(folder))
     chosen = [
@@ -374,7 +375,7 @@ def main() -> int:
         if not arguments.only or any(part in case.name for part in arguments.only)
     ]
     if arguments.rest:
-        passed = {row["name"] for row in recorded() if not row["problems"]}
+        passed = {name for name, row in recorded("apply").items() if not row["problems"]}
         chosen = [case for case in chosen if case.name not in passed]
     pythons = {case.python: interpreter(case.python) for case in chosen}
     skipped = [f"{case.name}: not on this machine" for case in chosen if not pythons[case.python]]
@@ -396,7 +397,7 @@ def main() -> int:
         if not arguments.keep:
             shutil.rmtree(folder / case.name, ignore_errors=True)
         with shop.filling:
-            record(outcome)
+            record("apply", asdict(outcome), names, cases=len(names))
         return outcome
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -406,35 +407,6 @@ def main() -> int:
     if not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if failed else 0
-
-
-DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
-RESULT = ROOT / "scripts" / "results" / f"apply-{DATE}.json"
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Return the outcomes in today's result file."""
-    if not RESULT.exists():
-        return []
-    rows: list[dict[str, Any]] = json.loads(RESULT.read_text())["outcomes"]
-    return rows
-
-
-def record(outcome: Outcome) -> None:
-    """Put an outcome into today's result file, in the place of an earlier one of the same case."""
-    RESULT.parent.mkdir(exist_ok=True)
-    known = {row["name"]: row for row in recorded()} | {outcome.name: asdict(outcome)}
-    order = [case.name for case in cases()]
-    result = {
-        "date": DATE,
-        "system": platform.platform(terse=True),
-        "cases": len(order),
-        "passed": sum(not row["problems"] for row in known.values()),
-        "failed": sum(bool(row["problems"]) for row in known.values()),
-        "not_run": sorted(set(order) - known.keys()),
-        "outcomes": [known[name] for name in order if name in known],
-    }
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -19,11 +19,9 @@ exit code is 1 where a case is not as expected.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import hashlib
 import json
 import os
-import platform
 import shlex
 import shutil
 import subprocess
@@ -33,9 +31,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from debian_image import build
+from outcomes import record
 from prove_apply import UV, interpreter
 
 from ortgpu_fix.run import install_environment
@@ -396,30 +394,6 @@ CASES: dict[str, Callable[[Shop], dict[str, object]]] = {
     "tampered": tampered,
     "download-elsewhere": download_elsewhere,
 }
-DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
-RESULT = ROOT / "scripts" / "results" / f"lock-{DATE}.json"
-
-
-def record(outcome: Outcome) -> None:
-    """Put an outcome into today's result file, in the place of an earlier one of the same case."""
-    known: dict[str, Any] = {}
-    if RESULT.exists():
-        known = {row["name"]: row for row in json.loads(RESULT.read_text())["outcomes"]}
-    known[outcome.name] = asdict(outcome)
-    result = {
-        "date": DATE,
-        "system": platform.platform(terse=True),
-        "tools": [
-            subprocess.run(
-                [UV, "--version"], capture_output=True, text=True, check=True
-            ).stdout.strip()
-        ],
-        "passed": sum(not row["problems"] for row in known.values()),
-        "failed": sum(bool(row["problems"]) for row in known.values()),
-        "not_run": [name for name in CASES if name not in known],
-        "outcomes": [known[name] for name in CASES if name in known],
-    }
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> int:
@@ -433,6 +407,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     shop = Shop(folder)
     shop.fill()
+    uv = subprocess.run([UV, "--version"], capture_output=True, text=True, check=True)
     failed = 0
     for name, case in CASES.items():
         if arguments.only and not any(part in name for part in arguments.only):
@@ -448,7 +423,7 @@ def main() -> int:
             f"{name:26} {outcome.seconds:6} s  {'; '.join(outcome.problems) or outcome.seen}",
             flush=True,
         )
-        record(outcome)
+        record("lock", asdict(outcome), list(CASES), tools=[uv.stdout.strip()])
         shutil.rmtree(folder / "venv", ignore_errors=True)
         shutil.rmtree(folder / "project", ignore_errors=True)
     if not arguments.keep:

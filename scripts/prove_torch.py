@@ -20,11 +20,9 @@ exit code is 1 where a case is not as expected.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -38,8 +36,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from outcomes import record
 from packaging.version import Version
-from prove_apply import MACHINES, ROOT, UV, Workshop, interpreter, make_tools
+from prove_apply import MACHINES, UV, Workshop, interpreter, make_tools
 
 from ortgpu_fix.run import install_environment
 
@@ -263,29 +262,6 @@ def digests(site: Path) -> dict[str, str]:
         return {str(path.relative_to(site)): one for path, one in zip(paths, found, strict=True)}
 
 
-DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
-RESULT = ROOT / "scripts" / "results" / f"torch-{DATE}.json"
-
-
-def record(outcome: Outcome) -> None:
-    """Put an outcome into today's result file, in the place of an earlier one of the same case."""
-    rows: list[dict[str, Any]] = []
-    if RESULT.exists():
-        rows = json.loads(RESULT.read_text())["outcomes"]
-    known = {row["name"]: row for row in rows} | {outcome.name: asdict(outcome)}
-    order = [*(case.name for case in CASES), MOVING]
-    result = {
-        "date": DATE,
-        "system": platform.platform(terse=True),
-        "python": PYTHON,
-        "passed": sum(not row["problems"] for row in known.values()),
-        "failed": sum(bool(row["problems"]) for row in known.values()),
-        "not_run": sorted(set(order) - known.keys()),
-        "outcomes": [known[name] for name in order if name in known],
-    }
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
-
-
 def main() -> int:
     """Run the cases, print a line for each, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -308,7 +284,8 @@ def main() -> int:
         if arguments.only and not any(part in name for part in arguments.only):
             continue
         outcome = job()
-        record(outcome)
+        names = [*(case.name for case in CASES), MOVING]
+        record("torch", asdict(outcome), names, python=PYTHON)
         failed += bool(outcome.problems)
         print(
             f"{outcome.name:20} onnxruntime-gpu {outcome.release:8} {outcome.verdict:8} "

@@ -31,7 +31,6 @@ TARGET = Target(
     version="3.11.7",
     implementation="cpython",
     free_threaded=False,
-    abi="cpython-311-x86_64-linux-gnu",
     platform="linux-x86_64",
     bits=64,
     prefix="/venv",

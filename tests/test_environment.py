@@ -18,7 +18,6 @@ ANSWER: dict[str, Any] = {
     "version": "3.11.7",
     "implementation": "cpython",
     "free_threaded": False,
-    "abi": "cpython-311-x86_64-linux-gnu",
     "platform": "linux-x86_64",
     "bits": 64,
     "executable": "/srv/me/.venv/bin/python",
