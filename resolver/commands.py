@@ -16,7 +16,8 @@ from pathlib import Path
 from . import console
 from .data_files import load_matrix, load_texts, table
 from .errors import Error
-from .facts import GPU_BUILD, to_json
+from .facts import GPU_BUILD
+from .facts_json import to_json
 from .files import write
 from .mending import Edit
 from .occasion import Occasion, occasion, read_short_form, seen

@@ -17,7 +17,8 @@ from .asking import begin
 from .data_files import add_torch, example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
-from .facts import Change, Driver, Facts, Gpu, from_json
+from .facts import Change, Driver, Facts, Gpu
+from .facts_json import from_json
 from .gpu_names import by_name, with_capabilities
 from .matrix import Matrix
 from .probe import probe, target_of
@@ -143,7 +144,7 @@ def read_facts(file: str) -> Facts:
     A GPU that has a name only, as in a file written by hand, gets its compute capability by it.
 
     Raises Error `facts-unreadable` where it cannot be read or is no JSON, `facts-invalid` as
-    `facts.from_json` does.
+    `facts_json.from_json` does.
     """
     if file == EXAMPLE and not os.path.lexists(file):
         return from_json(example_machine())

@@ -35,7 +35,7 @@ import pefile
 from elftools.elf.elffile import ELFFile
 from prove_verify import debian_drivers
 
-from ortgpu_fix import companions, data_files, facts
+from ortgpu_fix import companions, data_files, facts_json
 from ortgpu_fix.library_list import libraries
 from ortgpu_fix.matrix import Matrix
 from ortgpu_fix.plan import Plan, Wheel
@@ -119,7 +119,7 @@ class Prover:
         """Return the resolver's plan for this release on a recent driver and two GPUs."""
         document = machine(python, system, packages or [])
         wishes = Wishes(onnxruntime=f"=={release}")
-        return resolve(facts.from_json(document), wishes, self.matrix)
+        return resolve(facts_json.from_json(document), wishes, self.matrix)
 
     def environment(self, name: str, python: str) -> Path:
         """Make an environment and return its interpreter."""

@@ -25,7 +25,7 @@ from pathlib import Path
 import standins
 from local_index import LocalIndex, make_wheel
 
-from ortgpu_fix import companions, data_files, facts
+from ortgpu_fix import companions, data_files, facts_json
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -125,7 +125,7 @@ def planned(tool: str) -> Plan:
         ],
     }
     wishes = Wishes(onnxruntime=f"=={RELEASE}")
-    return resolve(facts.from_json(document), wishes, data_files.load_matrix())
+    return resolve(facts_json.from_json(document), wishes, data_files.load_matrix())
 
 
 def make_index(folder: Path) -> None:

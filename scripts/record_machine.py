@@ -12,8 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from ortgpu_fix import capture, run
-from ortgpu_fix import facts as facts_module
+from ortgpu_fix import capture, facts_json, run
 from ortgpu_fix.asking import Asking
 from ortgpu_fix.data_files import table
 from ortgpu_fix.errors import Error
@@ -45,7 +44,7 @@ def main(argv: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name, document in (
         ("capture", capture.to_json(seen)),
-        ("expected", {"facts": facts_module.to_json(facts)}),
+        ("expected", {"facts": facts_json.to_json(facts)}),
     ):
         text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")

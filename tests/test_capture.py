@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix import capture, facts
+from ortgpu_fix import capture, facts_json
 from ortgpu_fix.capture import Capture, Child
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Library, Toolkit
@@ -39,7 +39,9 @@ def plain_capture() -> Capture:
 def test_the_facts_of_every_recorded_machine(name: str) -> None:
     found = capture.facts(recorded(name), NAMES.get)
 
-    assert document(name, "expected.json")["facts"] == json.loads(json.dumps(facts.to_json(found)))
+    assert document(name, "expected.json")["facts"] == json.loads(
+        json.dumps(facts_json.to_json(found))
+    )
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -51,9 +53,9 @@ def test_a_recorded_machine_is_written_as_it_was_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_written_machine_is_a_facts_file(name: str) -> None:
-    found = facts.from_json(document(name, "facts.json"))
+    found = facts_json.from_json(document(name, "facts.json"))
 
-    assert found == facts.from_json(json.loads(json.dumps(facts.to_json(found))))
+    assert found == facts_json.from_json(json.loads(json.dumps(facts_json.to_json(found))))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.json")), ids=lambda path: path.parent.name)
@@ -187,4 +189,4 @@ def test_facts_of_any_texts_can_be_written_and_read(texts: dict[str, str], rows:
     children = {**plain.children, "nvidia-smi": Child(stdout=rows, returncode=0)}
     found = capture.facts(replace(plain, texts=texts, children=children), NAMES.get)
 
-    assert facts.from_json(json.loads(json.dumps(facts.to_json(found)))) == found
+    assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(found)))) == found

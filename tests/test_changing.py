@@ -25,7 +25,7 @@ from standins import state_of
 from ortgpu_fix import changing, kept
 from ortgpu_fix.apply import Allowed
 from ortgpu_fix.data_files import example_machine, load_matrix, load_texts
-from ortgpu_fix.facts import from_json
+from ortgpu_fix.facts_json import from_json
 from ortgpu_fix.journal import Begin, Mark
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.run import install_environment

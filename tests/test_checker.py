@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.report import plan_json
 from ortgpu_fix.resolve import resolve
@@ -244,7 +244,7 @@ def runtimes(draw: st.DrawFn, document: Document) -> None:
 
 
 def plan(document: Document, wishes: Wishes | None = None) -> Document:
-    made = resolve(facts.from_json(document), wishes or Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX)
     document_of_it: Document = json.loads(json.dumps(plan_json(made, TEXTS)))
     return document_of_it
 
@@ -259,7 +259,7 @@ def chosen(made: Document) -> Version:
 
 def newest(document: Document) -> Version:
     """Return the newest release that works; the lowest of all where there is none."""
-    read = facts.from_json(document)
+    read = facts_json.from_json(document)
     made = resolve(read, Wishes(latest=True), MATRIX, unlocking=False)
     versions = [row.version for row in made.selection if row.name == "onnxruntime-gpu"]
     return Version(versions[0]) if versions else Version("0")

@@ -16,7 +16,8 @@ from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.drift import Drift, drift
 from ortgpu_fix.drift_report import drift_json, drift_sections
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Facts, from_json
+from ortgpu_fix.facts import Facts
+from ortgpu_fix.facts_json import from_json
 from ortgpu_fix.lock import Lock, Target
 from ortgpu_fix.lock_dockerfile import dockerfile
 from ortgpu_fix.lock_pylock import pylock

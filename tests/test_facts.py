@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import (
     Change,
@@ -90,14 +90,14 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 def refused(document: object) -> Error:
     with pytest.raises(Error) as caught:
-        facts.from_json(document)
+        facts_json.from_json(document)
 
     assert caught.value.code == "facts-invalid"
     return caught.value
 
 
 def test_the_document_of_the_contract() -> None:
-    assert facts.from_json(LONG) == Facts(
+    assert facts_json.from_json(LONG) == Facts(
         platform=Platform(
             system="linux", machine="x86_64", libc="glibc 2.35", distribution="Ubuntu 22.04"
         ),
@@ -119,15 +119,15 @@ def test_the_document_of_the_contract() -> None:
 
 @pytest.mark.parametrize("change", ["kept", "stale", "unfinished"])
 def test_what_an_earlier_run_left_is_a_fact(change: Change) -> None:
-    read = facts.from_json(SHORT)
+    read = facts_json.from_json(SHORT)
     left = replace(read, python=replace(read.python, change=change, change_size=7))
 
-    assert facts.from_json(facts.to_json(left)) == left
-    assert "change" not in str(facts.to_json(read))  # what is usual is left out
+    assert facts_json.from_json(facts_json.to_json(left)) == left
+    assert "change" not in str(facts_json.to_json(read))  # what is usual is left out
 
 
 def test_a_file_written_by_hand_stays_short() -> None:
-    read = facts.from_json(SHORT)
+    read = facts_json.from_json(SHORT)
 
     assert read.packages == (Package(name="onnx-runtime", version="1.22.1"),)
     assert read.python == Interpreter(version="3.11")
@@ -152,25 +152,25 @@ def test_the_build_is_what_the_packages_claim_where_it_is_left_out(
     packages: list[tuple[str, str, bool]], build: tuple[str, str]
 ) -> None:
     rows = [{"name": name, "version": version, "provided": on} for name, version, on in packages]
-    read = facts.from_json({**SHORT, "packages": rows}).onnxruntime
+    read = facts_json.from_json({**SHORT, "packages": rows}).onnxruntime
 
     assert read is not None
     assert (read.distribution, read.version) == build
 
 
 def test_no_build_is_said_with_null() -> None:
-    assert facts.from_json(changed("onnxruntime", None)).onnxruntime is None
+    assert facts_json.from_json(changed("onnxruntime", None)).onnxruntime is None
 
 
 def test_no_driver_and_unknown_gpus_are_said_with_null() -> None:
-    read = facts.from_json({**SHORT, "driver": None, "gpus": None})
+    read = facts_json.from_json({**SHORT, "driver": None, "gpus": None})
 
     assert read.driver is None
     assert read.gpus is None
 
 
 def test_a_package_is_found_by_its_name() -> None:
-    read = facts.from_json(LONG)
+    read = facts_json.from_json(LONG)
 
     assert read.package("fastembed") == read.packages[0]
     assert read.package("torch") is None
@@ -295,7 +295,7 @@ ANY_FACTS = st.builds(
 
 @given(ANY_FACTS)
 def test_what_is_written_is_read_again(value: Facts) -> None:
-    assert facts.from_json(json.loads(json.dumps(facts.to_json(value)))) == value
+    assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(value)))) == value
 
 
 JSON = st.recursive(
@@ -308,4 +308,4 @@ JSON = st.recursive(
 @given(st.sampled_from(sorted(LONG)), JSON)
 def test_no_document_is_another_exception(key: str, value: object) -> None:
     with suppress(Error):
-        facts.from_json({**LONG, key: value})
+        facts_json.from_json({**LONG, key: value})

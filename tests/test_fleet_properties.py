@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.fleet import plan_fleet
 from ortgpu_fix.fleet_plan import Machine
@@ -113,7 +113,7 @@ fleets = st.lists(machines(), min_size=1, max_size=5).map(
 
 
 def plan(fleet: Fleet, *, with_cpu: bool = False, **wishes: Any) -> Document:
-    known = [Machine(name=name, facts=facts.from_json(row)) for name, row in fleet.items()]
+    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
     made = plan_fleet(known, Wishes(**wishes), MATRIX, with_cpu=with_cpu)
     document: Document = json.loads(json.dumps(fleet_json(made, TEXTS)))
     return document
@@ -163,7 +163,7 @@ def releases(made: Document) -> dict[str, list[str]]:
 
 def lock_texts(fleet: Fleet) -> list[str]:
     """Return the lock of each group as it is written; what an engine adds to it is left out."""
-    known = [Machine(name=name, facts=facts.from_json(row)) for name, row in fleet.items()]
+    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
     return [
         requirements(
             Lock(
@@ -320,7 +320,7 @@ def test_a_hundred_machines_in_under_a_second() -> None:
             "python": {"version": f"3.{9 + at % 4}.{at % 5}"},
             "packages": [package(text) for text in INSTALLED[: at % 4]],
         }
-    known = [Machine(name=name, facts=facts.from_json(row)) for name, row in fleet.items()]
+    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
     begin = time.process_time()
     made = plan_fleet(known, Wishes(), MATRIX)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 import synthetic
-from ortgpu_fix.facts import from_json
+from ortgpu_fix.facts_json import from_json
 from ortgpu_fix.lock_markers import Where, full, marker, where
 
 

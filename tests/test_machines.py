@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.commands import VERDICT_EXIT
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.facts import Facts
@@ -33,7 +33,7 @@ def read(name: str, file: str) -> dict[str, Any]:
 
 def machine(name: str) -> Facts:
     written = FOLDER / name / "facts.json"
-    return facts.from_json(
+    return facts_json.from_json(
         read(name, "facts.json") if written.exists() else read(name, "expected.json")["facts"]
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts, matrix_parse
+from ortgpu_fix import facts_json, matrix_parse
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
@@ -41,7 +41,7 @@ def plan(
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
     document["libraries"] = [library | {"version": runtime}] if listed else []
     document["sources"] = {"libraries": "search"} if searched else {}
-    return resolve(facts.from_json(document), Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), Wishes(), MATRIX)
 
 
 def brought(made: Plan) -> list[str]:

@@ -14,8 +14,7 @@ import pytest
 from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card, smi_script
 from environments import put, site_packages
 
-from ortgpu_fix import capture, run
-from ortgpu_fix import facts as facts_module
+from ortgpu_fix import capture, facts_json, run
 from ortgpu_fix.asking import Asking
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Driver, Facts, Gpu
@@ -34,7 +33,7 @@ def look(environ: Mapping[str, str], root: Path, *, seconds: float = 20) -> Fact
     facts = capture.facts(recorded, NAMES.get)
 
     assert recorded == seen.capture
-    assert facts_module.from_json(json.loads(json.dumps(facts_module.to_json(facts)))) == facts
+    assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(facts)))) == facts
     return facts
 
 

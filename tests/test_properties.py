@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 import synthetic
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -54,7 +54,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def plan(document: dict[str, Any], wishes: Wishes | None = None, *, unlocking: bool = True) -> Plan:
-    return resolve(facts.from_json(document), wishes or Wishes(), MATRIX, unlocking=unlocking)
+    return resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX, unlocking=unlocking)
 
 
 def chosen(made: Plan) -> Version:
@@ -128,6 +128,6 @@ def test_every_unlock_is_a_gain(document: dict[str, Any]) -> None:
 
 @given(documents())
 def test_facts_survive_their_json(document: dict[str, Any]) -> None:
-    read = facts.from_json(document)
+    read = facts_json.from_json(document)
 
-    assert facts.from_json(facts.to_json(read)) == read
+    assert facts_json.from_json(facts_json.to_json(read)) == read

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts as facts_module
+from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.report import (
     error_json,
@@ -174,7 +174,7 @@ def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: st
     document = synthetic.document(gpus=None)
     document["driver"] = driver
 
-    section = machine_section(facts_module.from_json(document), EN)
+    section = machine_section(facts_json.from_json(document), EN)
 
     assert [row.text for row in section.rows][1:3] == [line, "not known"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts, matrix_parse, project
+from ortgpu_fix import facts_json, matrix_parse, project
 from ortgpu_fix.data_files import load_texts
 from ortgpu_fix.facts import Change
 from ortgpu_fix.plan import Plan
@@ -458,7 +458,7 @@ def changed(key: str, value: Any, **machine: Any) -> Plan:
     document = synthetic.document(**machine)
     table, name = key.split(".")
     document[table][name] = value
-    return resolve(facts.from_json(document), Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), Wishes(), MATRIX)
 
 
 def test_pypy_has_no_wheels() -> None:
@@ -498,7 +498,7 @@ def test_a_release_alone_tells_the_cuda(release: str, version: str) -> None:
     document = synthetic.document()
     document["driver"] = {"version": release}
 
-    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
 
     assert selected(made)["onnxruntime-gpu"] == version
 
@@ -515,7 +515,7 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
     document = synthetic.document()
     document["driver"] = driver
 
-    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
 
     assert made.verdict == "impossible"
     assert code in reasons(made, "1.26.0")
@@ -535,7 +535,7 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
 def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
     document = synthetic.document()
     document["driver"] = {"version": "535.1", "error": error}
-    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
     [finding] = [row for row in made.findings if row.code.startswith("driver-")]
 
     assert finding.code == code
@@ -596,7 +596,7 @@ def in_venv(*packages: str | dict[str, Any], wishes: Wishes | None = None, **pyt
     """Plan for an environment of which is known whether its `.pth` files are read."""
     document = synthetic.document(*packages)
     document["python"] |= {"autoload": True, **python}
-    return resolve(facts.from_json(document), wishes or Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX)
 
 
 def test_wheels_that_nothing_loads_are_a_problem() -> None:
@@ -653,7 +653,7 @@ def test_cudnn_8_on_windows_needs_a_library_that_no_wheel_holds(
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
     windows = matrix_parse.parse(synthetic.windows_tables(), "")
 
-    made = resolve(facts.from_json(document), Wishes(), windows)
+    made = resolve(facts_json.from_json(document), Wishes(), windows)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.0"
     assert ("zlibwapi-needed" in codes(made)) is told
@@ -668,7 +668,7 @@ def test_libraries_of_the_system_need_no_companion() -> None:
     )
     document["python"]["autoload"] = True
 
-    assert resolve(facts.from_json(document), Wishes(), MATRIX).verdict == "healthy"
+    assert resolve(facts_json.from_json(document), Wishes(), MATRIX).verdict == "healthy"
 
 
 def test_gpus_that_are_not_known_are_a_warning() -> None:
@@ -710,7 +710,7 @@ def test_a_gpu_without_a_known_capability_is_a_warning() -> None:
     document = synthetic.document()
     document["gpus"].append({"name": "Mystery"})
 
-    made = resolve(facts.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
 
     assert "gpu-unknown" in codes(made)
     assert made.verdict == "fixable"

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import data_files
-from ortgpu_fix import facts as facts_module
+from ortgpu_fix import data_files, facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import Facts
@@ -40,7 +39,7 @@ INDEX = "https://download.pytorch.org/whl"
 
 def environment(*packages: Any, driver: str = "550", gpu: str = A100, **more: Any) -> Facts:
     machine = {"driver": CUDA[driver], "gpus": (gpu,), **more}
-    return facts_module.from_json(synthetic.document(*ORDINARY, *packages, **machine))
+    return facts_json.from_json(synthetic.document(*ORDINARY, *packages, **machine))
 
 
 def plan(*packages: Any, torch: str = "keep", ort: str = "", **more: Any) -> Plan:

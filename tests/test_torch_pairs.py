@@ -14,7 +14,7 @@ import pytest
 from checker_torch import check_torch
 from raw_torch import raw_builds
 
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
 from ortgpu_fix.report import plan_json
 from ortgpu_fix.resolve import resolve
@@ -127,7 +127,7 @@ def document(
 
 
 def plan(found: Document, torch: str = "keep") -> Document:
-    made = resolve(facts.from_json(found), Wishes(torch=torch), matrix(), unlocking=False)
+    made = resolve(facts_json.from_json(found), Wishes(torch=torch), matrix(), unlocking=False)
     document_of_it: Document = json.loads(json.dumps(plan_json(made, load_texts("en"))))
     return document_of_it
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts
+from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
@@ -25,7 +25,7 @@ DIVIDED.append("1.26.0")
 
 
 def plan(*packages: Any, ort: str = "", **machine: Any) -> Plan:
-    found = facts.from_json(synthetic.document(*packages, **machine))
+    found = facts_json.from_json(synthetic.document(*packages, **machine))
     return resolve(found, Wishes(onnxruntime=ort), MATRIX)
 
 

@@ -20,8 +20,7 @@ from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card
 from environments import find_python, make_venv, put, put_onnxruntime, site_packages
 
 from ortgpu_fix import capture as captures
-from ortgpu_fix import facts as facts_module
-from ortgpu_fix import run
+from ortgpu_fix import facts_json, run
 from ortgpu_fix.asking import Asking
 from ortgpu_fix.capture import Capture, Child
 from ortgpu_fix.probe import probe
@@ -423,7 +422,7 @@ def write(name: str, capture: Capture) -> None:
     (folder / "capture.json").write_text(document + "\n", encoding="utf-8")
     expected = folder / "expected.json"
     values = json.loads(expected.read_text("utf-8")) if expected.exists() else {}
-    values["facts"] = facts_module.to_json(captures.facts(capture, NAMES.get))
+    values["facts"] = facts_json.to_json(captures.facts(capture, NAMES.get))
     expected.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -10,8 +10,8 @@ import platform
 from typing import Any
 
 from ortgpu_fix import facts as facts_module
+from ortgpu_fix import facts_json, matrix_parse
 from ortgpu_fix import matrix as matrix_module
-from ortgpu_fix import matrix_parse
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 SHA = "0" * 64
@@ -324,7 +324,7 @@ def document(
 
 def facts(*packages: str | dict[str, Any], **more: Any) -> facts_module.Facts:
     """Return the facts of `document`."""
-    return facts_module.from_json(document(*packages, **more))
+    return facts_json.from_json(document(*packages, **more))
 
 
 def machine(
@@ -334,7 +334,7 @@ def machine(
     made = document()
     made["platform"] = {"system": system, "machine": name, "libc": libc}
     made["python"] = {"version": "3.11.7", **python}
-    return facts_module.from_json(made)
+    return facts_json.from_json(made)
 
 
 def here() -> str:
