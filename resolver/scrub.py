@@ -13,6 +13,7 @@ _HOMES = re.compile(
     r"""|[A-Za-z]:\\{1,2}Users\\{1,2}[^\\/:;,"'<>|]+)""",
 )
 _LOGIN = re.compile(r"(?<=://)[^/@\s\"']+@")
+_QUERY = re.compile(r"(://[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
 _BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
 _SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
 
@@ -37,5 +38,6 @@ def scrub(text: str, home: str | None = None, user: str | None = None) -> str:
     if user and len(user) > 2 and user.lower() not in _NOBODY:  # noqa: PLR2004 - "me" is a word
         text = re.sub(rf"(?<=[/\\]){re.escape(user)}(?=[/\\:;,\"'\s]|$)", "…", text)
     text = _LOGIN.sub("", text)
+    text = _QUERY.sub(r"\1", text)
     text = _BUILDER.sub("", text)
     return _SERIAL.sub(r"\1-…", text)

@@ -199,6 +199,11 @@ def test_json_of_any_shape_is_no_toolkit() -> None:
         ("D:\\me\\env", "D:\\me", "~\\env"),
         ("/Users/alice", None, "~"),
         ("x @ git+https://me:token@example.org/x.git", None, "x @ git+https://example.org/x.git"),
+        (
+            "x @ https://example.org/x.whl?token=t0#egg=x ; y",
+            None,
+            "x @ https://example.org/x.whl#egg=x ; y",
+        ),
         ("Kernel Module 550.54.14  (ci@host-17.example.org)", None, "Kernel Module 550.54.14"),
         ("GPU-12345678-1234-1234-1234-123456789abc", None, "GPU-…"),
     ],
