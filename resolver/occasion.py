@@ -17,7 +17,7 @@ from .asking import begin
 from .data_files import add_torch, example_machine, load_matrix, table
 from .environment import Target, in_environment
 from .errors import Error
-from .facts import Change, Driver, Facts, Gpu
+from .facts import Change, Driver, Facts, Gpu, Platform
 from .facts_json import from_json
 from .gpu_names import by_name, with_capabilities
 from .matrix import Matrix
@@ -100,7 +100,17 @@ def _look(
     if arguments.python is None and not on_target:
         return facts, None
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+    if on_target:
+        _require_platform(facts.platform, target)
     return with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
+
+
+def _require_platform(wanted: Platform, target: Target) -> None:
+    """Refuse to fill an environment with another system's wheels. Raises Error `other-platform`."""
+    windows = {"x86_64": "win-amd64", "aarch64": "win-arm64"}
+    name = windows[wanted.machine] if wanted.system == "windows" else f"linux-{wanted.machine}"
+    if name != target.platform:
+        raise Error("other-platform", wanted=name, path=target.executable, here=target.platform)
 
 
 def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:

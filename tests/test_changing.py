@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from stand import CUDA, Stand
 from standins import state_of
 
+import synthetic
 from ortgpu_fix import changing, kept
 from ortgpu_fix.apply import Allowed
 from ortgpu_fix.data_files import example_machine, load_matrix, load_texts
@@ -282,6 +283,21 @@ def test_a_python_of_another_tool(
     done = command(*PLANNED, "--json", "--allow", allow, "--python", str(prefix))
     assert (done.returncode, refusal(done)) == (7, "requirements-impossible")
     assert state_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    "platform",
+    [{"system": "windows", "machine": "x86_64"}, {"system": "linux", "machine": "aarch64"}],
+)
+def test_the_wheels_of_another_system_are_not_applied_here(
+    command: Command, tmp_path: Path, platform: dict[str, str]
+) -> None:
+    file = tmp_path / "facts.json"
+    file.write_text(json.dumps(synthetic.document(platform=platform, driver="13.0")))
+
+    done = command("--facts", str(file), "--apply", "--yes", "--json")
+
+    assert (done.returncode, refusal(done)) == (2, "other-platform")
 
 
 def test_packages_that_go_into_the_user_s_own_folder(
