@@ -155,8 +155,8 @@ def matrix(arguments: argparse.Namespace, environ: Mapping[str, str], language: 
 
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
-    if arguments.argument is not None:
-        version = arguments.argument.removeprefix(GPU_BUILD).lstrip("= ")
+    version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
+    if version:
         document = report.release_json(known, rows, floors, version)
         sections = report.release_sections(known, rows, floors, version, texts)
         if document is None:

@@ -207,6 +207,7 @@ def test_the_real_matrix_fits_100_columns(language: Any) -> None:
     ("argv", "said"),
     [
         ((), "onnxruntime-gpu 1.23.2\n"),
+        (("onnxruntime-gpu",), "onnxruntime-gpu 1.23.2\n"),
         (("onnxruntime-gpu==1.26.0",), "build_and_package_info.py"),
         (("--gpu", "7.0", "--driver", "535"), "1.20.0 to 1.20.2"),
         (("1.26.0", "--json"), '"cuda_source": "build_and_package_info.py"'),
