@@ -7,6 +7,7 @@ what newer releases or another driver would change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,6 +24,7 @@ from .torch_builds import TORCH
 from .versions import newest_first
 
 Verdict = Literal["holds", "drifted", "impossible"]
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
 
@@ -98,10 +100,15 @@ def _release(pins: Sequence[LockPin]) -> LockPin | None:
 
 
 def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference]:
-    """Yield what the matrix does not know of the pins that it should know."""
+    """Yield what is no hash, and what the matrix does not know of the pins that it should know."""
     known = _known(matrix)
     names = {name for name, _ in known}
+    hashed = any(pin.hashes for pin in pins)
     for pin in pins:
+        broken = [one for one in pin.hashes if not _SHA256.fullmatch(one.sha256)]
+        lines = [one.line for one in broken] if pin.hashes else [pin.line] if hashed else []
+        why = reason("lock-hash-broken", distribution=pin.name, version=pin.version)
+        yield from (Difference(line=line, why=why) for line in lines)
         if pin.name not in names:
             continue
         name, version = pin.name, pin.version
@@ -111,7 +118,7 @@ def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference
             yield Difference(line=pin.line, why=why)
             continue
         for one in pin.hashes:
-            if one.sha256 not in wheels:
+            if one not in broken and one.sha256 not in wheels:
                 why = reason(
                     "lock-hash-unknown", distribution=name, version=version, sha256=one.sha256
                 )

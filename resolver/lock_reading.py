@@ -25,7 +25,7 @@ else:
 
 Format = Literal["requirements", "pylock", "uv", "dockerfile"]
 
-_HASH = re.compile(r"--hash[ =]sha256:([0-9a-fA-F]{64})(?!\S)")
+_HASH = re.compile(r"--hash[ =]sha256:(\S+)")
 _OPTION = re.compile(r"\s--[a-z].*$")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _HEREDOC = re.compile(r"^COPY <<'(\w+)' \S*requirements\S*$")

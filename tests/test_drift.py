@@ -234,6 +234,24 @@ def test_a_tampered_hash_names_its_line() -> None:
     assert [(row.line, row.why.code) for row in found.differences] == [(3, "lock-hash-unknown")]
 
 
+def test_what_is_no_hash_any_more_names_its_line_whoever_knows_the_wheel() -> None:
+    """The matrix knows nothing of flatbuffers; that pip would refuse the line can be seen."""
+    hashed = f"flatbuffers==25.2.10 \\\n    --hash=sha256:{ONE}\nnumpy==2.4.6\n"
+    text = lock(extra=hashed)
+    broken = text.replace(ONE, "z" + ONE[1:]).replace(ZERO, ZERO[1:], 1)
+    known = synthetic.facts(*INSTALLED, "flatbuffers 25.2.10", "numpy 2.4.6")
+
+    assert [(row.line, row.why.code) for row in checked(text, known).differences] == [
+        (10, "lock-hash-broken")
+    ]
+    assert [(row.line, row.why.code) for row in checked(broken, known).differences] == [
+        (3, "lock-hash-broken"),
+        (9, "lock-hash-broken"),
+        (10, "lock-hash-broken"),
+    ]
+    assert checked("\n".join(f"{name}=={one}" for name, one in SET.items())).verdict == "holds"
+
+
 def test_a_tampered_pin_names_its_line() -> None:
     found = checked(lock(SET | {"nvidia-cudnn-cu12": "9.28.1"}))
 
