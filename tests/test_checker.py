@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
+from raw_tables import tables
 
 from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
@@ -24,13 +23,7 @@ from ortgpu_fix.report import plan_json
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = Path(__file__).parents[1] / "data"
-TABLES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
+TABLES = tables()
 MATRIX = load_matrix()
 TEXTS = load_texts("en")
 Document = dict[str, Any]

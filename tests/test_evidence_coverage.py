@@ -5,21 +5,10 @@ What must be there was read off the index's own pages on 2026-11-21, not from th
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
+from raw_tables import tables
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = Path(__file__).parents[1] / "data"
-TABLES: dict[str, dict[str, Any]] = {
-    path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")
-}
+TABLES = tables()
 LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "windows_x86_64"
 EVERYWHERE = (LINUX, ARM, WINDOWS)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from fleet_judge import judge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
+from raw_tables import tables
 
 from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts
@@ -25,14 +25,8 @@ from ortgpu_fix.lock_requirements import requirements
 from ortgpu_fix.plan import Pinned
 from ortgpu_fix.situation import Wishes
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = Path(__file__).parents[1] / "data"
 CAPTURES = Path(__file__).parent / "captures"
-TABLES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
+TABLES = tables()
 MATRIX = load_matrix()
 TEXTS = load_texts("en")
 Document = dict[str, Any]

@@ -6,12 +6,11 @@ import functools
 import itertools
 import json
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from checker_torch import check_torch
+from raw_tables import tables
 from raw_torch import raw_builds
 
 from ortgpu_fix import facts_json
@@ -20,12 +19,6 @@ from ortgpu_fix.report import plan_json
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = Path(__file__).parents[1] / "data"
 Document = dict[str, Any]
 TORCHES = {
     "2.0.1": "cu117",
@@ -61,11 +54,6 @@ GPUS = {
     "GB10": "12.1",
 }
 ORDINARY = ("flatbuffers 25.2.10", "numpy 1.26.4", "packaging 25.0", "protobuf 6.31.1")
-
-
-@functools.cache
-def tables() -> dict[str, Any]:
-    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
 
 
 @functools.cache
