@@ -339,7 +339,7 @@ MISSING = "libcublasLt.so.12: cannot open shared object file: No such file or di
     ids=["ordinary", "errors", "warnings only", "errors only", "one line", "escapes only"],
 )
 @pytest.mark.parametrize("megabytes", [2, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_a_large_log_is_read_in_no_time(line: str, megabytes: int) -> None:
     """It takes 10 to 90 ms a megabyte; on a busy machine more, and squared it would be minutes."""
     log = line * (megabytes * 1_000_000 // len(line))

@@ -141,7 +141,7 @@ def judge(torch: str, driver: str, gpu: str, system: str) -> list[str]:
     ]
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("turn", range(2))
 def test_a_plan_with_torch_keeps_the_contract(turn: int) -> None:
     """One in 37, which divides none of the lists: every torch, driver and GPU is met."""

@@ -327,7 +327,7 @@ HOSTILE: dict[Callable[[Any, Path], None], set[str]] = {
 }
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("spoil", HOSTILE, ids=lambda spoil: spoil.__name__)
 def test_hostile_wheels_end_in_a_clear_refusal(
     spoil: Callable[[Any, Path], None], tmp_path_factory: pytest.TempPathFactory
