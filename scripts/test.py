@@ -59,7 +59,7 @@ def test(*, fast: bool) -> None:
     for old in ROOT.glob(".coverage*"):
         old.unlink()
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
-    quick = ["-m", "not slow and not online", "-n", "auto"]
+    quick = ["-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
     coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
     run(PYTHON, "-m", "pytest", *quick, *coverage, PATH=path)
     run(PYTHON, "scripts/core_coverage.py")

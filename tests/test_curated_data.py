@@ -6,6 +6,7 @@ libraries, real GPUs' names), or one table is held against another one.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -138,6 +139,11 @@ TOO_OLD = {
 }
 
 
+@functools.cache
+def judged(driver: str) -> list[matrix_runs.Judged]:
+    return list(matrix_runs.judged(MATRIX, driver, ["7.5"]))
+
+
 @pytest.mark.parametrize("release", TOO_OLD)
 def test_verify_and_the_matrix_agree_with_real_drivers_cell_by_cell(release: str) -> None:
     """`scripts/prove_verify.py` wrote down what `verify` says; `matrix` is asked now."""
@@ -148,10 +154,9 @@ def test_verify_and_the_matrix_agree_with_real_drivers_cell_by_cell(release: str
         if row["release"] == release
     }
     for place, driver in enumerate(REAL.split()):
-        said = matrix_runs.judged(MATRIX, driver, ["7.5"])
         (reasons,) = (
             {why.code for why in row.reasons}
-            for row in said
+            for row in judged(driver)
             if (row.build.version, row.build.platform) == (release, "linux_x86_64")
         )
         too_old = place < TOO_OLD[release]

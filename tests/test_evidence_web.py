@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -222,8 +223,4 @@ def test_the_sample_wheel_is_a_zip_archive(tmp_path: Path) -> None:
 
 def _noise(count: int) -> bytes:
     """Return bytes that do not compress, the same each time."""
-    state, out = 1, bytearray()
-    while len(out) < count:
-        state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
-        out += (state >> 32).to_bytes(4, "little")
-    return bytes(out[:count])
+    return random.Random(1).randbytes(count)  # noqa: S311 - nobody must not guess them

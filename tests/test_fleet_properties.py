@@ -301,6 +301,7 @@ def test_a_set_that_needs_a_split_in_three() -> None:
     }
 
 
+@pytest.mark.untraced
 def test_a_hundred_machines_in_under_a_second() -> None:
     """Ten kinds of GPU, eight drivers, four Pythons, three systems: a hundred, all different."""
     fleet = {}

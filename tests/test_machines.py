@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def machine(name: str) -> Facts:
     )
 
 
+@functools.cache
 def planned(name: str, **wishes: Any) -> Plan:
     return resolve(machine(name), Wishes(**wishes), MATRIX)
 

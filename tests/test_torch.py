@@ -42,9 +42,12 @@ def environment(*packages: Any, driver: str = "550", gpu: str = A100, **more: An
     return facts_json.from_json(synthetic.document(*ORDINARY, *packages, **machine))
 
 
-def plan(*packages: Any, torch: str = "keep", ort: str = "", **more: Any) -> Plan:
+def plan(
+    *packages: Any, torch: str = "keep", ort: str = "", unlocking: bool = False, **more: Any
+) -> Plan:
+    """Return the plan; what would unlock more takes the most time, and is asked for by few."""
     wishes = Wishes(torch=torch, onnxruntime=ort)
-    return resolve(environment(*packages, **more), wishes, MATRIX)
+    return resolve(environment(*packages, **more), wishes, MATRIX, unlocking=unlocking)
 
 
 def selected(made: Plan) -> dict[str, str]:
@@ -68,7 +71,7 @@ def gains(made: Plan) -> dict[str, str]:
 
 
 def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None:
-    made = plan("torch 2.3.1+cu121")
+    made = plan("torch 2.3.1+cu121", unlocking=True)
 
     assert made.verdict == "impossible"
     assert reasons(made, "1.26.0")[0] == "torch-other-cudnn"
@@ -173,7 +176,7 @@ def test_onnxruntime_fits_a_torch_that_stays(
 
 
 def test_the_cuda_of_torch_counts_more_than_what_the_driver_could_do() -> None:
-    made = plan("torch 2.10.0", driver="580", gpu=RTX4090)
+    made = plan("torch 2.10.0", driver="580", gpu=RTX4090, unlocking=True)
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
     assert reasons(made, "1.31.1") == ["torch-other-cuda"]
@@ -427,7 +430,7 @@ def test_what_keeps_a_torch_that_fits_out_is_named(wish: str) -> None:
 def test_what_allows_a_torch_that_fits_keeps_none_out() -> None:
     """The nearest that fits is 2.7.1; what takes only newer ones is answered with one of those."""
     picky = {"name": "picky", "version": "1.0", "requires": ["torch!=2.7.*"]}
-    made = plan("torch 2.5.1+cu121", picky, gpu=RTX5090, driver="570")
+    made = plan("torch 2.5.1+cu121", picky, gpu=RTX5090, driver="570", unlocking=True)
 
     assert "torch-held" not in codes(made)
     assert "torch 2.8.0" in told(made)
@@ -450,7 +453,7 @@ def test_a_torch_that_nobody_knows_is_said_and_leaves_the_choice(release: str) -
 
 def test_where_torch_may_move_a_farther_one_is_offered() -> None:
     """The nearest release shares CUDA 11 with an old onnxruntime-gpu; the next minor would more."""
-    made = plan("torch 2.3.1+cu121", torch="match")
+    made = plan("torch 2.3.1+cu121", torch="match", unlocking=True)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.1"
     assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
@@ -520,7 +523,7 @@ def test_a_mirror_stands_for_the_index() -> None:
 
 
 def test_a_torch_that_nothing_fits_is_said_with_what_would() -> None:
-    made = plan(torch="==2.0.1", driver="580", gpu=RTX5060)
+    made = plan(torch="==2.0.1", driver="580", gpu=RTX5060, unlocking=True)
 
     assert made.verdict == "impossible"
     assert reasons(made, "2.0.1+cu117") == ["no-gpu-code"]
