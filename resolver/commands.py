@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import console
-from .data_files import load_matrix, load_texts, table
+from .data_files import add_torch, load_matrix, load_texts, table
 from .errors import Error
 from .facts import GPU_BUILD
 from .facts_json import to_json
@@ -24,6 +24,7 @@ from .occasion import Occasion, occasion, read_short_form, seen
 from .plan import Plan, finding
 from .run import run
 from .texts import Language
+from .torch_builds import TORCH
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
@@ -195,10 +196,12 @@ def check_lock(
         raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
     locked = read_lock(text, file)
     about = occasion(arguments, environ)
-    found = drift(locked, about.facts, about.wishes, about.matrix)
+    torch = any(pin.name == TORCH for pin in locked.pins)
+    matrix = add_torch(about.matrix) if torch else about.matrix
+    found = drift(locked, about.facts, about.wishes, matrix)
     if arguments.json:
-        console.print_json(drift_json(found, locked, file, about.matrix, load_texts("en")))
+        console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
     else:
         texts = load_texts(language)
-        console.print_sections(drift_sections(found, locked, file, about.matrix, texts))
+        console.print_sections(drift_sections(found, locked, file, matrix, texts))
     return DRIFT_EXIT[found.verdict]

@@ -20,7 +20,7 @@ from .matrix import Matrix
 from .plan import Reason, Unlock, reason
 from .resolve import resolve
 from .situation import Wishes, marker_environment, situation
-from .torch_builds import TORCH
+from .torch_builds import COMPANIONS, TORCH
 from .versions import newest_first
 
 Verdict = Literal["holds", "drifted", "impossible"]
@@ -102,20 +102,20 @@ def _release(pins: Sequence[LockPin]) -> LockPin | None:
 def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference]:
     """Yield what is no hash, and what the matrix does not know of the pins that it should know."""
     known = _known(matrix)
-    names = {name for name, _ in known}
+    # Other indexes have builds of torch that the matrix has no hash of.
+    names = {name for name, _ in known} - {TORCH, *COMPANIONS}
     hashed = any(pin.hashes for pin in pins)
     for pin in pins:
         broken = [one for one in pin.hashes if not _SHA256.fullmatch(one.sha256)]
         lines = [one.line for one in broken] if pin.hashes else [pin.line] if hashed else []
         why = reason("lock-hash-broken", distribution=pin.name, version=pin.version)
         yield from (Difference(line=line, why=why) for line in lines)
-        if pin.name not in names:
-            continue
         name, version = pin.name, pin.version
-        wheels = known.get((pin.name, pin.version))
+        wheels = known.get((name, version))
         if wheels is None:
-            why = reason("lock-version-unknown", distribution=name, version=version)
-            yield Difference(line=pin.line, why=why)
+            if name in names:
+                why = reason("lock-version-unknown", distribution=name, version=version)
+                yield Difference(line=pin.line, why=why)
             continue
         for one in pin.hashes:
             if one not in broken and one.sha256 not in wheels:
@@ -156,6 +156,13 @@ def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, set[_Place]]]:
     releases = [row for kind in matrix.distributions.values() for row in kind.releases]
     for row in (*releases, *matrix.msvc):
         add(row.name, row.version, row.sha256, (row.platform, row.python))
+    for torch in matrix.torch.builds:
+        for one in torch.wheels:
+            add(TORCH, torch.version, one.sha256, (torch.platform, one.python))
+    for beside in matrix.torch.companions:
+        for one in beside.wheels:
+            python = None if one.python == "py3" else one.python
+            add(beside.name, beside.version, one.sha256, (beside.platform, python))
     return known
 
 

@@ -484,3 +484,43 @@ def test_the_torch_of_a_lock_counts() -> None:
     """torch for CUDA 11 cannot share a process with a build for CUDA 12."""
     assert codes(checked(lock(SET | {"torch": "2.5.1+cu118"}))) == ["torch-other-cuda"]
     assert not codes(checked(lock(SET | {"torch": "2.5.1+cpu"})))
+
+
+TORCH_WHEEL = next(
+    wheel
+    for build in load_matrix().torch.builds
+    for wheel in build.wheels
+    if wheel.file == "torch-2.10.0-3-cp311-cp311-manylinux_2_28_x86_64.whl"
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "sha", "said"),
+    [
+        ("2.10.0", TORCH_WHEEL.sha256, []),
+        ("2.10.0", ONE, ["lock-hash-unknown"]),
+        ("2.11.0", TORCH_WHEEL.sha256, ["lock-hash-unknown"]),
+        ("2.10.0+cu126", ONE, []),
+        ("2.99.0", ONE, []),
+    ],
+)
+def test_a_torch_of_pypi_is_held_against_its_hash(version: str, sha: str, said: list[str]) -> None:
+    """Of what other indexes have, and of later releases, the matrix knows none."""
+    text = lock({"torch": version}, sha)
+    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), Wishes(), load_matrix())
+
+    assert [row.why.code for row in found.differences] == said
+
+
+def test_the_torch_of_a_lock_counts_on_a_machine_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torch 2.11 is for CUDA 13, and the set of the lock for CUDA 12."""
+    file, _ = real_lock(tmp_path)
+    with Path(file).open("a") as rows:
+        rows.write(f"torch==2.11.0 \\\n    --hash=sha256:{ONE}\n")
+
+    assert exit_code("lock", "--json", "--check", file, *machine(tmp_path)) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [row["code"] for row in document["reasons"]] == ["torch-other-cuda"]
+    assert [row["code"] for row in document["differences"]] == ["lock-hash-unknown"]
