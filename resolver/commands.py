@@ -85,7 +85,7 @@ def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
     if arguments.output is None:
         console.print_json(to_json(found))
     else:
-        text = json.dumps(to_json(found), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(to_json(found), indent=2) + "\n"
         write(Path(arguments.output), text)
         console.say(load_texts(language).label("written", file=arguments.output))
     return 0

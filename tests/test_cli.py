@@ -299,6 +299,17 @@ def test_facts_are_written_and_read_back(process: Run, tmp_path: Path) -> None:
     assert process("--facts", "facts.json").returncode in {0, 1, 3}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are bytes on Linux")
+def test_facts_with_a_path_that_is_no_text(process: Run, tmp_path: Path) -> None:
+    env = {"LD_LIBRARY_PATH": "/opt/\udcff"}
+
+    assert process("facts", "-o", "facts.json", env=env).returncode == 0
+    written = (tmp_path / "facts.json").read_text("ascii")
+    assert written == process("facts", env=env).stdout
+    assert json.loads(written)["environment"]["LD_LIBRARY_PATH"] == "/opt/\udcff"
+    assert process("--facts", "facts.json", "--json").returncode in {0, 1, 3}
+
+
 def test_a_file_that_cannot_be_written(run: Run) -> None:
     failed(run("facts", "-o", "/nowhere/facts.json"), 7)
 

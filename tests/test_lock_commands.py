@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,15 @@ def test_a_lock_says_what_made_it(run: Run, tmp_path: Path) -> None:
     assert made.startswith(
         "# made by: ortgpu-fix lock --facts 'a b.json' --ignore-gpu 6.1 --ort '<1.27' --no-provide"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are bytes on Linux")
+def test_a_lock_of_a_file_whose_name_is_no_text(run: Run, tmp_path: Path) -> None:
+    done = run("lock", *machine(tmp_path, "\udcff"), "-o", "x")
+
+    assert done.returncode == 7
+    assert "error: `x` cannot be written: a path in it is no text" in done.stderr
+    assert not (tmp_path / "x").exists()
 
 
 def test_companions_travel_where_they_are_told_to(run: Run, tmp_path: Path) -> None:
