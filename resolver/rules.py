@@ -113,7 +113,7 @@ def folders_free(subject: Candidate, here: Situation) -> Iterator[Reason]:
             demands = here.demanded(rival)
             if demands and here.facts.package(rival) is not None:
                 yield reason(
-                    "shared-folder",
+                    "folder-owned",
                     distribution=component.release.name,
                     rival=rival,
                     by=", ".join(demand.by for demand in demands),

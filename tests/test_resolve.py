@@ -344,7 +344,7 @@ def test_a_folder_that_something_else_needs_is_not_taken() -> None:
     made = plan(torch, "nvidia-cudnn-cu13 9.12.0", driver="13.0", gpus=("7.0",))
 
     assert made.verdict == "impossible"
-    assert "shared-folder" in reasons(made, "1.26.0")
+    assert "folder-owned" in reasons(made, "1.26.0")
 
 
 def test_an_orphan_in_the_same_folder_is_removed() -> None:

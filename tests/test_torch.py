@@ -414,6 +414,18 @@ def test_what_requires_torch_exactly_has_its_say() -> None:
     assert reasons(other, "2.4.1+cu124") == ["demand-conflict"]
 
 
+def test_a_cudnn_that_stays_is_not_told_to_go() -> None:
+    """It keeps the installed release out; the finding of a wheel that the plan removes said so."""
+    pinned = {"name": "torch", "version": "2.7.1", "requires": ["nvidia-cudnn-cu12==9.5.1.17"]}
+    made = plan(pinned, "nvidia-cudnn-cu12 9.5.1.17", "onnxruntime-gpu 1.31.1", driver="580")
+
+    assert selected(made)["nvidia-cudnn-cu12"] == "9.5.1.17"
+    assert made.uninstall == ()
+    assert "folder-owned" in codes(made)
+    assert "shared-folder" not in codes(made)
+    assert "nvidia-cudnn-cu13 owns the same files as nvidia-cudnn-cu12" in told(made)
+
+
 XFORMERS = {"name": "xformers", "version": "0.0.28.post3", "requires": ["torch==2.5.1"]}
 
 
