@@ -6,6 +6,7 @@ it and looks for whatever the contract forbids.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 
 from packaging.specifiers import SpecifierSet
@@ -306,8 +307,9 @@ class Judge(Machine):
         required = self.ordinary(build, wheel)
         for name, wanted in required.items():
             if name in picked:
-                if picked[name] != wanted or (name in after and meets(after[name], wanted)):
-                    yield f"picks {name}{picked[name]} for {name}{wanted}"
+                within = functools.reduce(SpecifierSet.__and__, self.demanded(name), wanted)
+                if picked[name] != within or (name in after and meets(after[name], wanted)):
+                    yield f"picks {name}{picked[name]} for {name}{within}"
                 if not satisfiable([wanted, *self.demanded(name)]):
                     yield f"picks {name}{wanted} against {self.demanded(name)}"
             elif name not in after or not meets(after[name], wanted):
