@@ -54,24 +54,28 @@ def read(
             continue
         found: list[tuple[int, Pinned]] = []
         for row in cast("list[dict[str, object]]", package.get("wheels", [])):
-            url = str(row.get("url") or (folder / str(row["path"])).as_uri())
-            file = unquote(urlsplit(url).path.rpartition("/")[2])
-            fits = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
-            hashes = cast("dict[str, str]", row["hashes"])
-            size = row.get("size", 0)
-            wheel = Wheel(
-                name=name,
-                version=version,
-                index=PYPI,
-                file=file,
-                size=size if isinstance(size, int) else 0,
-                sha256=hashes["sha256"],
-            )
+            one = _pinned(name, version, row, folder)
+            fits = [ranks[tag] for tag in parse_wheel_filename(one.wheel.file)[3] if tag in ranks]
             if fits:
-                found.append((min(fits), Pinned(wheel=wheel, url=url)))
+                found.append((min(fits), one))
         if not found:
             raise KeyError(f"no wheel of {name} {version}")
         yield from (one for _, one in sorted(found, key=lambda row: row[0]))
+
+
+def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) -> Pinned:
+    """Return a wheel of uv's list: `{url = "…", size = 1024, hashes = {sha256 = "…"}}`."""
+    url = str(row.get("url") or (folder / str(row["path"])).as_uri())
+    size = row.get("size", 0)
+    wheel = Wheel(
+        name=name,
+        version=version,
+        index=PYPI,
+        file=unquote(urlsplit(url).path.rpartition("/")[2]),
+        size=size if isinstance(size, int) else 0,
+        sha256=cast("dict[str, str]", row["hashes"])["sha256"],
+    )
+    return Pinned(wheel=wheel, url=url)
 
 
 def platform(facts: Facts) -> str:
