@@ -131,15 +131,26 @@ def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Tor
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
+    """Return the CUDA that the driver speaks, or else the newest that its release is enough for.
+
+    The first releases of a branch are below the floor of its CUDA's major: they speak 11.0, and do
+    not run what is built for 11.8.
+    """
     if facts.driver is None:
         return None
     if facts.driver.cuda is not None:
         return facts.driver.cuda
     if facts.driver.version is None:
         return None
-    branch = numbers(facts.driver.version)[0]
-    known = [number for number in matrix.branches if number <= branch]
-    return matrix.branches[max(known)] if known else None
+    release = numbers(facts.driver.version)
+    windows = facts.platform.system == "windows"
+    floors = {row.cuda: row.windows if windows else row.linux for row in matrix.floors}
+    for branch, cuda in sorted(matrix.branches.items(), reverse=True):
+        floor = numbers(floors.get(major(cuda)) or "")
+        # `--driver 580` is the branch, whatever its release.
+        if branch <= release[0] and floor[: len(release)] <= release:
+            return cuda
+    return None
 
 
 def marker_environment(facts: Facts) -> dict[str, str]:

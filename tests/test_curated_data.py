@@ -172,6 +172,8 @@ def test_verify_and_the_matrix_agree_with_real_drivers_cell_by_cell(release: str
         ("535.104.12", "12.2"),
         ("537.13", "12.2"),  # Windows
         ("546.12", "12.3"),  # Windows
+        ("340.108", "6.5"),
+        ("390.157", "9.1"),
         ("565.57.01", "12.7"),
         ("576.57", "12.9"),  # Windows
         ("582.28", "13.0"),  # Windows

@@ -492,7 +492,14 @@ def test_free_threaded_python_takes_its_own_wheel() -> None:
 
 @pytest.mark.parametrize(
     ("release", "version"),
-    [("470.256.02", "1.18.0"), ("535.104.12", "1.26.0"), ("999.1", "1.31.0")],
+    [
+        ("470.256.02", "1.18.0"),
+        ("535.104.12", "1.26.0"),
+        ("580.65.05", "1.26.0"),
+        ("580.65.06", "1.31.0"),
+        ("580", "1.31.0"),
+        ("999.1", "1.31.0"),
+    ],
 )
 def test_a_release_alone_tells_the_cuda(release: str, version: str) -> None:
     document = synthetic.document()
