@@ -21,8 +21,8 @@ from .engine_work import (
     constraints,
     hashed,
     in_use,
+    install_compiled,
     offer,
-    run_install,
     write_lines,
 )
 from .environment import Target
@@ -143,7 +143,6 @@ class Pip:
 
     def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
         """Install exactly `staged`; see `Engine`."""
-        del target  # the command names it
         wanted = write_lines(_made(folder) / "install.txt", hashed(staged))
         argv = [*self.command, "install", "--quiet", "--no-input", "--no-index", "--no-deps"]
         argv += ["--no-cache-dir", "--no-compile", "--no-warn-script-location"]
@@ -151,7 +150,7 @@ class Pip:
         argv += ["--find-links", str(staged[0].path.parent), "--requirement", str(wanted)]
         if self.break_system_packages:
             argv.append("--break-system-packages")
-        run_install(self.runner, argv, self.environ, folder, lock)
+        install_compiled(self.runner, argv, self.environ, staged, target, folder, lock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

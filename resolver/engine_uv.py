@@ -19,8 +19,8 @@ from .engine_work import (
     constraints,
     hashed,
     in_use,
+    install_compiled,
     offer,
-    run_install,
     write_lines,
 )
 from .environment import Target
@@ -155,7 +155,7 @@ class Uv:
         if self.break_system_packages:
             argv.append("--break-system-packages")
         argv += ["--requirements", str(wanted)]
-        run_install(self.runner, argv, self.environ, folder, lock)
+        install_compiled(self.runner, argv, self.environ, staged, target, folder, lock)
 
     def _environment(self, sources: Sources) -> dict[str, str]:
         env = own_environment(self.environ)

@@ -5,6 +5,7 @@ Shell.
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from .companions import LIBRARIES, PACKAGE
 from .engine_guard import guarded
 from .environment import Target
 from .errors import Error
@@ -123,6 +125,27 @@ def run_install(
     }
     env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
     return checked(runner, guarded(argv, lock), env, INSTALL_SECONDS, "engine-failed")
+
+
+def install_compiled(  # noqa: PLR0917
+    runner: Runner,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    staged: Sequence[Staged],
+    target: Target,
+    folder: Path,
+    lock: Path,
+) -> None:
+    """Run an engine that installs `staged`, and compile what will run at every start of Python.
+
+    An image may be one in which nobody writes bytecode later. The rest is compiled as it is used.
+    """
+    run_install(runner, argv, environ, folder, lock)
+    if any(one.wheel.name == LIBRARIES for one in staged):
+        package = str(Path(target.purelib, PACKAGE))
+        compiling = [target.executable, "-I", "-S", "-m", "compileall", "-q", package]
+        with contextlib.suppress(Error):  # it works without
+            run_install(runner, compiling, environ, folder, lock)
 
 
 def checked(

@@ -26,7 +26,8 @@ from standins import (
 )
 
 from ortgpu_fix.apply import Allowed, Applied, apply
-from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.companions import library_wheel
+from ortgpu_fix.data_files import companion_modules, load_texts
 from ortgpu_fix.engine import Engine
 from ortgpu_fix.engine_work import Staged
 from ortgpu_fix.environment import Target
@@ -218,6 +219,23 @@ def test_a_wheel_made_here_is_installed_too(stand: Stand, tmp_path: Path) -> Non
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
     stand.undo()
     assert stand.unchanged()
+
+
+def test_what_runs_at_every_start_is_compiled_and_goes_without_a_trace(stand: Stand) -> None:
+    made = library_wheel("1.26.0", (), companion_modules())
+
+    stand.apply(stand.plan(), local={made.file: made.content})
+
+    package = stand.venv.site / "_ortgpu_fix_libraries"
+    compiled = {path.name.partition(".")[0] for path in package.glob("__pycache__/*.pyc")}
+    assert compiled == {"__init__", "load"}
+    stand.undo()
+    assert stand.unchanged()
+
+    stand.apply(stand.plan(), local={made.file: made.content})
+    wanted = ["uninstall", "ortgpu-fix-libraries", "--python", str(stand.venv.python)]
+    subprocess.run([find_uv(), "pip", *wanted], check=True, env=clean_environment())
+    assert not package.exists()
 
 
 class Failing:
