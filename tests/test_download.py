@@ -173,7 +173,7 @@ def test_a_fault_that_stays_ends_it(
     began = time.monotonic()
 
     assert failure(server, tmp_path).code == code
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 40
     assert not (tmp_path / "one-1.0-py3-none-any.whl").exists()
 
 

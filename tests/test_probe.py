@@ -172,7 +172,7 @@ def test_a_driver_that_hangs_in_libcuda(simulate: Simulate, empty_root: Path, ca
         error=f"no-answer: libcuda does not come back from {call}",
     )
     assert facts.gpus == (A100_GPU,)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 40
 
 
 def test_a_driver_that_hangs_in_nvml(simulate: Simulate, empty_root: Path) -> None:
@@ -358,11 +358,11 @@ def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
         return run.run(argv, **values)
 
     start = time.monotonic()
-    asking = Asking(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=3)
+    asking = Asking(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=20)
     with pytest.raises(KeyboardInterrupt):
         probe(asking, runner=runner, environ=environ, root=empty_root)
 
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 15
 
 
 def test_nothing_of_nvidia_is_loaded_by_us(simulate: Simulate, empty_root: Path) -> None:

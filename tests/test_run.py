@@ -21,7 +21,7 @@ def python(code: str) -> list[str]:
 
 def test_the_end_of_a_child() -> None:
     finished = run.run(
-        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), timeout=20
+        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), timeout=120
     )
 
     assert (finished.returncode, finished.stdout, finished.stderr) == (3, "out\n", "err\n")
@@ -30,25 +30,23 @@ def test_the_end_of_a_child() -> None:
 
 def test_text_goes_in_and_the_environment_is_chosen() -> None:
     code = "import os, sys; print(sys.stdin.read(), os.environ.get('HOME'), os.environ['A'])"
-    finished = run.run(python(code), timeout=20, env={"A": "1"}, text_in="in")
+    finished = run.run(python(code), timeout=120, env={"A": "1"}, text_in="in")
 
     assert finished.stdout == "in None 1\n"
 
 
 def test_a_child_that_does_not_listen() -> None:
-    assert run.run(python("pass"), timeout=20, text_in="x" * 1_000_000).returncode == 0
+    assert run.run(python("pass"), timeout=120, text_in="x" * 1_000_000).returncode == 0
 
 
 def test_a_crash() -> None:
-    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=20)
+    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=120)
 
     assert finished.returncode == -signal.SIGSEGV
 
 
 def test_what_was_said_before_the_time_limit_is_kept() -> None:
-    finished = run.run(
-        python("import time; print('said', flush=True); time.sleep(60)"), timeout=0.5
-    )
+    finished = run.run(["/bin/sh", "-c", "echo said; exec sleep 60"], timeout=1)
 
     assert finished.timed_out
     assert finished.stdout == "said\n"
@@ -56,18 +54,18 @@ def test_what_was_said_before_the_time_limit_is_kept() -> None:
 
 def test_what_it_started_ends_with_it() -> None:
     start = time.monotonic()
-    finished = run.run(["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=0.3)
+    finished = run.run(["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=1)
 
     assert finished.stdout == "said\n"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a child that is stuck in the kernel: what it said is not lost with it."""
     monkeypatch.setattr(run, "GRACE_SECONDS", 0.2)
     code = "import subprocess, time; print('said', flush=True);"
-    code += "subprocess.Popen(['sleep', '3'], start_new_session=True); time.sleep(60)"
-    finished = run.run(python(code), timeout=0.5)
+    code += "subprocess.Popen(['sleep', '20'], start_new_session=True); time.sleep(60)"
+    finished = run.run(python(code), timeout=2)
 
     assert finished.timed_out
     assert finished.stdout == "said\n"
@@ -76,7 +74,7 @@ def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_output_that_is_no_text() -> None:
     code = "import sys; sys.stdout.buffer.write(bytes([0xFF, 0x0A]))"
 
-    assert run.run(python(code), timeout=20).stdout == "\ufffd\n"
+    assert run.run(python(code), timeout=120).stdout == "\ufffd\n"
 
 
 def test_no_such_program() -> None:
@@ -109,7 +107,7 @@ Later(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60)
 while not (Path("pid").exists() and Path("pid").read_text()):
     time.sleep(0.01)
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
     child = int((tmp_path / "pid").read_text())
 
     for _ in range(100):

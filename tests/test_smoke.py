@@ -58,7 +58,7 @@ def smoke(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

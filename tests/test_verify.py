@@ -128,7 +128,7 @@ def check(
     venv: Path,
     *,
     plain: bool = False,
-    timeout: float = 60,
+    timeout: float = 300,
     environ: Mapping[str, str] | None = None,
 ) -> Verification:
     merged = {**os.environ, **(environ or {})}
