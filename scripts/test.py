@@ -3,7 +3,7 @@
 Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
 
     python3 scripts/test.py            everything
-    python3 scripts/test.py --fast     without the tests that install real wheels
+    python3 scripts/test.py --fast     without the slow tests and those with real wheels
 """
 
 from __future__ import annotations
