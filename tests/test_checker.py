@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
-from raw_tables import tables
+from tables import tables
 
 from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts

@@ -6,7 +6,7 @@ What must be there was read off the index's own pages on 2026-11-21, not from th
 from __future__ import annotations
 
 import pytest
-from raw_tables import tables
+from tables import tables
 
 TABLES = tables()
 LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "windows_x86_64"

@@ -137,6 +137,18 @@ def test_requirements_and_extras() -> None:
     assert metadata.extras(text) == {"cudnn": ["nvidia-cudnn-cu12~=9.0"]}
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({}, "{}"),
+        ({"a": {}, "b c": True}, '{ a = {}, "b c" = true }'),
+        ([1, '"x"', False], '[1, "\\"x\\"", false]'),
+    ],
+)
+def test_values_on_one_line(value: toml_text.Value, text: str) -> None:
+    assert toml_text.inline(value) == text
+
+
 VALUES = st.recursive(
     st.booleans() | st.integers(-(2**62), 2**62) | st.text(st.characters(codec="utf-8")),
     lambda inner: (

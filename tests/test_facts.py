@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import synthetic
 from ortgpu_fix import facts_json
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import (
@@ -296,6 +297,18 @@ ANY_FACTS = st.builds(
 @given(ANY_FACTS)
 def test_what_is_written_is_read_again(value: Facts) -> None:
     assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(value)))) == value
+
+
+def test_a_package_is_written_as_lean_as_it_is() -> None:
+    """Only what is not as ever is written: there can be hundreds."""
+    rows: list[Any] = [
+        {"name": "numpy", "version": "2.2.6"},
+        {"name": "onnxruntime", "version": "1.26.0", "provided": True, "requires": ["numpy"]},
+        {"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
+    ]
+    read = facts_json.from_json(synthetic.document(*rows))
+
+    assert facts_json.to_json(read)["packages"] == rows
 
 
 JSON = st.recursive(

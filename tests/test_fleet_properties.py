@@ -13,7 +13,7 @@ from fleet_judge import judge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
-from raw_tables import tables
+from tables import tables
 
 from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts

@@ -198,6 +198,13 @@ def test_a_project_is_mended_where_its_requirements_stand() -> None:
     ]
 
 
+def test_a_project_that_is_right_stays_as_it_is() -> None:
+    text = f'[project]\ndependencies = ["{GOOD}", "numpy"]\n'
+    made = mend_pyproject(text, "1.26.0", MARKERS)
+
+    assert (made.text, made.edits) == (text, ())
+
+
 def test_a_project_with_an_extra_for_each_build_keeps_both() -> None:
     text = '[project]\noptional-dependencies = {cpu = ["onnxruntime"], gpu = ["onnxruntime-gpu"]}\n'
     made = mend_pyproject(text, "1.26.0", MARKERS)

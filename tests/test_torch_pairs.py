@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from checker_torch import check_torch
-from raw_tables import tables
 from raw_torch import raw_builds
+from tables import tables
 
 from ortgpu_fix import facts_json
 from ortgpu_fix.data_files import load_matrix, load_texts

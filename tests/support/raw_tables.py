@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,20 +16,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from raw_torch import cudnn_of, installed_torch, pinned_by
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = Path(__file__).parents[2] / "data"
 ORT = "onnxruntime-gpu"
 Row = Mapping[str, Any]
-
-
-@functools.cache
-def tables() -> dict[str, Any]:
-    """Return every table of `data/`, by its name, for all who only read; parsing takes a while."""
-    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
 
 
 @functools.cache

@@ -1,0 +1,21 @@
+"""The tables of `data/` as they are written, for the tests that only read them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@functools.cache
+def tables() -> dict[str, Any]:
+    """Return every table of `data/`, by its name, for all who only read; parsing takes a while."""
+    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
