@@ -21,6 +21,7 @@ from .environment import Target
 from .errors import Error
 from .index import Index
 from .kept import forget
+from .leaving import own
 from .mend_files import MendedFile, mended_by, write_mended
 from .mending_report import mending_json, mending_section
 from .occasion import Occasion, occasion
@@ -220,9 +221,7 @@ def undo(arguments: argparse.Namespace, environ: Mapping[str, str], language: La
         say("recovered")
         return 0
     confirm(arguments, texts, "ask-undo")
-    left = undo_last(
-        site, [(one.key, one.version) for one in target.installed], lambda: say("undone")
-    )
+    left = undo_last(site, own(target, site), lambda: say("undone"))
     _warn_of(left, site, texts)
     return 0
 

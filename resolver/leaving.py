@@ -94,6 +94,19 @@ def bytecode(paths: Iterable[str]) -> Iterator[str]:
                 yield join(folder, name)
 
 
+def own(target: Target, site: Site) -> list[tuple[str, str]]:
+    """Return canonical name and version of what is installed in this environment itself.
+
+    A venv may see the distributions of the Python below it, too.
+    """
+    folders = {os.path.dirname(one.metadata_path) for one in target.installed}
+    ours = {one for one in folders if os.path.realpath(one) in {site.purelib, site.platlib}}
+    installed = target.installed
+    return [
+        (one.key, one.version) for one in installed if os.path.dirname(one.metadata_path) in ours
+    ]
+
+
 def _within(site: Site, one: Installed) -> bool:
     """Tell whether the metadata are in a folder that this environment installs into."""
     folder = os.path.realpath(Path(one.metadata_path).parent)

@@ -144,8 +144,10 @@ def _change(target: Target) -> tuple[Change | None, int]:
     if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
         return None, 0
     from .kept import summary  # noqa: PLC0415
+    from .leaving import own  # noqa: PLC0415
 
-    return summary(Site.of(target), [(one.key, one.version) for one in target.installed])
+    site = Site.of(target)
+    return summary(site, own(target, site))
 
 
 def read_facts(file: str) -> Facts:

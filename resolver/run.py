@@ -130,9 +130,11 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return `environ` without what would change how a child Python behaves or imports.
 
     PYTHON* is dropped as a whole: PYTHONPATH or PYTHONHOME of the caller's shell would make the
-    target interpreter see another environment than it has in use.
+    target interpreter see another environment than it has in use. And no child leaves bytecode in
+    an environment that is to be as it was.
     """
-    return {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+    kept = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def install_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,8 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.exclusive import exclusive
 from ortgpu_fix.index import Index, Limits
 from ortgpu_fix.journal import Begin
-from ortgpu_fix.kept import changes, forget
+from ortgpu_fix.kept import changes, forget, summary
+from ortgpu_fix.leaving import own
 from ortgpu_fix.plan import Pinned, Plan
 from ortgpu_fix.progress import silent
 from ortgpu_fix.restore import recover, undo
@@ -525,6 +527,28 @@ def test_a_symbolic_link_to_the_environment(quick: Stand, tmp_path: Path) -> Non
     quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)), target=through.target())
     quick.undo()
 
+    assert quick.unchanged()
+
+
+def test_what_the_python_below_has_is_not_of_the_change(quick: Stand, tmp_path: Path) -> None:
+    made = make_wheel(tmp_path / "made", "onnxruntime", "1.26.0", requires=["onnxruntime-gpu"])
+    below = tmp_path / "below"
+    with zipfile.ZipFile(quick.wheels["onnxruntime 1.22.1"]) as file:
+        file.extractall(below)
+    (quick.venv.site / "below.pth").write_text(f"{below}\n")
+    quick.before = state_of(quick.venv.folder)
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+
+    quick.apply(plan, local={made.name: made.read_bytes()})
+
+    target = quick.venv.target()
+    assert [one.version for one in target.installed if one.key == "onnxruntime"] == [
+        "1.26.0",
+        "1.22.1",
+    ]
+    site = Site.of(target)
+    assert summary(site, own(target, site))[0] == "kept"
+    quick.undo()
     assert quick.unchanged()
 
 

@@ -89,6 +89,7 @@ def test_environments_for_children() -> None:
         "PATH": "/bin",
         "PIP_FIND_LINKS": "/y",
         "UV_INDEX": "z",
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
     child = run.install_environment({**caller, "VIRTUAL_ENV": "/venv"})
     assert child["PATH"] == "/bin"

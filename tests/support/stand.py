@@ -15,6 +15,7 @@ from ortgpu_fix.engine_pip import Pip
 from ortgpu_fix.engine_uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index import Index, Limits
+from ortgpu_fix.leaving import own
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.progress import silent
 from ortgpu_fix.restore import undo
@@ -76,7 +77,9 @@ class Stand:
         return {one.key: one.version for one in self.venv.target().installed}
 
     def undo(self) -> None:
-        undo(Site.of(self.venv.target()), self.names().items())
+        target = self.venv.target()
+        site = Site.of(target)
+        undo(site, own(target, site))
 
     def unchanged(self) -> bool:
         return state_of(self.venv.folder) == self.before
