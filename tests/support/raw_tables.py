@@ -196,9 +196,20 @@ class Machine:
         driver = self.document["driver"] or {}
         if driver.get("cuda"):
             return dotted(driver["cuda"])
-        first = dotted(driver.get("version") or "0")[0]
-        rows = [row for row in self.tables["drivers"]["branch"] if row["branch"] <= first]
-        return dotted(max(rows, key=lambda row: row["branch"])["cuda"]) if rows else ()
+        release = dotted(driver.get("version") or "0")
+        system = self.document["platform"]["system"]
+        # Releases below its floor do not run a major, whatever their branch speaks.
+        barred = {
+            dotted(row["cuda"])[0]
+            for row in self.tables["drivers"]["floor"]
+            if len(release) > 1 and release < dotted(row[system])
+        }
+        spoken = [
+            dotted(row["cuda"])
+            for row in self.tables["drivers"]["branch"]
+            if row["branch"] <= release[0]
+        ]
+        return max((cuda for cuda in spoken if cuda[0] not in barred), default=())
 
     def active(self, packages: Sequence[Row]) -> Iterator[tuple[str, str, SpecifierSet]]:
         """Yield who requires what, by name and specifier, with the extras that are asked for."""
