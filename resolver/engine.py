@@ -159,8 +159,11 @@ def find_uv(environ: Mapping[str, str], runner: Runner) -> tuple[str, str] | Non
 
 
 def _reads(program: str, target: Target, environ: Mapping[str, str], runner: Runner) -> bool:
-    """Tell whether uv can work on `target`: not where anything prints when that Python starts."""
-    argv = [program, "python", "find", "--offline", "--no-project", target.executable]
+    """Tell whether uv can work on `target`: not where anything prints when that Python starts.
+
+    What its cache says of that Python counts for nothing: it installs with a cache of its own.
+    """
+    argv = [program, "python", "find", "--offline", "--no-cache", "--no-project", target.executable]
     said = runner(argv, timeout=_READ_SECONDS, env=install_environment(environ))
     return said.returncode == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -128,13 +129,12 @@ def test_a_uv_that_does_not_answer_or_is_old_is_passed_over(
 def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv: Path) -> None:
     target = replace(TARGET, executable=str(venv))
     path = {"PATH": str(Path(find_uv()).parent)}
-    greeting = site_packages(venv) / "sitecustomize.py"
-    greeting.write_text("print('welcome')\n")
+    subprocess.run([find_uv(), "python", "find", str(venv)], check=True)  # now its cache knows it
+    assert isinstance(choose(target, path, run), Uv)
+
+    (site_packages(venv) / "sitecustomize.py").write_text("print('welcome')\n")
 
     assert isinstance(choose(target, path, run), Pip)
-
-    greeting.unlink()  # uv forgets what it could not read, not what it could
-    assert isinstance(choose(target, path, run), Uv)
 
 
 @pytest.mark.parametrize("version", [None, "21.3", "odd"])
