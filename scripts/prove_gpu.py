@@ -100,6 +100,8 @@ print("\\n" + json.dumps(answer))
 """
 """It runs every model; beside torch both compute in turn, in one process, in either order."""
 
+MODELS = tuple(ROOT / "data" / f"{name}.onnx" for name in ("conv", "fft", "matmul"))
+"""Those that tell what goes in and what has to come out."""
 TELLING = re.compile(r"Failed to load library .* with error: .*|CUDA failure \d+: [^;\n]*")
 """What onnxruntime says where it does not come to the GPU."""
 TOLERANCE = 1e-3
@@ -169,8 +171,7 @@ class Proof:
 
     def apply_application(self, python: Path, how: str) -> dict[str, Any]:
         """Run the application that knows nothing of all this."""
-        models = sorted((ROOT / "data").glob("*.onnx"))
-        return self.run(python, "-c", APPLICATION, how, *models, limit=180)
+        return self.run(python, "-c", APPLICATION, how, *MODELS, limit=180)
 
     def environment(self, name: str, *taken: str) -> Path:
         """Make a fresh environment with what the running Python has of `taken`."""

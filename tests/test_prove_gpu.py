@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,19 @@ def test_torch_computes_beside_onnxruntime_in_turn(
     assert [row["right"] for row in answer["torch"]] == [not wrong] * len(turns)
     assert len(answer["models"]) == models
     assert prove_gpu.is_right({"answer": answer}) is (not wrong or not turns)
+
+
+def test_every_model_tells_what_goes_in_and_what_has_to_come_out(prove_gpu: ModuleType) -> None:
+    """Without it no application is ever right: the one that images start with has none."""
+    assert {path.stem for path in prove_gpu.MODELS} == {"conv", "fft", "matmul"}
+    assert all({b"input", b"expected"} <= set(metadata(path)) for path in prove_gpu.MODELS)
+
+
+def metadata(model: Path) -> list[bytes]:
+    """Return the keys of a model's metadata: an entry's field 1, behind the entry's length."""
+    return re.findall(
+        rb"\x72(?:[\x80-\xff]*[\x00-\x7f])\x0a[\x00-\x7f]([a-z]+)", model.read_bytes()
+    )
 
 
 RIGHT: dict[str, Any] = {"providers": ["CUDAExecutionProvider"], "deviation": 0.0}
