@@ -7,6 +7,7 @@ them. What would unlock a better answer is the same rules asked again with one f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 from packaging.specifiers import SpecifierSet
 
@@ -149,14 +150,18 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
         installed = here.facts.package(name)
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
-        for demand in here.demanded(name):
-            if not _overlap(needed, demand.specifier):
-                yield reason(
-                    "requirement-conflict",
-                    needs=f"{name}{needed}",
-                    by=demand.by,
-                    requires=f"{name}{demand.specifier}",
-                )
+        demands = here.demanded(name)
+        refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
+        together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
+        if not refusing and not _overlap(needed, together):
+            refusing = [*demands]  # each leaves some, and all of them nothing
+        for demand in refusing:
+            yield reason(
+                "requirement-conflict",
+                needs=f"{name}{needed}",
+                by=demand.by,
+                requires=f"{name}{demand.specifier}",
+            )
 
 
 def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:

@@ -372,6 +372,16 @@ def test_a_requirement_that_a_dependent_forbids_is_a_conflict() -> None:
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
 
 
+def test_dependents_that_leave_no_version_together_are_both_named() -> None:
+    old = {"name": "old", "version": "1", "requires": ["flatbuffers<24"]}
+    new = {"name": "new", "version": "1", "requires": ["flatbuffers>=25"]}
+
+    made = plan(old, new)
+
+    assert made.verdict == "impossible"
+    assert reasons(made, "1.26.0") == ["requirement-conflict", "requirement-conflict"]
+
+
 def test_a_requirement_that_can_move_is_listed() -> None:
     made = plan("protobuf 3.20.3", driver="13.0")
 
