@@ -23,7 +23,7 @@ from ortgpu_fix.engine_work import Staged, constraints
 from ortgpu_fix.environment import Installed, Target
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan import Wheel
-from ortgpu_fix.run import Finished, run
+from ortgpu_fix.run import Finished, own_environment, run
 from ortgpu_fix.sources import Sources
 
 DIGEST = "ab" * 32
@@ -299,7 +299,7 @@ def test_the_user_s_index_reaches_the_engine_that_does_not_know_it(tmp_path: Pat
 
     assert uv_env("pip")["UV_DEFAULT_INDEX"] == url
     assert "UV_INDEX_URL" not in uv_env("flag")
-    assert uv_env("uv") == {"UV_INDEX_URL": "https://own/"}
+    assert uv_env("uv") == own_environment({"UV_INDEX_URL": "https://own/"})
     more = uv_env("uv", cert="/c.pem", proxy="http://p", trusted_hosts=frozenset({"b", "a"}))
     assert more["SSL_CERT_FILE"] == "/c.pem"
     assert more["ALL_PROXY"] == "http://p"
