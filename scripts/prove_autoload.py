@@ -530,10 +530,14 @@ def prove_startup(prover: Prover, _: list[str]) -> None:
         python = prover.environment(f"env-startup-{version}", version)
         prover.companions(python, plan.selection)
         site = site_packages(python)
-        times: dict[str, list[float]] = {"without": [], "with": [], "with, not compiled": []}
+        states = ("without", "an empty .pth file", "with", "with, not compiled")
+        times: dict[str, list[float]] = {state: [] for state in states}
         for _turn in range(200):
             (site / "ortgpu_fix_libraries.pth").rename(site / "off")
             times["without"].append(start(python))
+            (site / "empty.pth").touch()
+            times["an empty .pth file"].append(start(python))
+            (site / "empty.pth").unlink()
             (site / "off").rename(site / "ortgpu_fix_libraries.pth")
             times["with"].append(start(python))
             cache = site / "_ortgpu_fix_libraries" / "__pycache__"
