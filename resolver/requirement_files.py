@@ -1,12 +1,17 @@
 """Requirements files with those that they name, read from the disk.
 
-Shell.
+Shell. `packaging` reads a line that begins with a name. What an address or a path installs, pip-api
+knows: from a wheel's name, or from what follows `#egg=`. It does not read the whole file, for it
+judges markers by the Python that runs us, takes the file of `-c` for a distribution, and ends at
+the first line that it cannot name.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +19,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from .errors import Error
-from .requirement_lines import bare, files_named, logical, requirement_in
+from .requirement_lines import bare, expanded, files_named, is_place, logical
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -46,13 +51,15 @@ class RequirementsFile:
     def requirements(self, environ: Mapping[str, str]) -> Iterator[Requirement]:
         """Yield what it requires, for whatever target. Raises Error `requirements-unreadable`."""
         for number, line in logical(self.text):
-            try:
-                wanted = requirement_in(line, environ)
-            except InvalidRequirement:
-                cause = f"{number}: {bare(line)}"
-                raise Error("requirements-unreadable", file=self.path, cause=cause) from None
-            if wanted is not None:
-                yield wanted
+            text = expanded(line, environ)
+            if is_place(text):
+                yield from _installed_by(text)
+            elif text:
+                try:
+                    yield Requirement(text)
+                except InvalidRequirement:
+                    cause = f"{number}: {bare(line)}"
+                    raise Error("requirements-unreadable", file=self.path, cause=cause) from None
 
 
 def collect(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
@@ -88,3 +95,24 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise Error("requirements-unreadable", file=path, cause=error.strerror or error) from error
+
+
+def _installed_by(place: str) -> Iterator[Requirement]:
+    """Yield what an address or a path installs, where it tells name, and version of a wheel."""
+    # pip_api would ask that interpreter for pip instead of ours.
+    os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
+    import pip_api
+
+    address, _, marker = place.partition(";")
+    with tempfile.TemporaryDirectory() as folder:
+        line = Path(folder, "line.txt")
+        line.write_text(address.strip())
+        try:
+            found = pip_api.parse_requirements(line, include_invalid=True)
+        except (pip_api.exceptions.PipError, ValueError):
+            return
+    for one in found.values():
+        if not isinstance(one, pip_api.UnparsedRequirement):
+            judged = f"; {marker}" if marker.strip() else ""
+            with contextlib.suppress(InvalidRequirement):
+                yield Requirement(f"{one.name}{one.specifier}{judged}")

@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from packaging.requirements import Requirement
-
 _FILE = re.compile(
     r"^[ \t]*(?:(?P<constraint>-c|--constraint)|-r|--requirement)(?:[ \t]+|=|(?<=-[cr]))([^\s#]+)",
     re.MULTILINE,
 )
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _OWN_OPTIONS_OR_COMMENT = re.compile(r"(?:^|[ \t])#|[ \t]--[a-z]")
-_NO_NAME = re.compile(r"-|[^@]*://|[~./\\]|[A-Za-z]:\\|[^@;]*[/\\]|[^@;]*\.(?:whl|zip|tar\.gz)$")
-"""An option, or what is installed from an address or a path: it says nothing of a name."""
+_PLACE = re.compile(
+    r"[^@]*://|[~./\\]|[A-Za-z]:\\|[^@;]*[/\\]|[^@;]*\.(?:whl|zip|tar\.gz)(?:\s*;|$)"
+)
+"""What is installed from an address or a path, without a name before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,15 @@ def bare(line: str) -> str:
     return _OWN_OPTIONS_OR_COMMENT.split(whole, maxsplit=1)[0].strip()
 
 
-def requirement_in(line: str, environ: Mapping[str, str]) -> Requirement | None:
-    """Return the requirement of a line; None where there is none in it, or none with a name.
-
-    Variables are put in as pip does. Raises InvalidRequirement.
-    """
+def expanded(line: str, environ: Mapping[str, str]) -> str:
+    """Return a line as `bare` does, its variables put in as pip does; nothing for an option."""
     text = _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), bare(line))
-    return None if not text or _NO_NAME.match(text) else Requirement(text)
+    return "" if text.startswith("-") else text
+
+
+def is_place(text: str) -> bool:
+    """Tell whether a line's text is an address or a path, and no name of a distribution."""
+    return _PLACE.match(text) is not None
 
 
 def files_named(text: str) -> tuple[Named, ...]:

@@ -36,9 +36,17 @@ LINES = {
     "# numpy\n\n   # numpy\n": [],
     "--pre\n  --find-links ./numpy\n-i https://example.invalid/simple\n--only-binary numpy": [],
     ".\n.[gpu]\n-e .\n-e ./numpy\n--editable=../numpy\n./numpy\n../numpy\n~/numpy\n/numpy": [],
-    "libs/numpy\nC:\\\\numpy\\\\n.whl\n.\\\\numpy\nnumpy-1.26.4-py3-none-any.whl\nnumpy.zip": [],
+    "libs/numpy\nC:\\\\numpy\\\\n.whl\n.\\\\numpy\nnumpy.whl\nnumpy.zip\nhttp://[/n.whl": [],
     "git+https://example.invalid/numpy@main\ngit+ssh://git@example.invalid/numpy": [],
-    "https://example.invalid/numpy-1.26.4-py3-none-any.whl\nfile:///numpy": [],
+    "git+https://example.invalid/numpy@main#egg=numpy": ["numpy"],
+    "https://example.invalid/numpy#egg=-\nfile:///numpy": [],
+    "numpy-1.26.4-py3-none-any.whl\nlibs/numpy-2.0.0-py3-none-any.whl": [
+        "numpy==1.26.4",
+        "numpy==2.0.0",
+    ],
+    "https://example.invalid/t-2.7.1%2Bcu128-cp311-cp311-linux_x86_64.whl ; os_name == 'nt'": [
+        't==2.7.1+cu128; os_name == "nt"'
+    ],
     "-r https://example.invalid/more.txt\n-c https://example.invalid/limits.txt": [],
 }
 
