@@ -131,11 +131,11 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
         driver_text = texts.label("driver-none")
     elif driver.error is not None and driver.version is None:
         driver_text = driver.error
+    elif driver.cuda is None:  # then the release decides
+        driver_text = driver.version or texts.label("unknown")
     else:
-        unknown = texts.label("unknown")
-        driver_text = texts.label(
-            "driver-line", version=driver.version or unknown, cuda=driver.cuda or unknown
-        )
+        version = driver.version or texts.label("unknown")
+        driver_text = texts.label("driver-line", version=version, cuda=driver.cuda)
     if facts.gpus is None:
         gpu_text = texts.label("unknown")
     else:

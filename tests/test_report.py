@@ -167,7 +167,9 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
     ("driver", "line"),
     [
         ({"error": "version-mismatch"}, "version-mismatch"),
-        ({"version": "535.1"}, "535.1 (CUDA not known)"),
+        ({"version": "535.1"}, "535.1"),
+        ({"cuda": "12.2"}, "not known (CUDA 12.2)"),
+        ({}, "not known"),
     ],
 )
 def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: str) -> None:

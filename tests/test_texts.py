@@ -57,6 +57,17 @@ def placeholders(text: str) -> set[str]:
 LEAVES = list(leaves(TABLE))
 
 
+HALF_WIDTH = re.compile(r"[\u4e00-\u9fff`}] ?[,;:?()](?=[\u4e00-\u9fff`{])|[\u4e00-\u9fff][,;:?()]")
+"""Punctuation of Latin text in a Chinese sentence; what stands in backticks is code."""
+
+
+@pytest.mark.parametrize(("path", "texts"), LEAVES, ids=[path for path, _ in LEAVES])
+def test_chinese_has_its_own_punctuation(path: str, texts: dict[str, str]) -> None:
+    sentence = re.sub(r"`[^`]*`", "``", texts["zh"])
+
+    assert not HALF_WIDTH.search(sentence), path
+
+
 @pytest.mark.parametrize(("path", "texts"), LEAVES, ids=[path for path, _ in LEAVES])
 def test_both_languages_say_the_same(path: str, texts: dict[str, str]) -> None:
     assert set(texts) == {"en", "zh"}
