@@ -90,9 +90,9 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
 
         print_json(error_json(message))
         return
-    print(f"{texts.label('error')}: {message.text}", file=sys.stderr)
+    print(texts.label("error", message=message.text), file=sys.stderr)
     if message.hint:
-        print(f"\n{texts.label('hint')}: {message.hint}", file=sys.stderr)
+        print("\n" + texts.label("hint", hint=message.hint), file=sys.stderr)
 
 
 def say(text: str) -> None:

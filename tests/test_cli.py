@@ -268,7 +268,7 @@ def test_an_error_as_json(run: Run) -> None:
 def test_an_error_in_chinese(process: Run) -> None:
     done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
 
-    assert done.stderr == "错误: `--cuda x` 不是 CUDA 主版本号\n\n提示: 例如 `--cuda 12`\n"
+    assert done.stderr == "错误：`--cuda x` 不是 CUDA 主版本号\n\n提示：例如 `--cuda 12`\n"
 
 
 def test_apply_without_a_terminal_wants_a_yes(run: Run, tmp_path: Path) -> None:
