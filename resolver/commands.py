@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import console
 from .data_files import add_torch, load_matrix, load_texts, table
@@ -19,12 +20,14 @@ from .errors import Error
 from .facts import GPU_BUILD
 from .facts_json import to_json
 from .files import write
-from .mending import Edit
 from .occasion import Occasion, occasion, read_short_form, seen
 from .plan import Plan, finding
 from .run import run
 from .texts import Language
 from .torch_builds import TORCH
+
+if TYPE_CHECKING:  # it takes part of what a plan without `-r` takes
+    from .mending import Edit
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
@@ -46,13 +49,14 @@ def _resolved(about: Occasion, *, unlocking: bool = True) -> Plan:
 
 def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
     """Print a plan, for people or as JSON."""
-    from .mending_report import mending_json, mending_section
     from .report import plan_json, plan_sections
 
     edits = _edits(made, about, arguments) if arguments.requirement else []
     if arguments.json:
         document = plan_json(made, load_texts("en"))
         if edits:
+            from .mending_report import mending_json
+
             document["requirements"] = mending_json(edits)
         console.print_json(document)
         return
@@ -60,6 +64,8 @@ def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: L
     asked = about.wishes.chooses
     sections = plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
     if edits:
+        from .mending_report import mending_section
+
         sections = (*sections[:-1], mending_section(edits, texts, written=False), sections[-1])
     console.print_sections(sections)
 

@@ -1,6 +1,6 @@
 """The wishes of the command line, checked.
 
-Shell: reads the user's requirements file.
+Shell: reads the user's requirements file. What that needs is imported where there is one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from packaging.utils import canonicalize_name
 
 from .errors import Error
 from .facts import CPU_BUILD
-from .index_page import public
-from .mending import BOTH
-from .requirement_files import collect, read
 from .situation import Wishes
 from .torch_builds import INDEX
 from .versions import requirement
@@ -59,8 +56,14 @@ def read_wishes(
         provide=provide,
         requirements=tuple(lines),
         torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
-        torch_index=public(torch_index) if torch_index else INDEX,
+        torch_index=_without_credentials(torch_index) if torch_index else INDEX,
     )
+
+
+def _without_credentials(index: str) -> str:
+    from .index_page import public
+
+    return public(index)
 
 
 def _specifier(wish: str | None, refusal: str) -> str:
@@ -95,6 +98,8 @@ def _requirements(file: Path, *, mend: bool) -> list[str]:
     Of pyproject.toml they are those of the project itself. An exact pin of `onnxruntime` does not
     bind: it is the line that the plan replaces; with `mend` neither does one of onnxruntime-gpu.
     """
+    from .mending import BOTH
+
     replaced = BOTH if mend else {CPU_BUILD}
     found: list[str] = []
     for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
@@ -109,6 +114,7 @@ def _requirements(file: Path, *, mend: bool) -> list[str]:
 
 def _of_project(file: Path) -> Iterator[Requirement]:
     from .mending_toml import dependencies
+    from .requirement_files import read
 
     try:
         texts = dependencies(read(file).decode())
@@ -118,5 +124,7 @@ def _of_project(file: Path) -> Iterator[Requirement]:
 
 
 def _of_file(file: Path) -> Iterator[Requirement]:
+    from .requirement_files import collect
+
     for one in collect([file]).values():
         yield from one.requirements(os.environ)

@@ -8,6 +8,7 @@ uv has its cache. Printed are the medians and their ratio.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import statistics
@@ -34,7 +35,9 @@ def seconds(argv: list[str], accepted: set[int]) -> float:
 
 def main() -> int:
     """Measure and print."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("runs", nargs="?", type=int, default=10, metavar="RUNS")
+    runs: int = arguments.parse_args().runs
     uv = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
     ours = str(Path(sys.executable).parent / "ortgpu-fix")
     with tempfile.TemporaryDirectory() as folder:
