@@ -19,7 +19,7 @@ from .lock_reading import Locked, LockPin
 from .matrix import Matrix
 from .plan import Reason, Unlock, reason
 from .resolve import resolve
-from .situation import Wishes, marker_environment, situation
+from .situation import Situation, Wishes, marker_environment, situation
 from .torch_builds import COMPANIONS, TORCH
 from .versions import newest_first
 
@@ -27,6 +27,8 @@ Verdict = Literal["holds", "drifted", "impossible"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
+_Known = dict[tuple[str, str], dict[str, set[_Place]]]
+"""What each wheel is for, by its hash, by name and version of the distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +74,11 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
     release = _release(pins)
-    differences = tuple(_differences(locked.pins, matrix))
+    known = _known(matrix)
+    differences = tuple(_differences(locked.pins, known))
     bare = fresh(facts, matrix)
     against = _against(pins, release, bare, wishes, matrix)
-    against += tuple(_without_wheel(pins, facts, matrix))
+    against += tuple(_without_wheel(pins, known, situation(facts, Wishes(), matrix)))
     moved = tuple(_moved(pins, facts, matrix))
     now = resolve(bare, replace(wishes, latest=True), matrix)
     newest = now.release
@@ -99,9 +102,8 @@ def _release(pins: Sequence[LockPin]) -> LockPin | None:
     return found.get(GPU_BUILD) or found.get(CPU_BUILD)
 
 
-def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference]:
+def _differences(pins: Sequence[LockPin], known: _Known) -> Iterator[Difference]:
     """Yield what is no hash, and what the matrix does not know of the pins that it should know."""
-    known = _known(matrix)
     # Other indexes have builds of torch that the matrix has no hash of.
     names = {name for name, _ in known} - {TORCH, *COMPANIONS}
     hashed = any(pin.hashes for pin in pins)
@@ -125,10 +127,8 @@ def _differences(pins: Sequence[LockPin], matrix: Matrix) -> Iterator[Difference
                 yield Difference(line=one.line, why=why)
 
 
-def _without_wheel(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Reason]:
+def _without_wheel(pins: Sequence[LockPin], known: _Known, here: Situation) -> Iterator[Reason]:
     """Yield the pins of which the lock has wheels, and none for this system and Python."""
-    known = _known(matrix)
-    here = situation(facts, Wishes(), matrix)
     place: _Place = here.platform, here.abi
     for pin in pins:
         wheels = known.get((pin.name, pin.version), {})
@@ -143,9 +143,9 @@ def _without_wheel(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Ite
             )
 
 
-def _known(matrix: Matrix) -> dict[tuple[str, str], dict[str, set[_Place]]]:
-    """Return what each wheel is for, by its hash, by name and version of the distribution."""
-    known: dict[tuple[str, str], dict[str, set[_Place]]] = {}
+def _known(matrix: Matrix) -> _Known:
+    """Return every wheel of the matrix."""
+    known: _Known = {}
 
     def add(name: str, version: str, sha256: str, place: _Place) -> None:
         known.setdefault((name, version), {}).setdefault(sha256, set()).add(place)
