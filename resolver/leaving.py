@@ -99,18 +99,14 @@ def own(target: Target, site: Site) -> list[tuple[str, str]]:
 
     A venv may see the distributions of the Python below it, too.
     """
-    folders = {os.path.dirname(one.metadata_path) for one in target.installed}
-    ours = {one for one in folders if os.path.realpath(one) in {site.purelib, site.platlib}}
-    installed = target.installed
-    return [
-        (one.key, one.version) for one in installed if os.path.dirname(one.metadata_path) in ours
-    ]
+    return [(one.key, one.version) for one in target.installed if _within(site, one)]
 
 
 def _within(site: Site, one: Installed) -> bool:
     """Tell whether the metadata are in a folder that this environment installs into."""
-    folder = os.path.realpath(Path(one.metadata_path).parent)
-    return folder in {site.purelib, site.platlib}
+    folder, places = os.path.dirname(one.metadata_path), {site.purelib, site.platlib}
+    # Most often the path is the real one, and a disk need not be asked about it.
+    return folder in places or os.path.realpath(folder) in places
 
 
 def _files(site: Site, one: Installed, *, known: bool) -> set[str]:
