@@ -11,7 +11,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -98,7 +97,7 @@ def ask(
     Raises Error `python-failed` where it cannot be started or ends with an error, `python-hangs`
     after `seconds`, `python-too-old` where it is too old even to read the script.
     """
-    script = (files("ortgpu_fix") / "inside.py").read_text(encoding="utf-8")
+    script = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
     env = own_environment(environ)
     if "PYTHONNOUSERSITE" in environ:
         env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
@@ -150,9 +149,9 @@ def query_gpus(
     env.pop("CUDA_VISIBLE_DEVICES", None)
     pynvml = importlib.util.find_spec("pynvml")
     folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
-    with as_file(files("ortgpu_fix") / "gpu_query.py") as script:
-        argv = [sys.executable, "-I", str(script), folder, f"{seconds}", *libraries]
-        return started(argv, runner=runner, env=env, seconds=seconds + 2)
+    script = Path(__file__).with_name("gpu_query.py")
+    argv = [sys.executable, "-I", str(script), folder, f"{seconds}", *libraries]
+    return started(argv, runner=runner, env=env, seconds=seconds + 2)
 
 
 def started(

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
-import zipfile
-import zlib
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from . import matrix_parse
+from . import data, matrix_parse  # type: ignore[attr-defined] # it is beside this folder
 from .errors import Error
 from .matrix import Matrix
 from .texts import Language, Texts
 
-COMPACT = "tables.zip"
+DATA = Path(data.__file__).parent
+COMPACT = "tables.jsonl"
 MATRIX_TABLES = (
     "distributions",
     "drivers",
@@ -38,33 +36,31 @@ TRAVEL = {"__init__.py": "autostart.py", "load.py": "autoload.py"}
 def read(name: str) -> bytes:
     """Return a data file's bytes. Raises Error `matrix-invalid` where it cannot be read."""
     try:
-        return (files("ortgpu_fix.data") / name).read_bytes()
+        return (DATA / name).read_bytes()
     except OSError as error:
         raise Error("matrix-invalid", file=name, problem=error.strerror or error) from error
 
 
 @functools.cache
-def _archive() -> zipfile.ZipFile:
-    """Return the compact form of all tables (`scripts/compact.py`), opened once."""
+def _compact() -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return the hash and the line of each table in the compact form (`scripts/compact.py`)."""
+    content = read(COMPACT)
     try:
-        return zipfile.ZipFile(io.BytesIO(read(COMPACT)))
-    except zipfile.BadZipFile as error:
+        first, *lines = content.splitlines()
+        hashes: dict[str, str] = json.loads(first)
+        return hashes, dict(zip(hashes, lines, strict=True))
+    except ValueError as error:
         raise Error("matrix-invalid", file=COMPACT, problem=error) from error
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    try:
-        return _archive().getinfo(f"{name}.json")
-    except KeyError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
 
 
 @functools.cache
 def table(name: str) -> dict[str, Any]:
     """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
     try:
-        found: dict[str, Any] = json.loads(_archive().read(_member(name)))
-    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+        found: dict[str, Any] = json.loads(_compact()[1][name])
+    except KeyError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
+    except ValueError as error:
         raise Error("matrix-invalid", file=COMPACT, problem=error) from error
     return found
 
@@ -77,7 +73,7 @@ def load_matrix(*, torch: bool = True) -> Matrix:
     tables = {name: table(name) for name in MATRIX_TABLES}
     digest = hashlib.sha256()
     for name in (*MATRIX_TABLES, TORCH_TABLE):
-        digest.update(f"{name} {_member(name).comment.decode()}\n".encode())
+        digest.update(f"{name} {_compact()[0].get(name)}\n".encode())
     known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
     return add_torch(known) if torch else known
 
@@ -89,7 +85,7 @@ def add_torch(known: Matrix) -> Matrix:
 
 def companion_modules() -> dict[str, str]:
     """Return the text of each module that travels by the name that it has in the wheel."""
-    folder = files("ortgpu_fix")
+    folder = Path(__file__).parent
     return {name: (folder / own).read_bytes().decode() for name, own in TRAVEL.items()}
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 
+from .data_files import DATA
 from .errors import Error
 from .facts import Driver
 from .run import Runner, own_environment
@@ -45,18 +45,21 @@ def verify(
     `target` cannot be run.
     """
     child = own_environment(environ)
+    script = Path(__file__).with_name("smoke.py")
 
     def check(order: Order | None = None) -> Verification:
-        with (
-            as_file(files("ortgpu_fix.data")) as data,
-            as_file(files("ortgpu_fix")) as program,
-            tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch,
-        ):
-            argv = [str(target), "-B", str(program / "smoke.py"), "--scratch", scratch]
+        with tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch:
+            argv = [
+                str(target),
+                "-B",
+                str(script),
+                "--scratch",
+                scratch,
+            ]
             argv += ["--plain"] if plain else []
             argv += [f"--ignore={capability}" for capability in ignore_gpus]
             argv += [f"--torch={order}"] if order else []
-            argv += [str(data / f"{name}.onnx") for name in MODELS]
+            argv += [str(DATA / f"{name}.onnx") for name in MODELS]
             try:
                 finished = runner(argv, timeout=timeout, env=child)
             except OSError as problem:
