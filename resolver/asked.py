@@ -3,11 +3,8 @@
 Core. A library that hung or crashed has answered too: what it said before counts.
 """
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from .facts import Gpu
 from .json_lines import Row, read_rows
@@ -16,8 +13,7 @@ State = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked
 STATES = get_args(State)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """What became of asking one library."""
 
     state: State

@@ -3,9 +3,7 @@
 Core.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .components import Component, Components, choose
 from .matrix import Build, BuildWheel
@@ -17,8 +15,7 @@ from .situation import Situation
 NO_COMPONENTS = Components(chosen=(), reasons=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A release of onnxruntime-gpu with everything that a plan for it would hold."""
 
     version: str
@@ -35,8 +32,7 @@ def candidate(build: Build, here: Situation, *, briefly: bool = False) -> Candid
     """Return the candidate for `build`, its wheels chosen; `briefly`: one reason is enough."""
     if build.platform != here.platform:
         return bare(build, here)
-    return replace(
-        bare(build, here, choose(build, here, briefly=briefly)),
+    return bare(build, here, choose(build, here, briefly=briefly))._replace(
         numpy=numpy_for(build, here),
         runtime=runtime_for(build, here),
     )

@@ -4,11 +4,9 @@ Core. `probe` makes a `Capture`; its JSON is also how a machine is recorded for 
 carries nothing private: homes, host names and serial numbers were replaced when it was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import cast
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from . import msvc
 from .asked import Asked, read_asked
@@ -17,6 +15,7 @@ from .environment import packages_of, python_of
 from .errors import Error
 from .facts import Facts, Library, Machine, Platform, System, Toolkit
 from .inside_answer import read_target
+from .json_table import as_table
 from .readers import (
     read_file_version,
     read_os_release,
@@ -30,8 +29,7 @@ from .readers import (
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
+class Child(NamedTuple):
     """How another program answered."""
 
     stdout: str = ""
@@ -40,8 +38,7 @@ class Child:
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class Capture(NamedTuple):
     """Raw texts and the answers of children, each under its source."""
 
     system: str
@@ -50,22 +47,22 @@ class Capture:
     """`platform.machine()`: `x86_64`, `AMD64`, `aarch64`."""
     inside: str
     """What `inside.py` printed in the target environment."""
-    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    texts: Mapping[str, str] = MappingProxyType({})
     """Files and the like by path; one that is not here was not there, or not readable."""
-    children: Mapping[str, Child] = field(default_factory=dict[str, Child])
+    children: Mapping[str, Child] = MappingProxyType({})
     """`gpu_query`, `gpu_query libcuda` (where NVML took the first one with it), `nvidia-smi`."""
-    toolkits: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    toolkits: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """The files that tell the version of each CUDA toolkit, by its folder."""
     libraries: tuple[tuple[str, str], ...] = ()
     """Path and real path of each library of interest, in the order in which the loader looks."""
-    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    versions: Mapping[str, str] = MappingProxyType({})
     """The versions that DLLs of `libraries` carry, by path."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = MappingProxyType({})
 
 
 def to_json(capture: Capture) -> dict[str, object]:
     """Return the document of `capture`, ready for `json.dumps`."""
-    document = {"schema": SCHEMA, **asdict(capture)}
+    document = {"schema": SCHEMA, **as_table(capture)}
     if not capture.versions:  # as everywhere but on Windows
         del document["versions"]
     return document

@@ -14,7 +14,8 @@ from pathlib import Path
 from . import console
 from .apply import Allowed, require_ours
 from .apply import apply as do_plan
-from .companions import LIBRARIES, for_plan
+from .companion_wheels import for_plan
+from .companions import LIBRARIES
 from .data_files import load_texts
 from .engine import choose
 from .environment import Target

@@ -19,7 +19,6 @@ from .data_files import add_torch, load_matrix, load_texts, table
 from .errors import Error
 from .facts import GPU_BUILD
 from .facts_json import to_json
-from .files import write
 from .occasion import Occasion, occasion, read_short_form, seen
 from .plan import Plan, finding
 from .run import run
@@ -92,6 +91,8 @@ def facts(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
         console.print_json(to_json(found))
     else:
         text = json.dumps(to_json(found), indent=2) + "\n"
+        from .files import write
+
         write(Path(arguments.output), text)
         console.say(load_texts(language).label("written", file=arguments.output))
     return 0

@@ -1,7 +1,7 @@
-"""The two wheels that make a plan stick: one loads CUDA's libraries, one stands in for onnxruntime.
+"""What makes a plan stick: a wheel that loads CUDA's libraries, one that stands in for onnxruntime.
 
-Core: values in, the bytes of wheels out, the same bytes every time. Nothing ever looks their names
-up on an index; a stranger may own them there.
+Core: what is in them and which version that makes; `companion_wheels` makes them. Nothing ever
+looks their names up on an index; a stranger may own them there.
 
 `ortgpu-fix-libraries` holds the list of the library files that the plan has, and two modules
 (`autostart.py`, `autoload.py`) that load them when, and only when, onnxruntime is imported. Why so:
@@ -18,15 +18,8 @@ up on an index; a stranger may own them there.
 and others see that dependents are satisfied, and leave the GPU build alone.
 """
 
-from __future__ import annotations
-
-import base64
 import hashlib
-import io
-import stat
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from .facts import CPU_BUILD, GPU_BUILD
 from .library_list import Entry, libraries
@@ -35,136 +28,50 @@ from .plan import Wheel
 
 LIBRARIES = "ortgpu-fix-libraries"
 STAND_IN = CPU_BUILD
-MARKER = "ORTGPU_FIX_PROVIDED"
-"""The file in the stand-in's dist-info folder that tells it from the real CPU build."""
 PACKAGE = "_ortgpu_fix_libraries"
 LINE = f"import {PACKAGE}; {PACKAGE}.start()"
 """What an application needs before its import of onnxruntime where no .pth file is read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalWheel:
-    """A wheel that was made here."""
-
-    name: str
-    """Canonical."""
-    version: str
-    file: str
-    content: bytes
-
-    @property
-    def sha256(self) -> str:
-        """Return the hash of its content, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
-
-
-def for_plan(
-    selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
-) -> tuple[LocalWheel, ...]:
-    """Return the companions of a plan's whole selection on `platform` (`linux_x86_64`).
-
-    `modules` are the texts of the modules that travel (`data_files.companion_modules`). There is no
-    wheel for the libraries where the selection has none: then the system's own are in use.
-    """
-    version = next((row.version for row in selection if row.name == GPU_BUILD), None)
-    if version is None:
-        return ()
-    entries = libraries(selection, matrix, platform)
-    stand_in = stand_in_wheel(version)
-    return (library_wheel(version, entries, modules), stand_in) if entries else (stand_in,)
-
-
 def expected(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return name and version of each companion that belongs to `selection`.
+    """Return name and version of each companion that belongs to a plan's whole selection.
 
-    The version of the libraries' wheel covers everything in it, so an installed one of another
-    version is to be replaced, and one of this version never.
+    `platform` is `linux_x86_64`; `modules` are the texts of the modules that travel
+    (`data_files.companion_modules`). There is none for the libraries where the selection has no
+    wheel for them: then the system's own are in use.
     """
-    made = for_plan(selection, matrix, platform, modules)
-    return {wheel.name: wheel.version for wheel in made}
+    release = next((row.version for row in selection if row.name == GPU_BUILD), None)
+    if release is None:
+        return {}
+    entries = libraries(selection, matrix, platform)
+    loader = {LIBRARIES: library_version(release, library_files(entries, modules))}
+    return (loader if entries else {}) | {STAND_IN: release}
 
 
-def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
-    """Return the wheel that loads `entries` when onnxruntime (`release`) is imported.
-
-    Its version is the release and a digest of all that is in it.
-    """
+def library_files(entries: Sequence[Entry], modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the files, by path, that load `entries` when onnxruntime is imported."""
     guarded = f"try:\\n    {LINE}\\nexcept ImportError:\\n    pass"
     listed = "".join(f"{entry.when} {entry.distribution} {entry.path}\n" for entry in entries)
-    files = {
+    return {
         "ortgpu_fix_libraries.pth": f'import sys; exec("{guarded}")\n',
         "ortgpu_fix_libraries.start": f"{PACKAGE}:start\n",
         f"{PACKAGE}/libraries.txt": listed,
         **{f"{PACKAGE}/{name}": text for name, text in modules.items()},
     }
+
+
+def library_version(release: str, files: Mapping[str, str]) -> str:
+    """Return the version of the wheel of `files` for onnxruntime-gpu `release`.
+
+    It covers everything in it, so an installed one of another version is to be replaced, and one of
+    this version never.
+    """
     digest = hashlib.sha256(repr((release, sorted(files.items()))).encode()).hexdigest()
-    return _wheel(
-        LIBRARIES,
-        f"{release}{'.' if '+' in release else '+'}set{digest[:12]}",
-        "Loads the CUDA libraries of this environment when onnxruntime is imported"
-        " (made here by ortgpu-fix)",
-        files=files,
-    )
+    return f"{release}{'.' if '+' in release else '+'}set{digest[:12]}"
 
 
-def stand_in_wheel(release: str) -> LocalWheel:
-    """Return the empty distribution `onnxruntime` that onnxruntime-gpu `release` provides."""
-    return _wheel(
-        STAND_IN,
-        release,
-        "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
-        " onnxruntime; onnxruntime-gpu provides the module",
-        requires=f"{GPU_BUILD}=={release}",
-        marks={MARKER: f"{GPU_BUILD}=={release} provides the module onnxruntime.\n"},
-    )
-
-
-def _wheel(
-    name: str,
-    version: str,
-    summary: str,
-    *,
-    requires: str | None = None,
-    files: Mapping[str, str] | None = None,
-    marks: Mapping[str, str] | None = None,
-) -> LocalWheel:
-    """Return a wheel of these text files, and of `marks` in its dist-info folder."""
-    stem = f"{name.replace('-', '_')}-{version}"
-    metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
-    metadata += [f"Requires-Dist: {requires}"] if requires else []
-    wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
-    members = dict(files or {})
-    members |= {f"{stem}.dist-info/{mark}": text for mark, text in (marks or {}).items()}
-    members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"
-    members[f"{stem}.dist-info/WHEEL"] = "\n".join((*wheel, "Tag: py3-none-any")) + "\n"
-    return LocalWheel(
-        name=name,
-        version=version,
-        file=f"{stem}-py3-none-any.whl",
-        content=_zip(members, f"{stem}.dist-info/RECORD"),
-    )
-
-
-def _zip(members: Mapping[str, str], record: str) -> bytes:
-    """Return the zip of `members`, and of the RECORD that lists them."""
-    lines = []
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as file:
-        for member, text in sorted(members.items()):
-            content = text.encode()
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
-            lines.append(f"{member},sha256={digest.decode()},{len(content)}\n")
-            file.writestr(_member(member), content)
-        file.writestr(_member(record), "".join([*lines, f"{record},,\n"]).encode())
-    return memory.getvalue()
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """Return the head of a member that is the same whenever and wherever it is made."""
-    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.create_system = 3  # Unix
-    info.external_attr = (stat.S_IFREG | 0o644) << 16
-    return info
+def wheel_file(name: str, version: str) -> str:
+    """Return the file name of a companion's wheel."""
+    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl"

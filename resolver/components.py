@@ -6,11 +6,9 @@ major with machine code for every GPU. What is installed and works, or is pinned
 stays (torch), is kept as it is.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -22,8 +20,7 @@ from .situation import Demand, Situation, applies
 from .versions import allows, at_least, newest_first, numbers, requirement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class Component(NamedTuple):
     """A distribution beside onnxruntime-gpu in the set."""
 
     release: Release
@@ -31,8 +28,7 @@ class Component:
     """It is there already, in this version and whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Components:
+class Components(NamedTuple):
     """The distributions for a build, or why there are none."""
 
     chosen: tuple[Component, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from .companions import LIBRARIES
@@ -80,7 +80,7 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
     against = _against(pins, release, bare, wishes, matrix)
     against += tuple(_without_wheel(pins, known, situation(facts, Wishes(), matrix)))
     moved = tuple(_moved(pins, facts, matrix))
-    now = resolve(bare, replace(wishes, latest=True), matrix)
+    now = resolve(bare, wishes._replace(latest=True), matrix)
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
         newest = None
@@ -182,8 +182,7 @@ def _against(
         return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
     own = [pin for pin in pins if pin.name not in matrix.owners and pin.name != LIBRARIES]
     lines = tuple(f"{pin.name}=={pin.version}" for pin in own)
-    exactly = replace(
-        wishes,
+    exactly = wishes._replace(
         onnxruntime=f"=={release.version}",
         latest=False,
         requirements=(*wishes.requirements, *lines),
@@ -207,7 +206,7 @@ def _with_torch(facts: Facts, pins: Sequence[LockPin]) -> Facts:
     if not locked:
         return facts
     others = tuple(package for package in facts.packages if package.name != TORCH)
-    return replace(facts, packages=(*others, *locked))
+    return facts._replace(packages=(*others, *locked))
 
 
 def _moved(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:

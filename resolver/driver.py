@@ -4,10 +4,8 @@ Core. Each of them knows a part, and some lie or hang; here is decided who is be
 `Driver.error` begins with a code that stays, one of those in `_error`: `version-mismatch: …`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .asked import Asked, compute_capability, release
 from .facts import Driver, Gpu
@@ -16,8 +14,7 @@ NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
 CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Everything that may say something about driver and GPUs."""
 
     nvml: Asked
@@ -29,8 +26,7 @@ class Evidence:
     pci: tuple[Gpu, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(NamedTuple):
     """The answer, and where each part of it came from."""
 
     driver: Driver | None
@@ -137,7 +133,7 @@ def _named(
     capability = known.get(gpu.name) or gpu_names(gpu.name)
     if capability is None and len(devices) == len(gpus) == 1:  # NVML and CUDA name some differently
         capability = devices[0].compute_capability
-    return replace(gpu, compute_capability=compute_capability(capability or ""))
+    return gpu._replace(compute_capability=compute_capability(capability or ""))
 
 
 def _error(evidence: Evidence, gpus: tuple[Gpu, ...] | None) -> tuple[str, str] | None:

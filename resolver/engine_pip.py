@@ -176,7 +176,7 @@ def _read(text: str) -> Iterator[_Chosen]:
         wheel = Wheel(
             name=canonicalize_name(str(row["metadata"]["name"])),
             version=str(row["metadata"]["version"]),
-            index=PYPI,
+            index_url=PYPI,
             file=unquote(urlsplit(url).path.rpartition("/")[2]),
             size=0,
             sha256=_sha256(archive),

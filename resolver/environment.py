@@ -4,9 +4,7 @@ Core. `inside_answer` makes it. Its paths are real ones; what goes into a facts 
 `python_of` and `packages_of`.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -14,8 +12,7 @@ from .facts import Facts, Interpreter, Kind, OnnxRuntime, Package
 from .scrub import scrub
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(NamedTuple):
     """A distribution that the target sees."""
 
     name: str
@@ -38,8 +35,7 @@ class Installed:
         return canonicalize_name(self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(NamedTuple):
     """The environment to work on."""
 
     executable: str
@@ -107,8 +103,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
 
 def in_environment(facts: Facts, target: Target, home: str | None = None) -> Facts:
     """Return `facts` of a machine with the environment of `target` in the place of its own."""
-    return replace(
-        facts,
+    return facts._replace(
         python=python_of(target, home),
         packages=packages_of(target, home),
         onnxruntime=target.build,

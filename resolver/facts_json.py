@@ -6,7 +6,6 @@ Core. `facts` writes this document and `--facts` reads it; its shape is a promis
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import get_args
 
 from packaging.utils import canonicalize_name
@@ -29,21 +28,18 @@ from .facts import (
     System,
     Toolkit,
 )
-from .json_table import JsonTable, invalid
+from .json_table import JsonTable, as_table, invalid
 
 SCHEMA = 1
 
 
 def to_json(facts: Facts) -> dict[str, object]:
     """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
-    document: dict[str, object] = {"schema": SCHEMA, **asdict(facts)}
+    document: dict[str, object] = {"schema": SCHEMA, **as_table(facts)}
     document["packages"] = [_lean(package) for package in facts.packages]
     if facts.python.change is None:
-        python = asdict(facts.python)
+        python = as_table(facts.python)
         document["python"] = {name: python[name] for name in python if "change" not in name}
-    for name, value in document.items():
-        if isinstance(value, tuple):
-            document[name] = list(value)
     return document
 
 

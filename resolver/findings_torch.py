@@ -78,7 +78,7 @@ def _instead(here: Situation, choice: Choice | None) -> str:
     """Return the torch that runs here, and where it is: `torch 2.7.1+cu128, https://…/cu128`."""
     if choice is not None:
         wheel = next(row for row in choice.wheels if row.name == TORCH)
-        return f"{TORCH} {wheel.version}, {wheel.index}"
+        return f"{TORCH} {wheel.version}, {wheel.index_url}"
     build = covering(here)
     if build is None:
         return "-"

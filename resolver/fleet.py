@@ -8,7 +8,6 @@ installed there keeps its say (torch's pins, what fastembed requires), as on one
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from .candidate import bare
 from .components import Components
@@ -119,7 +118,7 @@ def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine
         if (build.version, build.platform) == (share.version, here.platform)
     )
     components = Components(chosen=share.wheels[here.platform], reasons=())
-    subject = replace(bare(build, here, components), runtime=runtime_for(build, here))
+    subject = bare(build, here, components)._replace(runtime=runtime_for(build, here))
     steps = steps_to(subject, here)
     plan = Plan(
         verdict="fixable",

@@ -6,7 +6,6 @@ Core.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 
@@ -32,13 +31,13 @@ def fresh(facts: Facts, matrix: Matrix) -> Facts:
     }
     brought |= {*matrix.owners, LIBRARIES, MSVC}
     packages = tuple(
-        replace(package, intact=False) if package.name in matrix.distributions else package
+        package._replace(intact=False) if package.name in matrix.distributions else package
         for package in facts.packages
         if package.name not in brought
     )
     sources = {name: text for name, text in facts.sources.items() if name != SEARCHED}
-    return replace(
-        facts, packages=packages, toolkits=(), libraries=(), onnxruntime=None, sources=sources
+    return facts._replace(
+        packages=packages, toolkits=(), libraries=(), onnxruntime=None, sources=sources
     )
 
 
@@ -89,10 +88,9 @@ def common(heres: Sequence[Situation]) -> Facts:
     for here in heres:
         for package in here.facts.packages:
             by_name.setdefault((package.name, package.version, package.requires), package)
-    return replace(
-        first,
-        platform=replace(
-            first.platform, libc=oldest_libc(heres), distribution=None, container=None
+    return first._replace(
+        platform=first.platform._replace(
+            libc=oldest_libc(heres), distribution=None, container=None
         ),
         driver=_oldest_driver(heres),
         gpus=None
@@ -100,7 +98,7 @@ def common(heres: Sequence[Situation]) -> Facts:
         else tuple(
             Gpu(compute_capability=number or None, name=name or None) for number, name in kinds
         ),
-        python=replace(first.python, executable=None, environment=None, project=None),
+        python=first.python._replace(executable=None, environment=None, project=None),
         packages=tuple(by_name[key] for key in sorted(by_name)),
         environment={},
         sources={},

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from .facts import Facts
@@ -45,9 +44,9 @@ def by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
 def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:
     """Return `facts` with the compute capability of every GPU that has only a name."""
     gpus = facts.gpus and tuple(
-        replace(gpu, compute_capability=look_up(gpu.name))
+        gpu._replace(compute_capability=look_up(gpu.name))
         if gpu.name and gpu.compute_capability is None
         else gpu
         for gpu in facts.gpus
     )
-    return replace(facts, gpus=gpus)
+    return facts._replace(gpus=gpus)

@@ -71,7 +71,7 @@ class Index:
 
         Raises Error `file-not-on-index`, `index-page-unreadable`, and whatever `read` raises.
         """
-        page, files = self.project(wheel.index, wheel.name)
+        page, files = self.project(wheel.index_url, wheel.name)
         found = next((file for file in files if file.name == wheel.file), None) or next(
             (file for file in files if file.sha256 == wheel.sha256), None
         )

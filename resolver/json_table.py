@@ -1,4 +1,4 @@
-"""A JSON object that is read key by key, and says by its path what is wrong with it.
+"""JSON objects: one that is read key by key and says by its path what is wrong, one to be written.
 
 Core.
 """
@@ -6,8 +6,8 @@ Core.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar, cast
 
 from .errors import Error
 
@@ -22,6 +22,22 @@ def invalid(key: str, problem: str) -> Error:
 
 Refuse = Callable[[str, str], Error]
 """Makes the Error for a key path (`gpus[0].name`; empty: the whole) and what is wrong there."""
+
+
+def as_table(record: NamedTuple) -> dict[str, object]:
+    """Return a record as a JSON object, ready for `json.dumps`, with all the records in it."""
+    return {name: _plain(value) for name, value in record._asdict().items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        # json.dumps writes a named tuple as a list, without its names.
+        if hasattr(value, "_fields"):
+            return as_table(cast("NamedTuple", value))
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return value
 
 
 class JsonTable:

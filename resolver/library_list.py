@@ -12,12 +12,9 @@ files in the page cache; read from a disk for the first time it is about five ti
   LD_LIBRARY_PATH would come before that one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import msvc
 from .facts import GPU_BUILD
@@ -52,8 +49,7 @@ _OPENED_BY = {"nvrtc": "cudnn", "nvJitLink": "cufft"}
 When = Literal["always", "shadowed", "newer"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """A library file to load."""
 
     when: When

@@ -71,7 +71,7 @@ class Lock:
     def companions(self) -> tuple[str, ...]:
         """Return the names of the companions that travel along."""
         found = (one.wheel for target in self.targets for one in target.chosen)
-        return tuple(sorted({wheel.name for wheel in found if wheel.index == HERE}))
+        return tuple(sorted({wheel.name for wheel in found if wheel.index_url == HERE}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def pins(lock: Lock, *, closure: bool = True, beside: Collection[Where] = ()) ->
         held = {one.wheel.name for one in target.chosen}
         ordinary = [one for one in target.closure if one.wheel.name not in held]
         for one in (*target.chosen, *(ordinary if closure else ())):
-            key = one.wheel.name, one.wheel.version, one.wheel.index
+            key = one.wheel.name, one.wheel.version, one.wheel.index_url
             rows.setdefault(key, {}).setdefault(one, set()).add(target.where)
     everywhere = {*lock.places, *beside}
     _refuse_apart((key, _union(files.values())) for key, files in rows.items())

@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from . import console, fleet_commands
 from .changing import sources_of
 from .commands import VERDICT_EXIT, show
-from .companions import LocalWheel
+from .companion_wheels import LocalWheel
 from .data_files import load_matrix, load_texts, read
 from .download import download_all
 from .engine import choose_resolver
@@ -160,12 +159,12 @@ def _group(made: Plan, about: Occasion) -> Group | None:
     version = made.release
     if version is None:
         return None
-    wishes = replace(about.wishes, onnxruntime=f"=={version}", latest=False)
+    wishes = about.wishes._replace(onnxruntime=f"=={version}", latest=False)
     facts = fresh(about.facts, about.matrix)
     plan = resolve(facts, wishes, about.matrix)
     if wishes.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
-        plan = replace(plan, selection=selection)
+        plan = plan._replace(selection=selection)
     here = situation(facts, wishes, about.matrix)
     target = TargetPlan(
         platform=here.platform,

@@ -102,7 +102,7 @@ def _build(lock: Lock, base: str) -> str:
 def _copied(lock: Lock) -> list[str]:
     """Return the paths of the companions that Docker has to copy."""
     addresses = {
-        one.url for target in lock.targets for one in target.chosen if one.wheel.index == HERE
+        one.url for target in lock.targets for one in target.chosen if one.wheel.index_url == HERE
     }
     paths = sorted(address for address in addresses if "://" not in address)
     for path in paths:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from .companions import LIBRARIES, LocalWheel, for_plan
+from .companion_wheels import LocalWheel, for_plan
+from .companions import LIBRARIES
 from .engine import Resolver
 from .errors import Error
 from .facts import Facts
@@ -98,14 +99,14 @@ class Maker:
         entries = libraries(target.plan.selection, self.matrix, target.platform)
         chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
         closure = self._closure(target, chosen)
-        chosen = [replace(one, url=self._address(one.url)) for one in chosen]
+        chosen = [one._replace(url=self._address(one.url)) for one in chosen]
         if self.companions is not None:
             chosen += [_companion(wheel, self._place(wheel)) for wheel in self.made_here(target)]
         return Target(
             machines=tuple((machine.name, machine.facts) for machine in target.machines),
             facts=target.facts,
             chosen=tuple(chosen),
-            closure=tuple(replace(one, url=self._address(one.url)) for one in closure),
+            closure=tuple(one._replace(url=self._address(one.url)) for one in closure),
             ranges=target.plan.requires,
             libraries=tuple(dict.fromkeys(entry.path.rpartition("/")[0] for entry in entries)),
         )
@@ -117,7 +118,7 @@ class Maker:
         """
         held = {one.wheel.name: one.wheel.version for one in chosen}
         staying = tuple(row for row in target.facts.packages if row.name not in held)
-        facts = replace(target.facts, packages=staying)
+        facts = target.facts._replace(packages=staying)
         asked = [one for one in chosen if one.wheel.name in {TORCH, *COMPANIONS}]
         within = _demands(situation(facts, self.wishes, self.matrix), held)
         if asked:
@@ -136,7 +137,7 @@ class Maker:
         """Return a wheel of the set, with its address where the lock names it by that."""
         fit = Fit(python=facts.python.version, tags=tuple(fitting(facts)))
         known = settled(wheel, self.index, fit)
-        if not self.addresses and known.index == PYPI:
+        if not self.addresses and known.index_url == PYPI:
             return Pinned(wheel=known, url="")
         sources = self.index.sources
         near = sources.near(known.file)
@@ -172,7 +173,7 @@ def _companion(made: LocalWheel, address: str) -> Pinned:
     wheel = Wheel(
         name=made.name,
         version=made.version,
-        index=HERE,
+        index_url=HERE,
         file=made.file,
         size=len(made.content),
         sha256=made.sha256,

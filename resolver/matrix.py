@@ -4,16 +4,14 @@ Core. The tables are generated from the wheels themselves (`scripts/refresh_matr
 with a source on every row; here they only get types, and `matrix_parse` makes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from .torch_builds import TorchTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(NamedTuple):
     """A library that the CUDA provider of a build links, or loads by name later."""
 
     library: str
@@ -26,8 +24,7 @@ class Need:
     """The oldest release of that distribution with every symbol that the provider takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildWheel:
+class BuildWheel(NamedTuple):
     """The wheel of a build for one Python."""
 
     python: str
@@ -38,8 +35,7 @@ class BuildWheel:
     requires: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class Build(NamedTuple):
     """A release of onnxruntime-gpu for one platform: all its wheels share one provider."""
 
     version: str
@@ -59,8 +55,7 @@ class Build:
     """On Windows the version of the MSVC build tools that linked it: `14.40`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(NamedTuple):
     """A release of an nvidia distribution, of numpy or msvc-runtime, for one platform."""
 
     name: str
@@ -75,8 +70,7 @@ class Release:
     requires: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Contents(NamedTuple):
     """The libraries in some releases of an nvidia distribution."""
 
     platform: str
@@ -87,8 +81,7 @@ class Contents:
     loads: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class Code(NamedTuple):
     """The GPU code in a range of releases of an nvidia distribution, both ends included."""
 
     platform: str
@@ -98,8 +91,7 @@ class Code:
     ptx: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class Distribution(NamedTuple):
     """An nvidia distribution, whole."""
 
     name: str
@@ -109,16 +101,14 @@ class Distribution:
     code: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolkitRelease:
+class ToolkitRelease(NamedTuple):
     """Which component versions belong to a CUDA toolkit release."""
 
     version: str
     components: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverFloor:
+class DriverFloor(NamedTuple):
     """The oldest driver for a CUDA major (floors), or the one a toolkit ships with (toolkits)."""
 
     cuda: str
@@ -126,8 +116,7 @@ class DriverFloor:
     windows: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(NamedTuple):
     """A distribution that breaks onnxruntime-gpu from some version on."""
 
     onnxruntime: str
@@ -137,8 +126,7 @@ class Limit:
     """What they can live with: `<2`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class Matrix(NamedTuple):
     """Everything that is known."""
 
     date: str
@@ -158,12 +146,12 @@ class Matrix:
     shared: Mapping[str, tuple[str, ...]]
     """Folders that several distributions own."""
     limits: tuple[Limit, ...]
-    providers: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    providers: Mapping[tuple[str, str], str] = MappingProxyType({})
     """CUDA major and library name to the nvidia distribution that brings it: cuDNN's files are of
     one name for every CUDA."""
     msvc: tuple[Release, ...] = ()
     """The wheels of the Visual C++ runtime, for Windows."""
-    modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    modules: Mapping[str, str] = MappingProxyType({})
     """The texts of the modules that travel in a companion, by their names there."""
-    torch: TorchTable = field(default_factory=TorchTable)
+    torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans are about torch."""

@@ -7,7 +7,6 @@ Core. A row that does not fit is a defect of the installation, so it ends the co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from . import torch_builds
@@ -101,7 +100,7 @@ def with_torch(matrix: Matrix, table: Table) -> Matrix:
     """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
     toolkits = {row.version: row.components for row in matrix.toolkits}
     try:
-        return replace(matrix, torch=torch_builds.parse(table, toolkits))
+        return matrix._replace(torch=torch_builds.parse(table, toolkits))
     except (KeyError, TypeError, AttributeError) as error:
         raise Error("matrix-invalid", file="torch.toml", problem=repr(error)) from error
 

@@ -6,7 +6,6 @@ by document alone: the file, its size and its hash are asked of the index itself
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from packaging import tags
@@ -48,11 +47,11 @@ def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
     near = None if folder is None else _in_folder(wheel, folder, fit)
     if near is not None:
         size = near.stat().st_size
-        return replace(wheel, file=near.name, size=size, sha256=file_digest(near))
+        return wheel._replace(file=near.name, size=size, sha256=file_digest(near))
     if index.sources.offline:
         wanted = f"{wheel.name} {wheel.version}"
         raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
-    page, files = index.project(wheel.index, wheel.name)
+    page, files = index.project(wheel.index_url, wheel.name)
     return _as_wheel(exactly(files, wheel.name, wheel.version, fit, page), wheel, index, page)
 
 
@@ -76,7 +75,7 @@ def from_index(
         return None
     page, file = found
     release = file.name.split("-")[1]
-    wanted = Wheel(name=name, version=release, index=base, file="", size=0, sha256="")
+    wanted = Wheel(name=name, version=release, index_url=base, file="", size=0, sha256="")
     return _as_wheel(file, wanted, index, page)
 
 
@@ -112,4 +111,4 @@ def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:
     if digest is None:
         raise Error("index-no-hash", file=file.name, url=page)
     size = file.size or index.size(file.url)
-    return replace(wheel, file=file.name, size=size, sha256=digest)
+    return wheel._replace(file=file.name, size=size, sha256=digest)

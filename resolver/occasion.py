@@ -3,14 +3,12 @@
 Shell.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from . import capture
 from .asking import begin
@@ -32,8 +30,7 @@ from .wishes import capability, read_wishes
 EXAMPLE = "example"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
+class Occasion(NamedTuple):
     """Everything that a plan is made from, and the environment to work on."""
 
     facts: Facts
@@ -135,8 +132,8 @@ def with_surroundings(facts: Facts, target: Target) -> Facts:
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
     change, size = _change(target)
-    python = replace(facts.python, project=project, change=change, change_size=size)
-    return replace(facts, python=python)
+    python = facts.python._replace(project=project, change=change, change_size=size)
+    return facts._replace(python=python)
 
 
 def _change(target: Target) -> tuple[Change | None, int]:
@@ -184,8 +181,7 @@ def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
 def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
     """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
     version, capabilities = read_short_form(driver, gpus)
-    return replace(
-        facts,
+    return facts._replace(
         driver=Driver(version=version),
         gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
         toolkits=(),

@@ -26,8 +26,10 @@ def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
     requirement.
     """
     installed = here.facts.package("numpy")
+    if installed is None:
+        return None
     needed = required(build, here).get("numpy")
-    if installed is None or needed is None or allows(needed, installed.version):
+    if needed is None or allows(needed, installed.version):
         return None
     fitting = [
         row

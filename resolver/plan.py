@@ -3,10 +3,7 @@
 Core. Only values; `resolve` makes them, `report` and `lock` write them, `apply` does them.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import GPU_BUILD
 from .matrix import BuildWheel, Release
@@ -21,8 +18,7 @@ Severity = Literal["error", "warning", "info"]
 Verdict = Literal["healthy", "fixable", "impossible"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(NamedTuple):
     """Why something is so: a code of the table of texts, and the values of its placeholders."""
 
     code: str
@@ -34,8 +30,7 @@ def reason(code: str, **values: str) -> Reason:
     return Reason(code=code, values=tuple(values.items()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """Something that was found here, wrong or worth knowing."""
 
     code: str
@@ -50,14 +45,13 @@ def finding(code: str, severity: Severity, *evidence: str, **values: str) -> Fin
     return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wheel:
+class Wheel(NamedTuple):
     """A wheel of the set, as the matrix knows it."""
 
     name: str
     """The canonical name of the distribution."""
     version: str
-    index: str
+    index_url: str
     """`pypi` for the user's default index, else the URL of the index that must serve it, and no
     other: `https://download.pytorch.org/whl/cu128` for a torch that PyPI does not have."""
     file: str
@@ -71,11 +65,10 @@ class Wheel:
 def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:
     """Return a wheel of the default index; where no `row` knows it, as that index says."""
     file, size, sha256 = (row.file, row.size, row.sha256) if row else ("", 0, "")
-    return Wheel(name=name, version=version, index=PYPI, file=file, size=size, sha256=sha256)
+    return Wheel(name=name, version=version, index_url=PYPI, file=file, size=size, sha256=sha256)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class Pinned(NamedTuple):
     """A wheel, and where it was found."""
 
     wheel: Wheel
@@ -83,16 +76,14 @@ class Pinned:
     url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Companion:
+class Companion(NamedTuple):
     """A wheel to install that is made here and never looked for on an index."""
 
     name: str
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A release that does not work here, with every reason."""
 
     package: str
@@ -100,8 +91,7 @@ class Rejected:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlock:
+class Unlock(NamedTuple):
     """One change that would allow something better."""
 
     change: Reason
@@ -109,11 +99,13 @@ class Unlock:
     """`onnxruntime-gpu 1.31.1`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """The whole answer."""
 
     verdict: Verdict
+    matrix_date: str
+    matrix_digest: str
+    """`sha256:…` over the matrix that the plan was made with."""
     findings: tuple[Finding, ...] = ()
     why: tuple[Reason, ...] = ()
     """What speaks for the selection."""
@@ -130,9 +122,6 @@ class Plan:
     """Ordinary requirements that are missing; the engine picks their versions."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
-    matrix_date: str
-    matrix_digest: str
-    """`sha256:…` over the matrix that the plan was made with."""
 
     @property
     def release(self) -> str | None:

@@ -4,16 +4,14 @@ Shell. Everything that may hang or crash is a child with a time limit; they run 
 What is read is made fit to be shared here, before anything else sees it.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from .asked import read_asked
 from .asking import Asking, ask, query_gpus, started
@@ -46,8 +44,7 @@ _VARIABLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(NamedTuple):
     """What `probe` saw."""
 
     target: Target

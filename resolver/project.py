@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from .candidate import Candidate
-from .companions import stand_in_wheel
+from .companions import STAND_IN, wheel_file
 from .facts import GPU_BUILD
 from .plan import PYPI, Finding, finding
 from .situation import Situation
@@ -39,12 +39,12 @@ def findings(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding
     tool = here.facts.python.project
     if tool is None or not steps:
         return
-    lines = [f'"{row.name}=={row.version}"' for row in steps.selection if row.index == PYPI]
+    lines = [f'"{row.name}=={row.version}"' for row in steps.selection if row.index_url == PYPI]
     lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))
     yield finding(
         f"managed-by-{tool if tool in LOCKS else 'another'}",
         "warning",
         tool=tool,
         lines=", ".join(lines),
-        file=stand_in_wheel(best.version).file,
+        file=wheel_file(STAND_IN, best.version),
     )

@@ -104,16 +104,16 @@ def read_ldconfig(text: str, machine: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, path) for name, flags, path in rows if flag in flags)
 
 
-_SONAME = re.compile(
+_RUNTIME = re.compile(r"(?i:msvcp140\.dll|vcruntime140(?:_1)?\.dll)")
+_LIBRARY = re.compile(
     r"lib(?:cublas|cublasLt|cufft|cufftw|curand|nvJitLink|cudnn(?:_\w+)?)\.so\.\d+"
     r"|lib(?:cudart|nvrtc)\.so\.\d+(?:\.\d)?"
-)
-_DLL = re.compile(
+    r"|(?i:"
     r"(?:cublas|cublasLt|cudart|cufft|cufftw|curand|nvrtc|cudnn(?:_[a-z_]+)?)64_\d+(?:_\d)?\.dll"
-    r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll",
-    re.IGNORECASE,
+    r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll)"
+    rf"|{_RUNTIME.pattern}"
 )
-_RUNTIME = re.compile(r"msvcp140\.dll|vcruntime140(?:_1)?\.dll", re.IGNORECASE)
+"""A system's libraries are thousands, and each name is looked at: one pattern for all."""
 
 
 def is_library(name: str) -> bool:
@@ -122,7 +122,7 @@ def is_library(name: str) -> bool:
     cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). On Windows what cuDNN 8
     (zlibwapi) and onnxruntime itself (the MSVC runtime) need counts as well.
     """
-    return bool(_SONAME.fullmatch(name) or _DLL.fullmatch(name)) or is_runtime(name)
+    return bool(_LIBRARY.fullmatch(name))
 
 
 def is_runtime(name: str) -> bool:

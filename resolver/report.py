@@ -65,7 +65,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         selection = {
             "cuda": plan.cuda,
             "packages": [
-                {"name": row.name, "version": row.version, "index": row.index}
+                {"name": row.name, "version": row.version, "index": row.index_url}
                 for row in plan.selection
             ],
         }
@@ -88,7 +88,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             {
                 "name": wheel.name,
                 "version": wheel.version,
-                "index": wheel.index,
+                "index": wheel.index_url,
                 **({"file": wheel.file} if wheel.file else {}),
                 "sha256": wheel.sha256 or None,
                 "size": wheel.size or None,
@@ -206,7 +206,7 @@ def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
     for wheel in plan.install:
         before = facts.package(wheel.name)
         moved = f"{before.version} → " if before and before.version != wheel.version else ""
-        more = size(wheel.size) if wheel.size else texts.label("from-index", index=wheel.index)
+        more = size(wheel.size) if wheel.size else texts.label("from-index", index=wheel.index_url)
         text = f"{moved}{wheel.version}, {more}"
         rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
     rows.extend(

@@ -151,6 +151,8 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         demands = here.demanded(name)
+        if not demands:
+            continue
         refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
         together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
         if not refusing and not _overlap(needed, together):

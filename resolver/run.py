@@ -4,8 +4,6 @@ Shell. Every child gets a time limit, its own process group (so that nothing it 
 it, or us) and an environment that was chosen for it.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

@@ -3,18 +3,15 @@
 Core.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 """How what is of a severity is drawn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """One line: what it is about, and what is to be said."""
 
     head: str = ""
@@ -23,12 +20,11 @@ class Row:
     """A style of rich: `red`, `yellow`, `green`, `dim`; empty for none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """Lines under a heading; without one they stand alone."""
 
-    heading: str = ""
     rows: tuple[Row, ...]
+    heading: str = ""
 
 
 def size(count: int) -> str:

@@ -3,12 +3,10 @@
 Core.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -22,8 +20,7 @@ from .versions import major, numbers, requirement
 from .wheel_tags import abi
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(NamedTuple):
     """What the user asked for."""
 
     onnxruntime: str = ""
@@ -52,8 +49,7 @@ class Wishes:
         return bool(self.onnxruntime or self.latest or self.cuda)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(NamedTuple):
     """What something requires of a distribution."""
 
     by: str
@@ -61,8 +57,7 @@ class Demand:
     specifier: SpecifierSet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(NamedTuple):
     """Facts and wishes as the rules need them. Made by `situation`."""
 
     facts: Facts
@@ -98,7 +93,7 @@ class Situation:
 
 def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
     """Bring `facts` and `wishes` into the terms of `matrix`."""
-    facts = replace(facts, packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
+    facts = facts._replace(packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
     platform = f"{facts.platform.system}_{facts.platform.machine}"
     facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)
@@ -127,7 +122,7 @@ def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Tor
     torch = torch_of(package, matrix.torch, platform)
     others = [row for row in facts.packages if row.name != TORCH]
     packages = (*others, with_pins(package, torch, others))
-    return replace(facts, packages=tuple(sorted(packages, key=lambda row: row.name))), torch
+    return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:

@@ -100,7 +100,7 @@ def _bring(path: Path, content: bytes) -> Staged:
     wheel = Wheel(
         name=inside.name,
         version=inside.version,
-        index=HERE,
+        index_url=HERE,
         file=path.name,
         size=len(content),
         sha256=file_digest(path),

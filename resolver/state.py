@@ -10,15 +10,13 @@ environment goes, and is never imported: its name is no module's.
     <number>/aside/      the files that it moved away
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .environment import Target
 from .errors import Error
@@ -31,8 +29,7 @@ def join(folder: str, name: str) -> str:
     return os.path.join(folder, name)  # noqa: PTH118
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(NamedTuple):
     """The folders of an environment, their symbolic links resolved."""
 
     purelib: str
@@ -41,7 +38,7 @@ class Site:
     prefix: str
 
     @classmethod
-    def of(cls, target: Target) -> Site:
+    def of(cls, target: Target) -> "Site":
         """Return the folders of `target`."""
         return cls(
             purelib=os.path.realpath(target.purelib),

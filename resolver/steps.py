@@ -3,10 +3,8 @@
 Core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .candidate import Candidate
 from .companions import STAND_IN, expected
@@ -23,8 +21,7 @@ from .torch_choice import Choice
 from .versions import numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(NamedTuple):
     """The difference between what is there and a candidate's set."""
 
     selection: tuple[Wheel, ...]
@@ -93,8 +90,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
 
 def with_torch(steps: Steps, choice: Choice) -> Steps:
     """Return `steps` with what has to be done for the torch that was chosen."""
-    return replace(
-        steps,
+    return steps._replace(
         selection=by_name((*steps.selection, *choice.wheels)),
         uninstall=tuple(sorted({*steps.uninstall, *choice.leaving})),
         install=by_name((*steps.install, *choice.install)),

@@ -3,11 +3,8 @@
 Core. `texts.toml` holds them all; a code without a text is a defect that the tests look for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from .errors import Error
 from .plan import Finding, Reason, Unlock
@@ -16,8 +13,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """An error in words."""
 
     code: str
@@ -26,8 +22,7 @@ class Message:
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class Texts(NamedTuple):
     """All texts, in one language."""
 
     table: Mapping[str, Any]

@@ -7,7 +7,7 @@ versions are the same on every platform, as far as the platforms have them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
@@ -85,10 +85,9 @@ class Wheels:
     ) -> Situation:
         key = here.platform, capability, driver, libc
         if key not in self._each:
-            platform = replace(here.facts.platform, libc=libc)
-            self._each[key] = replace(
-                here,
-                facts=replace(here.facts, platform=platform),
+            platform = here.facts.platform._replace(libc=libc)
+            self._each[key] = here._replace(
+                facts=here.facts._replace(platform=platform),
                 gpus=(Gpu(compute_capability=capability),),
                 driver_cuda=driver,
                 demands={},

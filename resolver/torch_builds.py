@@ -5,11 +5,8 @@ read from its wheels; all of them are on PyTorch's own index, a folder for each 
 said of those comes from documents (`documented`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
@@ -22,8 +19,7 @@ COMPANIONS = ("torchaudio", "torchvision")
 """What is built against one release of torch and moves with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PypiWheel:
+class PypiWheel(NamedTuple):
     """A wheel on PyPI."""
 
     python: str
@@ -33,8 +29,7 @@ class PypiWheel:
     file: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TorchBuild:
+class TorchBuild(NamedTuple):
     """A release of torch for one CUDA, on one platform."""
 
     version: str
@@ -66,8 +61,7 @@ class TorchBuild:
         return f"{self.version}+{self.local}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Companion:
+class Companion(NamedTuple):
     """A release of torchvision or torchaudio, with its wheels on PyPI."""
 
     name: str
@@ -78,8 +72,7 @@ class Companion:
     wheels: tuple[PypiWheel, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TorchTable:
+class TorchTable(NamedTuple):
     """Everything that is known of torch; empty where nobody asked."""
 
     builds: tuple[TorchBuild, ...] = ()

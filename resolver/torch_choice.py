@@ -6,11 +6,9 @@ does. Then the onnxruntime-gpu: the installed one if it works, else the newest t
 build of that release. Then the build (`torch_rule.preference`).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -27,8 +25,7 @@ from .versions import allows, major, newest_first, version
 Works = Callable[[Build, Situation], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     """A torch, and the environment with it."""
 
     there: Situation
@@ -42,8 +39,7 @@ class Choice:
     """Canonical names of what only the torch before it needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(NamedTuple):
     """What came of looking for a torch."""
 
     choice: Choice | None
@@ -60,8 +56,8 @@ def is_asked_for(here: Situation) -> bool:
 def without_torch(here: Situation) -> Situation:
     """Return `here` without torch and what goes with it: more works there than with any torch."""
     staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
-    wishes = replace(here.wishes, torch="keep")
-    return situation(replace(here.facts, packages=tuple(staying)), wishes, here.matrix)
+    wishes = here.wishes._replace(torch="keep")
+    return situation(here.facts._replace(packages=tuple(staying)), wishes, here.matrix)
 
 
 def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
@@ -94,7 +90,7 @@ def covering(here: Situation) -> TorchBuild | None:
 
     One that all which require torch allow goes first.
     """
-    anything = replace(here, wishes=replace(here.wishes, torch="match"))
+    anything = here._replace(wishes=here.wishes._replace(torch="match"))
     able = [
         build
         for release in _releases(anything)
@@ -182,7 +178,7 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
         return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]
-    facts = replace(here.facts, packages=(*staying, *replaced))
+    facts = here.facts._replace(packages=(*staying, *replaced))
     return situation(facts, here.wishes, here.matrix), wheels
 
 

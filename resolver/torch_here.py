@@ -5,11 +5,9 @@ share what has one name: the CUDA major and the cuDNN major must be the same. Wh
 NVIDIA's wheels is a requirement like any other; what it carries in `torch/lib` must do for both.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .facts import Package
 from .torch_builds import TORCH, TorchBuild, TorchTable
@@ -20,8 +18,7 @@ _NO_CUDA = re.compile(r"cpu|rocm|xpu")
 _SUFFIXED = re.compile(r"nvidia-[a-z-]+-cu(\d{2})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Torch:
+class Torch(NamedTuple):
     """The torch that is there, or that a plan would put there."""
 
     version: str
@@ -107,4 +104,4 @@ def with_pins(package: Package, torch: Torch, others: Iterable[Package]) -> Pack
     known = not indirect or any(other.name == "cuda-toolkit" for other in others)
     if package.requires and known:
         return package
-    return replace(package, requires=(*package.requires, *torch.build.pins))
+    return package._replace(requires=(*package.requires, *torch.build.pins))

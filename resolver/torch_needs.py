@@ -8,7 +8,7 @@ requirements that nothing meets yet, and the environment that they are resolved 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -58,7 +58,7 @@ def afterwards(plan: Plan, target: Target, coming: Mapping[Wheel, Contents | Non
         )
         for wheel, inside in coming.items()
     )
-    return replace(target, installed=staying + new)
+    return target._replace(installed=staying + new)
 
 
 def needs(plan: Plan, then: Target, names: Sequence[str]) -> tuple[Need, ...]:

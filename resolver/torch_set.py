@@ -64,7 +64,7 @@ def wheel_of_torch(
 
 def _from_index(name: str, release: str, label: str, here: Situation) -> Wheel:
     index = f"{here.wishes.torch_index.rstrip('/')}/{label}"
-    return Wheel(name=name, version=release, index=index, file="", size=0, sha256="")
+    return Wheel(name=name, version=release, index_url=index, file="", size=0, sha256="")
 
 
 def kept_wheel(package: Package, build: TorchBuild | None, here: Situation) -> Wheel:

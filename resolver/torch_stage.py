@@ -79,7 +79,7 @@ def _elsewhere(
 ) -> Wheel | None:
     """Return the wheel for `need` from the index of who needs it, where no other has it."""
     by = next(wheel for wheel in coming if wheel.name == need.by)
-    if by.index == PYPI or index.sources.offline:
+    if by.index_url == PYPI or index.sources.offline:
         return None
     name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
     folder = index.sources.find_links
@@ -87,4 +87,4 @@ def _elsewhere(
         return None
     if has(name, specifier, PYPI, index, fit):
         return None
-    return from_index(name, specifier, by.index, index, fit)
+    return from_index(name, specifier, by.index_url, index, fit)

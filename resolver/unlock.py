@@ -6,7 +6,6 @@ Core.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from packaging.version import Version
 
@@ -51,7 +50,7 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
     Where none is installed the newest counts as the nearest.
     """
     anything = "match" if here.torch is not None else ">=0"
-    matching = replace(here, wishes=replace(here.wishes, torch=anything))
+    matching = here._replace(wishes=here.wishes._replace(torch=anything))
     for at, choice in enumerate(torches(matching)):
         torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
         change = (
@@ -84,13 +83,13 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         remaining = [gpu for gpu in here.gpus or () if gpu.compute_capability != capability]
         if remaining:
             change = reason("ignore-gpu", gpu=capability)
-            yield change, facts, replace(wishes, ignored_gpus=ignoring)
+            yield change, facts, wishes._replace(ignored_gpus=ignoring)
     yield from _other_pythons(here)
     yield from _other_platforms(here)
     if wishes.onnxruntime:
-        yield reason("drop-wish", wish="--ort"), facts, replace(wishes, onnxruntime="")
+        yield reason("drop-wish", wish="--ort"), facts, wishes._replace(onnxruntime="")
     if wishes.cuda is not None:
-        yield reason("drop-wish", wish="--cuda"), facts, replace(wishes, cuda=None)
+        yield reason("drop-wish", wish="--cuda"), facts, wishes._replace(cuda=None)
 
 
 def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
@@ -100,11 +99,11 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         # Nothing says which GPU it is: the gain is what the driver alone would allow.
         newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
         driver = Driver(cuda=f"{newest.cuda}.0")
-        changed = replace(facts, driver=driver, gpus=facts.gpus or None)
+        changed = facts._replace(driver=driver, gpus=facts.gpus or None)
         yield reason("driver-visible"), changed, here.wishes
         return
     if facts.gpus == ():
-        yield reason("gpu-visible"), replace(facts, gpus=None), here.wishes
+        yield reason("gpu-visible"), facts._replace(gpus=None), here.wishes
     if here.driver_cuda is None:
         return
     newer = [
@@ -117,7 +116,7 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         if release is not None:
             cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
             driver = Driver(version=release, cuda=cuda)
-            yield reason("newer-driver", floor=release), replace(facts, driver=driver), here.wishes
+            yield reason("newer-driver", floor=release), facts._replace(driver=driver), here.wishes
 
 
 def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
@@ -125,14 +124,14 @@ def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
     facts = here.facts
     builds = [build for build in here.matrix.builds if build.platform == here.platform]
     if not builds:
-        platform = replace(facts.platform, machine="x86_64")
-        yield reason("other-machine"), replace(facts, platform=platform), here.wishes
+        platform = facts.platform._replace(machine="x86_64")
+        yield reason("other-machine"), facts._replace(platform=platform), here.wishes
     if facts.platform.jetson is None:
         floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
         for floor in sorted(filter(None, floors), key=numbers):
-            platform = replace(facts.platform, libc=f"glibc {floor}")
+            platform = facts.platform._replace(libc=f"glibc {floor}")
             change = reason("newer-glibc", glibc=floor)
-            yield change, replace(facts, platform=platform), here.wishes
+            yield change, facts._replace(platform=platform), here.wishes
 
 
 def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
@@ -148,11 +147,10 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
     for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):
         ordinary = facts.python.implementation == "cpython" and not facts.python.free_threaded
         if minor != present[1] or not ordinary:
-            python = replace(
-                facts.python,
+            python = facts.python._replace(
                 version=f"3.{minor}.0",
                 implementation="cpython",
                 free_threaded=False,
             )
             change = reason("other-python", python=f"{name} 3.{minor}")
-            yield change, replace(facts, python=python), here.wishes
+            yield change, facts._replace(python=python), here.wishes

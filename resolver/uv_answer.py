@@ -70,7 +70,7 @@ def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) ->
     wheel = Wheel(
         name=name,
         version=version,
-        index=PYPI,
+        index_url=PYPI,
         file=unquote(urlsplit(url).path.rpartition("/")[2]),
         size=size if isinstance(size, int) else 0,
         sha256=cast("dict[str, str]", row["hashes"])["sha256"],

@@ -35,7 +35,7 @@ import pefile
 from elftools.elf.elffile import ELFFile
 from prove_verify import debian_drivers
 
-from ortgpu_fix import companions, data_files, facts_json
+from ortgpu_fix import companion_wheels, companions, data_files, facts_json
 from ortgpu_fix.library_list import libraries
 from ortgpu_fix.matrix import Matrix
 from ortgpu_fix.plan import Plan, Wheel
@@ -140,7 +140,9 @@ class Prover:
         folder = self.work / "wheels"
         folder.mkdir(exist_ok=True)
         paths = []
-        for wheel in companions.for_plan(selection, self.matrix, "linux_x86_64", self.modules):
+        for wheel in companion_wheels.for_plan(
+            selection, self.matrix, "linux_x86_64", self.modules
+        ):
             paths.append(folder / wheel.file)
             paths[-1].write_bytes(wheel.content)
         self.uv("pip", "install", "--no-deps", "--compile-bytecode", "--python", python, *paths)
@@ -513,7 +515,7 @@ def build_of(python: Path) -> dict[str, Any]:
         "package": found[1] if found else None,
         "provider": digest(provider) if provider.is_file() else None,
         "native": digest(native),
-        "provided": any(site.glob(f"onnxruntime-*.dist-info/{companions.MARKER}")),
+        "provided": any(site.glob(f"onnxruntime-*.dist-info/{companion_wheels.MARKER}")),
     }
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import standins
 from local_index import LocalIndex, make_wheel
 
-from ortgpu_fix import companions, data_files, facts_json
+from ortgpu_fix import companion_wheels, companions, data_files, facts_json
 from ortgpu_fix.plan import Plan
 from ortgpu_fix.resolve import resolve
 from ortgpu_fix.situation import Wishes
@@ -141,7 +141,7 @@ def make_index(folder: Path) -> None:
 def put_companions(folder: Path) -> tuple[Path, Path]:
     """Write the companions of the plan and return their files: what loads, and the stand-in."""
     folder.mkdir()
-    made = companions.for_plan(
+    made = companion_wheels.for_plan(
         planned("uv").selection,
         data_files.load_matrix(),
         "linux_x86_64",

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def as_wheel(path: Path) -> Wheel:
     return Wheel(
         name=name,
         version=str(version),
-        index="pypi",
+        index_url="pypi",
         file=path.name,
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -104,7 +104,7 @@ def as_plan(
     install: Iterable[Path], uninstall: Iterable[str] = (), requires: Iterable[str] = ()
 ) -> Plan:
     """Return a plan that does this, and says nothing else."""
-    nothing: dict[str, Any] = {field.name: () for field in fields(Plan)}
+    nothing: dict[str, Any] = dict.fromkeys(Plan._fields, ())
     return Plan(
         **nothing
         | {

@@ -13,7 +13,6 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ from standins import (
 )
 
 from ortgpu_fix.apply import Allowed, Applied, apply
-from ortgpu_fix.companions import library_wheel
+from ortgpu_fix.companion_wheels import library_wheel
 from ortgpu_fix.data_files import companion_modules, load_texts
 from ortgpu_fix.engine import Engine
 from ortgpu_fix.engine_work import Staged
@@ -439,7 +438,7 @@ def test_the_lock_of_a_dead_holder_is_none(quick: Stand) -> None:
 def test_environments_that_are_left_alone(
     quick: Stand, change: dict[str, object], code: str
 ) -> None:
-    target = replace(quick.venv.target(), **change)  # type: ignore[arg-type]
+    target = quick.venv.target()._replace(**change)  # type: ignore[arg-type]
 
     assert code_of(quick, quick.plan(GOOD), target=target).code == code
     assert quick.unchanged()
@@ -455,8 +454,8 @@ def test_distributions_that_cannot_be_taken_out(quick: Stand) -> None:
     plan = quick.plan(GOOD, uninstall=("onnxruntime",))
 
     def code(**change: object) -> str:
-        changed = replace(own, **change)  # type: ignore[arg-type]
-        return code_of(quick, plan, target=replace(target, installed=(changed,))).code
+        changed = own._replace(**change)  # type: ignore[arg-type]
+        return code_of(quick, plan, target=target._replace(installed=(changed,))).code
 
     assert code(editable=True) == "installed-editable"
     assert code(installer="conda") == "installed-conda"
@@ -465,7 +464,7 @@ def test_distributions_that_cannot_be_taken_out(quick: Stand) -> None:
     text = record.read_text()
     record.unlink()
     system = Allowed(conflicts=True, externally_managed=True)
-    theirs = replace(target, kind="system")  # a package manager of the system takes RECORD away
+    theirs = target._replace(kind="system")  # a package manager of the system takes RECORD away
     assert code_of(quick, plan, target=theirs, allowed=system).code == "no-record"
     record.write_text(text)
 

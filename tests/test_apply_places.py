@@ -17,7 +17,7 @@ from stand import CUDA, GOOD, REQUIRES, Stand
 from standins import Venv, clean_environment, find_uv, state_of
 
 from ortgpu_fix.apply import Allowed
-from ortgpu_fix.companions import stand_in_wheel
+from ortgpu_fix.companion_wheels import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index import Index
 from ortgpu_fix.sources import Sources

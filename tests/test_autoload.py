@@ -24,7 +24,8 @@ import environments
 import pytest
 
 from ortgpu_fix import autoload, data_files
-from ortgpu_fix.companions import LINE, LocalWheel, library_wheel
+from ortgpu_fix.companion_wheels import LocalWheel, library_wheel
+from ortgpu_fix.companions import LINE
 from ortgpu_fix.library_list import Entry, When
 
 pytestmark = pytest.mark.skipif(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,7 @@ def test_the_first_library_of_a_name_is_the_one_that_is_loaded(plain: Capture) -
         ("/second/libcudnn.so.9", "/second/libcudnn.so.9.8.0"),
         ("C:\\CUDA\\bin\\cublas64_12.dll", "C:\\CUDA\\bin\\cublas64_12.dll"),
     )
-    found = capture.facts(replace(plain, libraries=libraries), NAMES.get)
+    found = capture.facts(plain._replace(libraries=libraries), NAMES.get)
 
     assert found.libraries == (
         Library(name="cublas64_12.dll", path="C:\\CUDA\\bin\\cublas64_12.dll"),
@@ -82,14 +81,13 @@ def test_the_first_library_of_a_name_is_the_one_that_is_loaded(plain: Capture) -
 
 def test_toolkits(plain: Capture) -> None:
     toolkits = {"/usr/local/cuda-12.4": {"cuda.h": "#define CUDA_VERSION 12040\n"}}
-    found = capture.facts(replace(plain, toolkits=toolkits), NAMES.get)
+    found = capture.facts(plain._replace(toolkits=toolkits), NAMES.get)
 
     assert found.toolkits == (Toolkit(version="12.4", path="/usr/local/cuda-12.4"),)
 
 
 def test_windows(plain: Capture) -> None:
-    windows = replace(
-        plain,
+    windows = plain._replace(
         system="win32",
         machine="AMD64",
         inside=plain.inside.replace('"linux-x86_64"', '"win-amd64"').replace(
@@ -121,7 +119,7 @@ def test_systems_without_a_wheel(plain: Capture, system: str, change: tuple[str,
     inside = plain.inside.replace(*change)
 
     with pytest.raises(Error, match="platform-unsupported"):
-        capture.facts(replace(plain, system=system, inside=inside), NAMES.get)
+        capture.facts(plain._replace(system=system, inside=inside), NAMES.get)
 
 
 def test_libcuda_in_a_child_of_its_own(plain: Capture) -> None:
@@ -131,7 +129,7 @@ def test_libcuda_in_a_child_of_its_own(plain: Capture) -> None:
         "gpu_query": Child(stdout=asking, returncode=-11),
         "gpu_query libcuda": Child(stdout=answered, returncode=0),
     }
-    driver = capture.facts(replace(plain, children=children), NAMES.get).driver
+    driver = capture.facts(plain._replace(children=children), NAMES.get).driver
 
     assert driver is not None
     assert driver.cuda == "12.2"
@@ -142,7 +140,7 @@ def test_an_nvidia_smi_that_failed_says_nothing(plain: Capture) -> None:
     row = "NVIDIA A10, 8.6, 24564, 535.104.12\n"
     children = {**plain.children, "nvidia-smi": Child(stdout=row, returncode=9)}
 
-    assert capture.facts(replace(plain, children=children), NAMES.get).driver is None
+    assert capture.facts(plain._replace(children=children), NAMES.get).driver is None
 
 
 @pytest.mark.parametrize(
@@ -187,6 +185,6 @@ def test_no_recording_at_all(value: object) -> None:
 def test_facts_of_any_texts_can_be_written_and_read(texts: dict[str, str], rows: str) -> None:
     plain = recorded("linux-container-without-driver")
     children = {**plain.children, "nvidia-smi": Child(stdout=rows, returncode=0)}
-    found = capture.facts(replace(plain, texts=texts, children=children), NAMES.get)
+    found = capture.facts(plain._replace(texts=texts, children=children), NAMES.get)
 
     assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(found)))) == found

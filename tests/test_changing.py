@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -334,10 +333,10 @@ def healthy(stand: Stand, folder: Path) -> None:
     """Put in what a healthy environment of the example machine has, as far as it is looked at."""
     about = "package_name = 'onnxruntime-gpu'\n__version__ = '1.26.0'\n"
     files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": about}
-    example = replace(from_json(example_machine()), packages=(), onnxruntime=None)
+    example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
     version = ".".join(stand.venv.target().version.split(".")[:2])
-    python = replace(example.python, version=f"{version}.0")
-    made = resolve(replace(example, python=python), Wishes(), load_matrix())
+    python = example.python._replace(version=f"{version}.0")
+    made = resolve(example._replace(python=python), Wishes(), load_matrix())
     rows = [(wheel.name, wheel.version) for wheel in made.selection]
     rows += [(Requirement(line).name, "99") for line in made.requires]
     stand.venv.install(

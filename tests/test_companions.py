@@ -1,4 +1,4 @@
-"""The wheels of `companions`, and which libraries `library_list` names."""
+"""`companions` and their wheels, and which libraries `library_list` names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from ortgpu_fix import companions, data_files, msvc
-from ortgpu_fix.companions import for_plan, library_wheel, stand_in_wheel
+from ortgpu_fix.companion_wheels import (
+    MARKER,
+    LocalWheel,
+    for_plan,
+    library_wheel,
+    stand_in_wheel,
+)
 from ortgpu_fix.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import Build, Contents, Distribution, Matrix, Need, Release
 from ortgpu_fix.plan import Wheel
@@ -136,7 +142,7 @@ MATRIX = Matrix(
 def selection(release: str, names: Iterable[str], version: str = "1.0") -> list[Wheel]:
     rows = {"onnxruntime-gpu": release} | dict.fromkeys(names, version)
     return [
-        Wheel(name=name, version=number, index="pypi", file="", size=0, sha256="")
+        Wheel(name=name, version=number, index_url="pypi", file="", size=0, sha256="")
         for name, number in rows.items()
     ]
 
@@ -145,7 +151,7 @@ def listed(entries: Iterable[Entry]) -> list[str]:
     return [f"{entry.when} {entry.path.rpartition('/')[2]}" for entry in entries]
 
 
-def unzip(wheel: companions.LocalWheel) -> dict[str, bytes]:
+def unzip(wheel: LocalWheel) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(wheel.content)) as file:
         assert file.testzip() is None
         return {name: file.read(name) for name in file.namelist()}
@@ -281,11 +287,11 @@ def test_neither_umask_nor_time_zone_nor_hash_seed_change_a_byte(tmp_path: Path)
     code = """
 import hashlib, os, sys
 os.umask(int(sys.argv[1], 8))
-from ortgpu_fix import companions, data_files
+from ortgpu_fix import companion_wheels, data_files
 from ortgpu_fix.library_list import Entry
 entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
-made = [companions.library_wheel("1.26.0", entries, data_files.companion_modules())]
-made.append(companions.stand_in_wheel("1.26.0"))
+made = [companion_wheels.library_wheel("1.26.0", entries, data_files.companion_modules())]
+made.append(companion_wheels.stand_in_wheel("1.26.0"))
 print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
 """
     said = {
@@ -307,7 +313,7 @@ print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.file)
-def test_the_wheels_are_valid(wheel: companions.LocalWheel, tmp_path: Path) -> None:
+def test_the_wheels_are_valid(wheel: LocalWheel, tmp_path: Path) -> None:
     path = tmp_path / wheel.file
     path.write_bytes(wheel.content)
     inside = look_into(path)
@@ -319,7 +325,7 @@ def test_the_wheels_are_valid(wheel: companions.LocalWheel, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.file)
-def test_record_lists_every_member_with_its_digest(wheel: companions.LocalWheel) -> None:
+def test_record_lists_every_member_with_its_digest(wheel: LocalWheel) -> None:
     members = unzip(wheel)
     [record] = [name for name in members if name.endswith("/RECORD")]
     rows = list(csv.reader(members[record].decode().splitlines()))
@@ -336,7 +342,7 @@ def test_the_stand_in_says_what_it_is_and_has_no_module() -> None:
     metadata = members["onnxruntime-1.26.0.dist-info/METADATA"].decode()
 
     assert all(name.startswith("onnxruntime-1.26.0.dist-info/") for name in members)
-    assert f"onnxruntime-1.26.0.dist-info/{companions.MARKER}" in members
+    assert f"onnxruntime-1.26.0.dist-info/{MARKER}" in members
     assert "Summary: Not the CPU build" in metadata
     assert Requirement(metadata.partition("Requires-Dist: ")[2].strip()).specifier == SpecifierSet(
         "==1.26.0"

@@ -105,7 +105,7 @@ def test_a_begun_file_that_is_rubbish_is_begun_anew(
 
 
 def test_a_begun_file_that_is_longer_than_the_index_has(server: LocalIndex, tmp_path: Path) -> None:
-    wheel = replace(wheels(server)[0], size=0)  # not known
+    wheel = wheels(server)[0]._replace(size=0)  # not known
     (tmp_path / f"{wheel.file}.part").write_bytes(b"?" * 10**6)
 
     (path,) = download_all(index(server), [wheel], tmp_path, silent)
@@ -180,14 +180,14 @@ def test_a_fault_that_stays_ends_it(
 def test_a_file_that_ends_too_early_every_time(server: LocalIndex, tmp_path: Path) -> None:
     server.behaviour.no_ranges = True
     wheel = wheels(server)[0]
-    longer = replace(wheel, size=wheel.size + 10)
+    longer = wheel._replace(size=wheel.size + 10)
 
     with pytest.raises(Error, match="download-truncated"):
         download_all(index(server), [longer], tmp_path, silent)
 
 
 def test_a_file_that_is_longer_than_it_can_be(server: LocalIndex, tmp_path: Path) -> None:
-    shorter = replace(wheels(server)[0], size=100)
+    shorter = wheels(server)[0]._replace(size=100)
 
     with pytest.raises(Error, match="download-hash-mismatch"):
         download_all(index(server), [shorter], tmp_path, silent)
@@ -199,12 +199,12 @@ def test_the_index_s_own_word_for_the_hash_is_not_taken(server: LocalIndex, tmp_
     make_wheel(server.folder, "one", "1.0", files={"evil.py": "import os\n"})
 
     with pytest.raises(Error, match="download-hash-mismatch"):
-        download_all(index(server), [replace(asked, size=0)], tmp_path, silent)
+        download_all(index(server), [asked._replace(size=0)], tmp_path, silent)
 
 
 def test_a_file_is_found_by_its_hash_under_another_name(server: LocalIndex, tmp_path: Path) -> None:
     asked = wheels(server)[0]
-    renamed = replace(asked, file="one-1.0-1-py3-none-any.whl")
+    renamed = asked._replace(file="one-1.0-1-py3-none-any.whl")
 
     (path,) = download_all(index(server), [renamed], tmp_path, silent)
 
@@ -212,7 +212,7 @@ def test_a_file_is_found_by_its_hash_under_another_name(server: LocalIndex, tmp_
 
 
 def test_a_file_that_the_index_does_not_have(server: LocalIndex, tmp_path: Path) -> None:
-    asked = replace(wheels(server)[0], file="one-2.0-py3-none-any.whl", sha256="0" * 64)
+    asked = wheels(server)[0]._replace(file="one-2.0-py3-none-any.whl", sha256="0" * 64)
 
     with pytest.raises(Error, match="file-not-on-index"):
         download_all(index(server), [asked], tmp_path, silent)
@@ -380,7 +380,7 @@ def test_a_known_address_needs_no_page(server: LocalIndex, tmp_path: Path) -> No
 def test_another_index_is_asked_for_what_the_plan_wants_from_there(
     server: LocalIndex, tmp_path: Path
 ) -> None:
-    wheel = replace(wheels(server)[0], index=f"{server.url}/whl/cu128")
+    wheel = wheels(server)[0]._replace(index_url=f"{server.url}/whl/cu128")
 
     download_all(index(server, index_url="https://pypi.invalid/simple"), [wheel], tmp_path, silent)
 

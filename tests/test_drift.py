@@ -419,13 +419,15 @@ def test_a_lock_is_needed() -> None:
 def made_lock() -> Lock:
     """Return a lock of the invented set for two Pythons, with a companion."""
     wheels = {
-        name: Wheel(name=name, version=version, index=PYPI, file=f"{name}.whl", size=1, sha256=ZERO)
+        name: Wheel(
+            name=name, version=version, index_url=PYPI, file=f"{name}.whl", size=1, sha256=ZERO
+        )
         for name, version in SET.items()
     }
     companion = Wheel(
         name="ortgpu-fix-libraries",
         version="1.26.0+setabc",
-        index=HERE,
+        index_url=HERE,
         file="ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl",
         size=1,
         sha256=ONE,

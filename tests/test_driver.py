@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,7 +79,7 @@ def test_a_capability_from_libcuda_by_name_goes_before_the_table() -> None:
 
 
 def test_mig_is_noted() -> None:
-    assert read(replace(NVML, mig=(0, 3)), LIBCUDA).sources["mig"] == "nvml: on for GPU 0, 3"
+    assert read(NVML._replace(mig=(0, 3)), LIBCUDA).sources["mig"] == "nvml: on for GPU 0, 3"
 
 
 def test_a_gpu_on_the_bus_without_a_driver() -> None:

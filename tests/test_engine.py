@@ -127,7 +127,7 @@ def test_a_uv_that_does_not_answer_or_is_old_is_passed_over(
 
 
 def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv: Path) -> None:
-    target = replace(TARGET, executable=str(venv))
+    target = TARGET._replace(executable=str(venv))
     path = {"PATH": str(Path(find_uv()).parent)}
     subprocess.run([find_uv(), "python", "find", str(venv)], check=True)  # now its cache knows it
     assert isinstance(choose(target, path, run), Uv)
@@ -139,7 +139,7 @@ def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv
 
 @pytest.mark.parametrize("version", [None, "21.3", "odd"])
 def test_our_own_pip_where_the_target_s_is_missing_or_old(version: str | None) -> None:
-    found = choose(replace(TARGET, pip_version=version), {}, Recorded())
+    found = choose(TARGET._replace(pip_version=version), {}, Recorded())
 
     assert isinstance(found, Pip)
     assert found.command == (
@@ -154,7 +154,7 @@ def test_our_own_pip_where_the_target_s_is_missing_or_old(version: str | None) -
 
 
 def test_no_engine_for_an_old_python_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    old = replace(TARGET, version="3.8.18", pip_version=None)
+    old = TARGET._replace(version="3.8.18", pip_version=None)
     with pytest.raises(Error, match="no-engine"):
         choose(old, {}, Recorded())
 
@@ -163,7 +163,7 @@ def test_no_engine_for_an_old_python_without_pip(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(metadata, "metadata", missing)
     with pytest.raises(Error, match="no-engine"):
-        choose(replace(TARGET, pip_version=None), {}, Recorded())
+        choose(TARGET._replace(pip_version=None), {}, Recorded())
 
 
 def test_what_is_installed_is_a_constraint_unless_it_has_to_move() -> None:
@@ -174,7 +174,7 @@ def test_what_is_installed_is_a_constraint_unless_it_has_to_move() -> None:
         installed("torch", "2.10.0+cu128"),
         installed("numpy", "1.0"),
     )
-    target = replace(TARGET, installed=there)
+    target = TARGET._replace(installed=there)
 
     assert constraints(["protobuf>=4.25", "numpy<3"], target) == (
         "numpy==2.1.0",
@@ -205,7 +205,7 @@ def pip(runner: Recorded, **environ: str) -> Pip:
 
 
 def resolve(one: Engine, folder: Path, **changes: Any) -> list[tuple[str, str]]:
-    target = replace(TARGET, **changes.pop("target", {}))
+    target = TARGET._replace(**changes.pop("target", {}))
     found = one.resolve(["protobuf"], target, Sources(**changes), folder)
     return [(pinned.wheel.file, pinned.url) for pinned in found]
 
@@ -272,7 +272,7 @@ def reporting(**archive: Any) -> Callable[[Sequence[str]], str]:
 )
 def test_pip_s_report_old_and_new(tmp_path: Path, archive: dict[str, object]) -> None:
     runner = Recorded(reporting(archive_info=archive))
-    target = replace(TARGET, installed=(installed("here", "1.0"),))
+    target = TARGET._replace(installed=(installed("here", "1.0"),))
 
     (found,) = pip(runner).resolve(["a.b"], target, Sources(), tmp_path)
 
@@ -338,7 +338,7 @@ def test_while_it_installs_an_engine_sees_no_configuration_and_no_index(
     runner = Recorded()
     environ = {"PIP_FIND_LINKS": "/opt/wheels", "UV_INDEX": "x", "PYTHONPATH": "/x", "HOME": "/h"}
     one = replace(make(runner, **environ), break_system_packages=system)
-    wheel = Wheel(name="a", version="1", index="pypi", file="a-1.whl", size=1, sha256=DIGEST)
+    wheel = Wheel(name="a", version="1", index_url="pypi", file="a-1.whl", size=1, sha256=DIGEST)
 
     one.install(
         [Staged(wheel=wheel, path=tmp_path / "a-1.whl")], TARGET, tmp_path / "f", tmp_path / "lock"
@@ -380,7 +380,7 @@ def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_came_with_another_torch_is_no_constraint(tmp_path: Path) -> None:
     there = (installed("numpy", "2.1.0"), installed("triton", "3.5.0"))
-    target = replace(TARGET, installed=there)
+    target = TARGET._replace(installed=there)
 
     assert constraints(["torch"], target, frozenset({"triton"})) == ("numpy==2.1.0",)
     for one in (

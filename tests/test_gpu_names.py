@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import synthetic
@@ -40,7 +38,7 @@ def test_names_as_drivers_report_them(name: str, capability: str | None) -> None
 def test_a_machine_written_by_hand_with_names_only() -> None:
     gpus = (Gpu(name="NVIDIA GeForce RTX 5060"), Gpu(compute_capability="8.6"), Gpu(name="Voodoo"))
     machine = synthetic.facts()
-    named = with_capabilities(replace(machine, gpus=gpus), LOOK_UP)
+    named = with_capabilities(machine._replace(gpus=gpus), LOOK_UP)
 
     assert [gpu.compute_capability for gpu in named.gpus or ()] == ["12.0", "8.6", None]
-    assert with_capabilities(replace(machine, gpus=None), LOOK_UP).gpus is None
+    assert with_capabilities(machine._replace(gpus=None), LOOK_UP).gpus is None

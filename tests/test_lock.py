@@ -36,13 +36,13 @@ def pinned(
     """Return a wheel whose hash is made of its tag's first letter."""
     file = f"{name.replace('-', '_')}-{version}-{tag}.whl"
     digest = f"{ord(tag[0]) % 10}{ord(tag[-1]) % 10}" * 32
-    wheel = Wheel(name=name, version=version, index=index, file=file, size=5, sha256=digest)
+    wheel = Wheel(name=name, version=version, index_url=index, file=file, size=5, sha256=digest)
     return Pinned(wheel=wheel, url=url)
 
 
 def at(pin: Pinned) -> Pinned:
     """Return `pin` with an address on an index."""
-    return replace(pin, url=f"https://files.example/{pin.wheel.file}")
+    return pin._replace(url=f"https://files.example/{pin.wheel.file}")
 
 
 def target(
@@ -164,7 +164,7 @@ def test_the_set_comes_before_what_an_engine_chose() -> None:
 
 
 def test_one_place_cannot_have_two_versions() -> None:
-    other = replace(LINUX, platform=replace(LINUX.platform, libc="glibc 2.39"))
+    other = LINUX._replace(platform=LINUX.platform._replace(libc="glibc 2.39"))
     made = lock(target(LINUX, CUBLAS), target(other, OLDER_CUBLAS))
 
     with pytest.raises(Error) as caught:
@@ -184,8 +184,8 @@ def machines(made: Lock) -> list[str]:
 
 
 def test_the_header_says_what_is_known_of_each_machine() -> None:
-    no_driver = replace(WINDOWS, driver=None, gpus=())
-    unknown = replace(LINUX, gpus=None, driver=Driver())
+    no_driver = WINDOWS._replace(driver=None, gpus=())
+    unknown = LINUX._replace(gpus=None, driver=Driver())
     free = synthetic.machine(version="3.13.0", free_threaded=True)
 
     assert machines(
@@ -262,7 +262,7 @@ def test_a_pylock_is_one_by_the_standard() -> None:
 
 
 def test_a_size_that_is_not_known_is_not_said() -> None:
-    unknown = replace(NUMPY, wheel=replace(NUMPY.wheel, size=0))
+    unknown = NUMPY._replace(wheel=NUMPY.wheel._replace(size=0))
 
     assert "size" not in pylock(lock(target(LINUX, at(unknown))))
 
@@ -321,8 +321,8 @@ def test_the_stand_in_makes_an_override_needless_in_uv() -> None:
 
 
 def test_companions_that_differ_have_a_source_each_in_uv() -> None:
-    other = replace(
-        LIBRARIES, url="./w/b.whl", wheel=replace(LIBRARIES.wheel, version="1.26.0+setdef")
+    other = LIBRARIES._replace(
+        url="./w/b.whl", wheel=LIBRARIES.wheel._replace(version="1.26.0+setdef")
     )
     document = tomllib.loads(uv_lines(lock(target(LINUX, LIBRARIES), target(WINDOWS, other))))
 
@@ -364,7 +364,7 @@ def test_every_requirement_for_uv_is_one() -> None:
 
 
 def test_a_dockerfile_to_the_letter() -> None:
-    local = replace(STAND_IN, url="./wheels/onnxruntime-1.26.0-py3-none-any.whl")
+    local = STAND_IN._replace(url="./wheels/onnxruntime-1.26.0-py3-none-any.whl")
     text = dockerfile(lock(target(LINUX, ORT, local)), b"model")
 
     site = "/opt/venv/lib/python3.11/site-packages"
@@ -440,7 +440,7 @@ def test_an_image_is_for_one_python_on_linux(targets: list[Target]) -> None:
 @pytest.mark.parametrize("path", ["../share/a.whl", "/mnt/share/a.whl"])
 def test_docker_sees_only_its_own_folder(path: str) -> None:
     with pytest.raises(Error, match="lock-docker-context"):
-        dockerfile(lock(target(LINUX, replace(LIBRARIES, url=path))), b"")
+        dockerfile(lock(target(LINUX, LIBRARIES._replace(url=path))), b"")
 
 
 def test_docker_fetches_from_an_address_by_itself() -> None:

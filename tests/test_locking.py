@@ -225,7 +225,7 @@ def test_what_installed_distributions_require_of_the_closure_counts(
 
 def test_no_companion_travels_that_is_not_wished_for(things: Shelf, tmp_path: Path) -> None:
     maker = things.maker(tmp_path, companions="wheels")
-    wishes = replace(maker.wishes, autoload=False, provide=False)
+    wishes = maker.wishes._replace(autoload=False, provide=False)
     target = things.group().targets[0]
 
     assert {wheel.name for wheel in maker.made_here(target)} == set(COMPANIONS)
@@ -238,10 +238,10 @@ def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     make_wheel(folder, "torch", "2.10.0+cu128", requires=["networkx", "nvidia-cublas-cu12==12.8.4"])
     make_wheel(things.index.folder, "networkx", "3.6")
     index = folder.parent.as_uri()
-    torch = Wheel(name="torch", version="2.10.0+cu128", index=index, file="", size=0, sha256="")
+    torch = Wheel(name="torch", version="2.10.0+cu128", index_url=index, file="", size=0, sha256="")
     group = things.group()
     [target] = group.targets
-    plan = replace(target.plan, selection=(*target.plan.selection, torch))
+    plan = target.plan._replace(selection=(*target.plan.selection, torch))
     group = replace(group, targets=(replace(target, plan=plan),))
 
     found = {pin.name: pin for pin in pins(things.maker(tmp_path).lock(group))}
@@ -249,7 +249,7 @@ def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     [file] = found["torch"].files
     assert found["networkx"].version == "3.6"
     assert found["torch"].index == index
-    assert file.pinned.wheel == replace(as_wheel(next(folder.glob("*.whl"))), index=index)
+    assert file.pinned.wheel == as_wheel(next(folder.glob("*.whl")))._replace(index_url=index)
     assert file.pinned.url.startswith("./whl/cu128/torch/torch-2.10.0")
 
 

@@ -152,7 +152,7 @@ def test_a_new_card_gets_a_torch_that_is_built_for_it(
     wheels = {wheel.name: wheel for wheel in made.install}
 
     assert wheels["torch"].version == torch
-    assert wheels["torch"].index == f"https://download.pytorch.org/whl/{index}"
+    assert wheels["torch"].index_url == f"https://download.pytorch.org/whl/{index}"
     assert wheels["onnxruntime-gpu"].version == version
     assert made.cuda == torch[-3:-1]
 

@@ -141,7 +141,7 @@ def index(server: LocalIndex, **changes: object) -> Index:
 
 
 def wanted(server: TorchIndex, name: str = "torch", version: str = "2.10.0+cu128") -> Wheel:
-    return Wheel(name=name, version=version, index=server.url, file="", size=0, sha256="")
+    return Wheel(name=name, version=version, index_url=server.url, file="", size=0, sha256="")
 
 
 TARGET = target_of(sys.executable, environ=os.environ, cwd=Path(), runner=run)
@@ -170,7 +170,7 @@ def test_a_wheel_of_the_named_index_arrives_checked(
 
 
 def test_a_wheel_that_the_matrix_knows_stays_as_it_is(server: TorchIndex) -> None:
-    known = replace(wanted(server), sha256="ab" * 32)
+    known = wanted(server)._replace(sha256="ab" * 32)
 
     assert settled(known, index(server), HERE) == known
     assert server.behaviour.requests == []
@@ -230,7 +230,7 @@ def test_offline_without_the_file(server: TorchIndex, tmp_path: Path) -> None:
 
 def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path: Path) -> None:
     made = make_torch(tmp_path / "index" / "torch", "torch", "2.10.0+cu128")
-    local = replace(wanted(server), index=(tmp_path / "index").as_uri())
+    local = wanted(server)._replace(index_url=(tmp_path / "index").as_uri())
     asked = index(server)
 
     wheel = settled(local, asked, HERE)
@@ -271,10 +271,10 @@ def test_a_size_that_the_server_does_not_say(tmp_path: Path) -> None:
 
 def test_the_tags_of_other_implementations() -> None:
     assert (
-        fit_of(replace(TARGET, implementation="pypy", version="3.10.1")).tags[0].interpreter
+        fit_of(TARGET._replace(implementation="pypy", version="3.10.1")).tags[0].interpreter
         == "py310"
     )
     assert any(
         tag.abi == "cp313t"
-        for tag in fit_of(replace(TARGET, version="3.13.0", free_threaded=True)).tags
+        for tag in fit_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
     )

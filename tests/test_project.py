@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
 
     assert with_surroundings(synthetic.facts(), target).python.project == "poetry"
     assert (
-        with_surroundings(synthetic.facts(), replace(target, kind="conda")).python.project is None
+        with_surroundings(synthetic.facts(), target._replace(kind="conda")).python.project is None
     )
 
 

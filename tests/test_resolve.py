@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,9 +79,9 @@ def test_what_works_is_kept_and_healthy() -> None:
 )
 def test_what_an_earlier_run_left_is_said(change: Change, severity: str, verdict: str) -> None:
     found = synthetic.facts(*WHOLE_12, driver="13.0")
-    python = replace(found.python, change=change, change_size=2_600_000_000)
+    python = found.python._replace(change=change, change_size=2_600_000_000)
 
-    made = resolve(replace(found, python=python), Wishes(), MATRIX)
+    made = resolve(found._replace(python=python), Wishes(), MATRIX)
 
     [finding] = [row for row in made.findings if row.code == f"change-{change}"]
     assert (finding.severity, made.verdict) == (severity, verdict)
@@ -103,8 +102,8 @@ def test_an_environment_that_apply_refuses_is_named_where_there_is_something_to_
 ) -> None:
     def codes_for(*packages: str) -> list[str]:
         found = synthetic.facts(*packages, driver="13.0")
-        own = replace(found.python, **python)
-        return codes(resolve(replace(found, python=own), Wishes(), MATRIX))
+        own = found.python._replace(**python)
+        return codes(resolve(found._replace(python=own), Wishes(), MATRIX))
 
     assert code in codes_for("onnxruntime 1.22.1")
     assert code not in codes_for(*WHOLE_12)

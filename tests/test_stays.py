@@ -19,7 +19,7 @@ from stand import PIP
 from standins import COMMON, Venv, clean_environment, find_uv, make_venv
 
 import synthetic
-from ortgpu_fix import companions, data_files, matrix_parse
+from ortgpu_fix import companion_wheels, data_files, matrix_parse
 from ortgpu_fix.apply import apply
 from ortgpu_fix.engine_uv import Uv
 from ortgpu_fix.environment import in_environment
@@ -100,7 +100,7 @@ class Stage:
     def mend(self, plan: Plan) -> None:
         """Apply a plan; whether the libraries work is not asked of stand-ins."""
         names = {row.name for row in plan.companions}
-        made = companions.for_plan(
+        made = companion_wheels.for_plan(
             plan.selection, self.known, synthetic.LINUX, data_files.companion_modules()
         )
         apply(

@@ -5,7 +5,6 @@ What is expected here was worked out by hand, from the wheels and from PyTorch's
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -203,7 +202,7 @@ def told(made: Plan, language: Any = "en", **machine: Any) -> str:
 def test_a_kept_torch_is_part_of_the_set_and_not_installed(torch: str, index: str) -> None:
     made = plan(f"torch {torch}", driver="570")
 
-    kept = [(row.version, row.index) for row in made.selection if row.name == "torch"]
+    kept = [(row.version, row.index_url) for row in made.selection if row.name == "torch"]
     assert kept == [(torch, index)]
     assert "torch" not in {row.name for row in made.install}
 
@@ -212,7 +211,7 @@ def test_a_label_of_many_parts_names_the_index_by_its_first() -> None:
     facts = environment("torch 2.1.2+cu121.with.pypi.cudnn")
     [kept] = kept_torch(situation(facts, Wishes(), MATRIX))
 
-    assert kept.index == f"{INDEX}/cu121"
+    assert kept.index_url == f"{INDEX}/cu121"
 
 
 def test_a_torch_without_cuda_is_no_part_of_the_set() -> None:
@@ -282,10 +281,9 @@ def test_a_way_through_cuda_toolkit_that_the_facts_leave_out_is_known() -> None:
 def test_a_library_inside_torch_that_is_too_old_is_no_partner() -> None:
     """torch 2.7.1 for Windows carries cuDNN 9.7.1; a provider that takes more is made up here."""
     builds = tuple(
-        replace(
-            build,
+        build._replace(
             needs=tuple(
-                replace(need, since="9.8.0.87") if need.library == "cudnn64_9.dll" else need
+                need._replace(since="9.8.0.87") if need.library == "cudnn64_9.dll" else need
                 for need in build.needs
             ),
         )
@@ -294,7 +292,7 @@ def test_a_library_inside_torch_that_is_too_old_is_no_partner() -> None:
         for build in MATRIX.builds
     )
     found = environment("torch 2.7.1+cu128", driver="576", gpu=RTX4090, platform=WINDOWS)
-    made = resolve(found, Wishes(), replace(MATRIX, builds=builds))
+    made = resolve(found, Wishes(), MATRIX._replace(builds=builds))
 
     assert reasons(made, "1.26.0") == ["torch-library-old"]
     assert selected(made)["onnxruntime-gpu"] == "1.25.1"
@@ -304,7 +302,7 @@ def test_a_library_inside_torch_that_is_too_old_is_no_partner() -> None:
 
 
 def wheel(made: Plan, name: str = "torch") -> tuple[str, str]:
-    return next((row.version, row.index) for row in made.install if row.name == name)
+    return next((row.version, row.index_url) for row in made.install if row.name == name)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +362,7 @@ def test_a_kept_torch_of_an_index_keeps_its_index() -> None:
     made = plan("torch 2.9.1+cu126", "torchaudio 2.9.1+cu126", torch="match", driver="550")
     kept = {row.name: row for row in made.selection}
 
-    assert kept["torch"].index == kept["torchaudio"].index == f"{INDEX}/cu126"
+    assert kept["torch"].index_url == kept["torchaudio"].index_url == f"{INDEX}/cu126"
     assert kept["torch"].sha256 == ""
 
 
@@ -385,7 +383,7 @@ def test_pypis_companions_have_hashes() -> None:
     made = plan("torch 2.7.1+cu128", "torchvision 0.22.1+cu128", torch="match", gpu=V100)
     vision = next(row for row in made.install if row.name == "torchvision")
 
-    assert (vision.version, vision.index) == ("0.22.1", "pypi")
+    assert (vision.version, vision.index_url) == ("0.22.1", "pypi")
     assert vision.file == "torchvision-0.22.1-cp311-cp311-manylinux_2_28_x86_64.whl"
     assert len(vision.sha256) == 64
     assert vision.size > 7_000_000

@@ -84,7 +84,9 @@ class Stand:
         self.before = state_of(self.venv.folder)
 
     def named(self, name: str, version: str) -> Wheel:
-        return Wheel(name=name, version=version, index=self.torch.url, file="", size=0, sha256="")
+        return Wheel(
+            name=name, version=version, index_url=self.torch.url, file="", size=0, sha256=""
+        )
 
     def known(self, line: str) -> Wheel:
         name, version = line.split()
@@ -93,7 +95,7 @@ class Stand:
 
     def plan(self, *wheels: Wheel | str, requires: tuple[str, ...] = ()) -> Plan:
         install = tuple(self.known(one) if isinstance(one, str) else one for one in wheels)
-        return replace(as_plan([], requires=requires), install=install, selection=install)
+        return as_plan([], requires=requires)._replace(install=install, selection=install)
 
     def apply(self, plan: Plan, **changes: object) -> None:
         sources = Sources(index_url=self.main.url, origin="flag", torch_index=self.torch.base)

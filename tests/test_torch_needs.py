@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ PLANNED = (("nvidia-cudnn-cu12", CUDNN), ("nvidia-cublas-cu12", CUBLAS))
 
 
 def wheel(name: str, version: str) -> Wheel:
-    return Wheel(name=name, version=version, index="pypi", file="", size=0, sha256="")
+    return Wheel(name=name, version=version, index_url="pypi", file="", size=0, sha256="")
 
 
 def installed(*rows: tuple[str, str]) -> tuple[Installed, ...]:
@@ -35,7 +34,7 @@ def installed(*rows: tuple[str, str]) -> tuple[Installed, ...]:
 
 def plan(*rows: tuple[str, str], uninstall: Iterable[str] = ()) -> Plan:
     wheels = tuple(wheel(*row) for row in rows)
-    return replace(as_plan([], uninstall), install=wheels, selection=wheels)
+    return as_plan([], uninstall)._replace(install=wheels, selection=wheels)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def needed(
     *there: tuple[str, str],
 ) -> dict[str, str]:
     coming = {one: None for one in made.install if one.name not in {row.name for row in torch}}
-    then = afterwards(made, replace(TARGET, installed=installed(*there)), coming | torch)
+    then = afterwards(made, TARGET._replace(installed=installed(*there)), coming | torch)
     found = needs(made, then, [one.name for one in torch])
     return {str(need.requirement): need.by for need in found}
 
@@ -104,7 +103,7 @@ def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
 
 
 def test_whose_requirements_are_asked(torch: dict[Wheel, Contents | None]) -> None:
-    assert comes(replace(plan(), install=tuple(torch)))
+    assert comes(plan()._replace(install=tuple(torch)))
     assert not comes(plan(*PLANNED))
 
 
@@ -112,7 +111,7 @@ def test_what_came_with_the_torch_before_may_move() -> None:
     rows = ("nvidia-nccl-cu12", "cuda-bindings", "triton", "nvidia-cudnn-cu12", "numpy", "tritonx")
     there = installed(*((name, "1") for name in rows))
 
-    moving = movable(plan(*PLANNED), replace(TARGET, installed=there))
+    moving = movable(plan(*PLANNED), TARGET._replace(installed=there))
 
     assert moving >= {"nvidia-nccl-cu12", "cuda-bindings", "triton"}
     assert not moving & {"nvidia-cudnn-cu12", "numpy"}

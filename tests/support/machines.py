@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import drivers
@@ -401,11 +401,11 @@ def simulate(machine: Machine, stubs: Path, folder: Path) -> Capture:
     ):
         inside = inside.replace(old, new)
     children = {
-        name: replace(child, stdout=child.stdout.replace(str(folder / "driver/lib"), "/usr/lib"))
+        name: child._replace(stdout=child.stdout.replace(str(folder / "driver/lib"), "/usr/lib"))
         for name, child in seen.children.items()
     }
-    plain = replace(seen, inside=inside, children=children, environment=dict(machine.environ))
-    return replace(plain, **machine.over)  # type: ignore[arg-type]
+    plain = seen._replace(inside=inside, children=children, environment=dict(machine.environ))
+    return plain._replace(**machine.over)  # type: ignore[arg-type]
 
 
 def _libc(machine: Machine) -> list[tuple[str, str]]:

@@ -70,8 +70,7 @@ class Shelf:
         """Return the plan of the set for a machine like this one, or that of `facts`."""
         facts = facts or synthetic.machine(version=synthetic.here())
         chosen = tuple(sorted((as_wheel(self.wheels[name]) for name in SET), key=lambda w: w.name))
-        plan = replace(
-            as_plan([]),
+        plan = as_plan([])._replace(
             selection=chosen,
             requires=("flatbuffers", "numpy>=1.21.6", "packaging"),
         )
