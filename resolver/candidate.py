@@ -5,7 +5,7 @@ Core.
 
 from typing import NamedTuple
 
-from .components import Component, Components, choose
+from .components import Component, Components, Picked, choose
 from .matrix import Build, BuildWheel
 from .msvc import runtime_for
 from .ordinary import numpy_for, wheel_for
@@ -28,11 +28,14 @@ class Candidate(NamedTuple):
     """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
 
 
-def candidate(build: Build, here: Situation, *, briefly: bool = False) -> Candidate:
-    """Return the candidate for `build`, its wheels chosen; `briefly`: one reason is enough."""
+def candidate(
+    build: Build, here: Situation, *, briefly: bool = False, picked: Picked | None = None
+) -> Candidate:
+    """Return the candidate for `build`, its wheels chosen as `components.choose` does."""
     if build.platform != here.platform:
         return bare(build, here)
-    return bare(build, here, choose(build, here, briefly=briefly))._replace(
+    components = choose(build, here, briefly=briefly, picked=picked)
+    return bare(build, here, components)._replace(
         numpy=numpy_for(build, here),
         runtime=runtime_for(build, here),
     )

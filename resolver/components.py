@@ -13,7 +13,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from .matrix import Build, Distribution, Release, ToolkitRelease
+from .matrix import Build, Distribution, Need, Release, ToolkitRelease
 from .plan import Reason, reason
 from .releases import code_of, contents_of, glibc_suffices, gpu_without_code
 from .situation import Demand, Situation, applies
@@ -33,24 +33,33 @@ class Components(NamedTuple):
 
     chosen: tuple[Component, ...]
     reasons: tuple[Reason, ...]
+    pinned: bool = False
+    """A reason lies in what stays installed: it is the same with every toolkit release."""
 
 
-def choose(build: Build, here: Situation, *, briefly: bool = False) -> Components:
+Picked = dict[tuple[str, str | None, tuple[Need, ...]], Component | Reason]
+"""What was picked of a distribution in one situation, by its name, the version that the toolkit
+names, and what the build needs of it. Most builds need the same."""
+_PINNED = "pinned"
+"""Stands for that version where something that stays has the say."""
+
+
+def choose(
+    build: Build, here: Situation, *, briefly: bool = False, picked: Picked | None = None
+) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
     The reasons are those of the toolkit release that fails on the fewest wheels; `briefly` ends at
-    the first that shows that none can do.
+    the first that shows that none can do. What is `picked` is not looked for again, and added to.
     """
     attempts: list[Components] = []
-    picked: _Picked = {}
+    picked = {} if picked is None else picked
     for toolkit in ladder(build, here):
         attempt = _choose_from(toolkit, build, here, picked)
         if not attempt.reasons:
             return attempt
         attempts.append(attempt)
-        # What is pinned is the same with every toolkit.
-        pins = (row for (_, version), row in picked.items() if version == _PINNED)
-        if briefly and any(isinstance(row, Reason) for row in pins):
+        if briefly and attempt.pinned:
             break
     if not attempts:
         return Components(
@@ -72,17 +81,12 @@ def ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
         yield from sorted(patches, key=lambda toolkit: numbers(toolkit.version), reverse=True)
 
 
-_Picked = dict[tuple[str, str | None], Component | Reason]
-"""What was picked of a distribution, by its name and the version that the toolkit names."""
-_PINNED = "pinned"
-"""Stands for that version where something that stays has the say."""
-
-
 def _choose_from(
-    toolkit: ToolkitRelease, build: Build, here: Situation, known: _Picked
+    toolkit: ToolkitRelease, build: Build, here: Situation, known: Picked
 ) -> Components:
     chosen: dict[str, Component] = {}
     reasons: list[Reason] = []
+    refused: list[bool] = []
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
     seen: set[str] = set()
     while waiting:
@@ -94,16 +98,22 @@ def _choose_from(
         if distribution is None:  # a wheel requires something that the matrix does not follow
             continue
         pinned = _is_pinned(distribution, here)
-        wanted = name, _PINNED if pinned else toolkit.components.get(name)
+        needs = tuple(need for need in build.needs if need.distribution == name)
+        wanted = name, _PINNED if pinned else toolkit.components.get(name), needs
         if wanted not in known:
             known[wanted] = _pick(distribution, toolkit, build, here)
         picked = known[wanted]
         if isinstance(picked, Reason):
             reasons.append(picked)
+            refused.append(pinned)
             continue
         chosen[name] = picked
         waiting.extend(follows(picked.release, distribution, here))
-    return Components(chosen=tuple(chosen[name] for name in sorted(chosen)), reasons=tuple(reasons))
+    return Components(
+        chosen=tuple(chosen[name] for name in sorted(chosen)),
+        reasons=tuple(reasons),
+        pinned=any(refused),
+    )
 
 
 def follows(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:

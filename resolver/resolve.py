@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .candidate import Candidate, candidate
+from .components import Picked
 from .facts import GPU_BUILD, Facts
 from .findings import findings
 from .matrix import Build, Matrix
@@ -111,7 +112,8 @@ def _fits(here: Situation) -> Works:
 
 def candidates(here: Situation) -> list[Candidate]:
     """Return every release of the matrix as a candidate for this machine, newest first."""
-    return [candidate(build, here) for build in _builds(here)]
+    picked: Picked = {}
+    return [candidate(build, here, picked=picked) for build in _builds(here)]
 
 
 def _newest_that_works(here: Situation, above: str | None) -> str | None:
