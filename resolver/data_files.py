@@ -46,7 +46,7 @@ def _compact() -> tuple[dict[str, str], dict[str, bytes]]:
     """Return the hash and the line of each table in the compact form (`scripts/compact.py`)."""
     content = read(COMPACT)
     try:
-        first, *lines = content.splitlines()
+        first, *lines = content.rstrip().split(b"\n")
         hashes: dict[str, str] = json.loads(first)
         return hashes, dict(zip(hashes, lines, strict=True))
     except ValueError as error:

@@ -4,9 +4,10 @@ Shell.
 """
 
 import argparse
+import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,8 +118,18 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     """
     asking = arguments.asking or begin(arguments.python, environ)
     found = probe(asking, runner=run, environ=environ)
-    facts = capture.facts(found.capture, by_name(table("gpus")))
+    facts = capture.facts(found.capture, _capability)
     return with_surroundings(facts, found.target), found.target
+
+
+def _capability(gpu: str) -> str | None:
+    """Return the compute capability of a GPU by its name; few machines are asked for that."""
+    return _capabilities()(gpu)
+
+
+@functools.cache
+def _capabilities() -> Callable[[str], str | None]:
+    return by_name(table("gpus"))
 
 
 def with_surroundings(facts: Facts, target: Target) -> Facts:
@@ -168,7 +179,7 @@ def read_facts(file: str) -> Facts:
     facts = from_json(document)
     if all(gpu.compute_capability for gpu in facts.gpus or ()):
         return facts
-    return with_capabilities(facts, by_name(table("gpus")))
+    return with_capabilities(facts, _capability)
 
 
 def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
