@@ -150,7 +150,7 @@ def query_gpus(
     pynvml = importlib.util.find_spec("pynvml")
     folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
     script = Path(__file__).with_name("gpu_query.py")
-    argv = [sys.executable, "-I", str(script), folder, f"{seconds}", *libraries]
+    argv = [sys.executable, "-I", "-S", str(script), folder, f"{seconds}", *libraries]
     return started(argv, runner=runner, env=env, seconds=seconds + 2)
 
 

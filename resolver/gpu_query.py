@@ -1,8 +1,8 @@
 """Ask NVIDIA's libraries about the driver and the GPUs, one line of JSON for each step.
 
 A script, run as a child with a time limit and never imported: a wedged GPU hangs whoever asks it,
-and some libraries crash. `python -I gpu_query.py FOLDER SECONDS [nvml] [libcuda]`: FOLDER is where
-the module `pynvml` lies, and after SECONDS in all it ends, whatever was not answered.
+and some libraries crash. `python -I -S gpu_query.py FOLDER SECONDS [nvml] [libcuda]`: FOLDER is
+where the module `pynvml` lies, and after SECONDS in all it ends, whatever was not answered.
 
 Every line is an object with the key `library`; a later line of the same library replaces the
 earlier one. `state` is `asking` (a call is under way: the last word of a library that hangs or

@@ -14,7 +14,6 @@ import sys
 
 sys.path[:] = [entry for entry in sys.path if entry]  # the current folder must not be imported from
 
-import hashlib  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
@@ -154,6 +153,9 @@ def damage(folder: str, info: str, *, shallow: bool = False) -> list[str]:
 
 def differs(path: str, size: int, digest: str) -> bool:
     """Tell whether the file is another one than the wheel had."""
+    import base64  # noqa: PLC0415 - few environments have a file to compare
+    import hashlib  # noqa: PLC0415
+
     try:
         if os.stat(path).st_size != size:
             return True
@@ -163,8 +165,6 @@ def differs(path: str, size: int, digest: str) -> bool:
             actual = hashlib.sha256(file.read()).digest()
     except OSError:
         return True
-    import base64  # noqa: PLC0415
-
     return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != digest[len("sha256=") :]
 
 

@@ -34,7 +34,15 @@ def query(environ: Mapping[str, str], *libraries: str, seconds: str = "9") -> di
     assert pynvml is not None
     assert pynvml.origin is not None
     script = str(files("ortgpu_fix") / "gpu_query.py")
-    argv = [sys.executable, "-I", script, str(Path(pynvml.origin).parent), seconds, *libraries]
+    argv = [
+        sys.executable,
+        "-I",
+        "-S",
+        script,
+        str(Path(pynvml.origin).parent),
+        seconds,
+        *libraries,
+    ]
     answer = subprocess.run(
         argv, env=dict(environ), capture_output=True, text=True, check=False, timeout=120
     )
@@ -127,7 +135,7 @@ def test_a_module_of_another_kind(simulate: Simulate, tmp_path: Path) -> None:
     (tmp_path / "pynvml.py").write_text("raise ImportError('no such thing')\n")
     environ = simulate(release="550.54.14", cuda=12040)
     script = str(files("ortgpu_fix") / "gpu_query.py")
-    argv = [sys.executable, "-I", "-c", PRELUDE, script, str(tmp_path), "9", "nvml"]
+    argv = [sys.executable, "-I", "-S", "-c", PRELUDE, script, str(tmp_path), "9", "nvml"]
     answer = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
 
     assert json.loads(answer.stdout.splitlines()[-1]) == {
