@@ -63,7 +63,7 @@ def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: L
         _mend(mending, document, arguments, texts)
         return 0 if made.verdict == "healthy" else 3
     if not arguments.json:
-        console.print_sections(sections)
+        console.print_sections(sections[:-1])  # the last says which command does it: this one
     assert about.target is not None  # noqa: S101 - `on_target` reads it
     require_ours(about.target, allowed_by(arguments))
     confirm(arguments, texts)

@@ -347,6 +347,20 @@ def healthy(stand: Stand, folder: Path) -> None:
     )
 
 
+def test_an_apply_that_nobody_confirms_shows_the_plan_and_changes_nothing(
+    quick: Stand, command: Command
+) -> None:
+    before = state_of(quick.venv.folder)
+
+    done = command("--apply", "--facts", "example", "--python", str(quick.venv.folder))
+
+    assert done.returncode == 2
+    assert "+ onnxruntime-gpu" in done.stdout
+    assert "ortgpu-fix --apply" not in done.stdout  # that is what runs
+    assert "--yes" in done.stderr
+    assert state_of(quick.venv.folder) == before
+
+
 def test_requirements_files_are_written_after_all_is_well(
     quick: Stand, command: Command, tmp_path: Path
 ) -> None:
