@@ -144,8 +144,7 @@ def _remove_created(
     folders += [folder for path in whole for folder, _, _ in os.walk(path)]
     around = parents([*created, *inner(folders)], site)
     known = {_absolute(site, path) for path in install.temporary}
-    near = {*around, site.purelib, site.platlib, site.scripts}
-    gone = {*created, *bytecode(created), *(temporary(near) - known)}
+    gone = {*created, *bytecode(created), *(temporary(site, around) - known)}
     gone |= {path for path in whole for path in files_under(path)}
     for number, path in enumerate(sorted(gone - back), start=used):
         if os.path.lexists(path):

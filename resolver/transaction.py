@@ -24,6 +24,11 @@ from .state import Site, join, sync_folder
 
 _TEMPORARY = re.compile(r"\.tmp\w{6}|\.?.+\.tmp")
 """What uv and pip call a file before it has its name; a killed engine leaves it behind."""
+_LOCK = re.compile(r"\.tmp\w{6}")
+"""What uv's lock of a venv is called in the venv's own folder, empty, before it is `.lock`.
+
+Source: https://github.com/astral-sh/uv/issues/12200
+"""
 _LONGEST = 80
 
 
@@ -86,7 +91,6 @@ class Change:
         empty = sorted(set(folders))
         around = parents([*files, *inner(empty)], self.site)
         standing = sorted(folder for folder in around if os.path.isdir(folder))
-        near = {*standing, self.site.purelib, self.site.platlib, self.site.scripts}
         relative = self.site.relative
         append(
             self.folder,
@@ -94,7 +98,7 @@ class Change:
                 created=tuple(map(relative, files)),
                 whole=tuple(map(relative, sorted(set(whole)))),
                 standing=tuple(map(relative, standing)),
-                temporary=tuple(map(relative, sorted(temporary(near)))),
+                temporary=tuple(map(relative, sorted(temporary(self.site, standing)))),
                 folders=tuple(map(relative, empty)),
             ),
         )
@@ -150,14 +154,19 @@ def inner(folders: Iterable[str]) -> list[str]:
     return [join(folder, "x") for folder in folders]
 
 
-def temporary(folders: Iterable[str]) -> set[str]:
-    """Return the files in `folders`, not below them, that look like an engine's temporary ones."""
+def temporary(site: Site, folders: Iterable[str]) -> set[str]:
+    """Return the files that look like an engine's temporary ones, in `folders` and not below them.
+
+    And in the environment's own folders. The one around them all may be a project's, or `/usr`:
+    there only what is certainly uv's lock counts.
+    """
     found: set[str] = set()
-    for folder in folders:
+    for folder in {*folders, site.purelib, site.platlib, site.scripts}:
         if os.path.isdir(folder):
             names = [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
             found |= {join(folder, name) for name in names if _TEMPORARY.fullmatch(name)}
-    return found
+    locks = [entry for entry in os.scandir(site.prefix) if _LOCK.fullmatch(entry.name)]
+    return found | {one.path for one in locks if one.is_file() and one.stat().st_size == 0}
 
 
 def _sync_file(path: str) -> None:

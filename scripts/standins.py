@@ -199,7 +199,7 @@ def state_of(folder: Path, *, times: bool = True) -> Mapping[str, str]:
 
 
 def without_notes(folder: Path) -> dict[str, str]:
-    """Return `state_of` without times, and without what uv notes of when a wheel was written."""
-    noted = ("uv_cache.json", "dist-info/RECORD")
+    """Return `state_of` without times, and without what uv and bytecode note of a file's time."""
+    noted = ("uv_cache.json", "dist-info/RECORD", ".pyc")
     found = state_of(folder, times=False)
     return {path: "" if path.endswith(noted) else what for path, what in found.items()}

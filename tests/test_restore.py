@@ -73,6 +73,7 @@ class World:
         cache.mkdir()
         (cache / "c.cpython-311.pyc").write_text("")
         (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
+        (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
         change.installed(map(str, self.new()))
         return change
 
@@ -123,14 +124,25 @@ def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(wor
     assert not world.site.state.exists()
 
 
-def test_a_file_that_was_temporary_before_is_left_alone(world: World) -> None:
-    (world.purelib / "x.tmp").write_text("somebody's")
+@pytest.mark.parametrize("name", ["lib/site-packages/x.tmp", "x.tmp", ".tmpAbcdef"])
+def test_a_file_that_was_temporary_before_is_left_alone(world: World, name: str) -> None:
+    (world.folder / name).touch()
     before = world.state()
 
     world.change()
     recover(world.site)
 
     assert world.state() == before
+
+
+def test_around_the_environment_only_the_lock_of_uv_is_an_engine_s(world: World) -> None:
+    world.change()
+    (world.folder / "x.tmp").touch()
+    (world.folder / ".tmpabcdef").write_text("no lock")
+
+    recover(world.site)
+
+    assert world.state().keys() - world.before.keys() == {"x.tmp", ".tmpabcdef"}
 
 
 def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> None:
