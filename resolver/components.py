@@ -38,10 +38,8 @@ class Components(NamedTuple):
 
 
 Picked = dict[tuple[str, str | None, tuple[Need, ...]], Component | Reason]
-"""What was picked of a distribution in one situation, by its name, the version that the toolkit
-names, and what the build needs of it. Most builds need the same."""
-_PINNED = "pinned"
-"""Stands for that version where something that stays has the say."""
+"""What `_pick` returned in one situation, by the name of the distribution, the version, and what is
+needed of it. Most builds need the same."""
 
 
 def choose(
@@ -86,7 +84,7 @@ def _choose_from(
 ) -> Components:
     chosen: dict[str, Component] = {}
     reasons: list[Reason] = []
-    refused: list[bool] = []
+    final = False
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
     seen: set[str] = set()
     while waiting:
@@ -98,22 +96,28 @@ def _choose_from(
         if distribution is None:  # a wheel requires something that the matrix does not follow
             continue
         pinned = _is_pinned(distribution, here)
-        needs = tuple(need for need in build.needs if need.distribution == name)
-        wanted = name, _PINNED if pinned else toolkit.components.get(name), needs
-        if wanted not in known:
-            known[wanted] = _pick(distribution, toolkit, build, here)
-        picked = known[wanted]
+        version = None if pinned else toolkit.components.get(name)
+        needs = needs_of(build, name)
+        key = name, version, needs
+        if key not in known:
+            known[key] = _pick(distribution, version, needs, here)
+        picked = known[key]
         if isinstance(picked, Reason):
             reasons.append(picked)
-            refused.append(pinned)
+            final = final or pinned
             continue
         chosen[name] = picked
         waiting.extend(follows(picked.release, distribution, here))
     return Components(
         chosen=tuple(chosen[name] for name in sorted(chosen)),
         reasons=tuple(reasons),
-        pinned=any(refused),
+        pinned=final,
     )
+
+
+def needs_of(build: Build, name: str) -> tuple[Need, ...]:
+    """Return what `build` needs of the distribution `name`: nothing else of it counts there."""
+    return tuple(need for need in build.needs if need.distribution == name)
 
 
 def follows(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:
@@ -131,9 +135,13 @@ def follows(release: Release, distribution: Distribution, here: Situation) -> It
 
 
 def _pick(
-    distribution: Distribution, toolkit: ToolkitRelease, build: Build, here: Situation
+    distribution: Distribution, wanted: str | None, needs: Sequence[Need], here: Situation
 ) -> Component | Reason:
-    """Return the release of `distribution` to use, or why there is none."""
+    """Return the release of `distribution` to use, or why there is none.
+
+    `wanted` is the version that the toolkit names; None where it names none, or where something
+    that stays has the say.
+    """
     name = distribution.name
     releases = [row for row in distribution.releases if row.platform == here.platform]
     if not releases:
@@ -149,13 +157,12 @@ def _pick(
         for row in allowed:
             if (
                 row.version == installed.version
-                and refusal_of(row, distribution, build, here) is None
+                and refusal_of(row, distribution, needs, here) is None
             ):
                 return Component(release=row, installed=True)
-    wanted = toolkit.components.get(name)
     refusals: list[Reason] = []
     for row in in_turn(releases, allowed, wanted):
-        refusal = refusal_of(row, distribution, build, here)
+        refusal = refusal_of(row, distribution, needs, here)
         if refusal is None:
             return Component(release=row, installed=False)
         refusals.append(refusal)
@@ -203,15 +210,15 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
 
 
 def refusal_of(
-    release: Release, distribution: Distribution, build: Build, here: Situation
+    release: Release, distribution: Distribution, needs: Sequence[Need], here: Situation
 ) -> Reason | None:
-    """Return why `release` cannot serve `build` here, or None."""
+    """Return why `release` cannot serve here what is needed of it, or None."""
     named = f"{release.name} {release.version}"
     if not glibc_suffices(here, release.glibc):
         return reason("library-glibc", distribution=named, glibc=release.glibc or "")
     contents = contents_of(distribution, release)
-    for need in build.needs:
-        if need.distribution == release.name and (
+    for need in needs:
+        if (
             contents is None
             or need.library not in contents.libraries
             or (need.since is not None and not at_least(release.version, need.since))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
-from .components import Component, follows, in_turn, ladder, refusal_of
+from .components import Component, follows, in_turn, ladder, needs_of, refusal_of
 from .facts import Gpu
 from .fleet_facts import oldest_libc
 from .matrix import Build, Need, Release, ToolkitRelease
@@ -71,12 +71,9 @@ class Wheels:
     def _numbered(self, build: Build) -> Mapping[str, int]:
         key = build.version, build.platform
         if key not in self._needs_of:
-            needs: dict[str, tuple[Need, ...]] = {}
-            for need in build.needs:
-                if need.distribution:
-                    needs[need.distribution] = (*needs.get(need.distribution, ()), need)
             self._needs_of[key] = {
-                name: self._needs.setdefault(rows, len(self._needs)) for name, rows in needs.items()
+                name: self._needs.setdefault(needs_of(build, name), len(self._needs))
+                for name in {need.distribution for need in build.needs if need.distribution}
             }
         return self._needs_of[key]
 
@@ -208,7 +205,8 @@ class Wheels:
             key = row.name, row.version, needs, id(here)
             if key not in self._served:
                 distribution = here.matrix.distributions[row.name]
-                self._served[key] = refusal_of(row, distribution, place.build, here) is None
+                wanted = needs_of(place.build, row.name)
+                self._served[key] = refusal_of(row, distribution, wanted, here) is None
             if not self._served[key]:
                 return False
         return True
