@@ -42,24 +42,30 @@ def read(name: str) -> bytes:
 
 
 @functools.cache
-def _compact() -> tuple[dict[str, str], dict[str, bytes]]:
+def _compact() -> dict[str, tuple[str, bytes]]:
     """Return the hash and the line of each table in the compact form (`scripts/compact.py`)."""
     content = read(COMPACT)
     try:
         first, *lines = content.rstrip().split(b"\n")
         hashes: dict[str, str] = json.loads(first)
-        return hashes, dict(zip(hashes, lines, strict=True))
+        rows = zip(hashes.items(), lines, strict=True)
+        return {name: (digest, line) for (name, digest), line in rows}
     except ValueError as error:
         raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+
+
+def _entry(name: str) -> tuple[str, bytes]:
+    try:
+        return _compact()[name]
+    except KeyError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
 
 
 @functools.cache
 def table(name: str) -> dict[str, Any]:
     """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
     try:
-        found: dict[str, Any] = json.loads(_compact()[1][name])
-    except KeyError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
+        found: dict[str, Any] = json.loads(_entry(name)[1])
     except ValueError as error:
         raise Error("matrix-invalid", file=COMPACT, problem=error) from error
     return found
@@ -73,7 +79,7 @@ def load_matrix(*, torch: bool = True) -> Matrix:
     tables = {name: table(name) for name in MATRIX_TABLES}
     digest = hashlib.sha256()
     for name in (*MATRIX_TABLES, TORCH_TABLE):
-        digest.update(f"{name} {_compact()[0].get(name)}\n".encode())
+        digest.update(f"{name} {_entry(name)[0]}\n".encode())
     known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
     return add_torch(known) if torch else known
 

@@ -69,6 +69,20 @@ def test_a_row_without_its_key_names_the_file(name: str) -> None:
     assert caught.value.values["file"] == f"{name}.toml"
 
 
+def test_a_matrix_that_lacks_even_a_table_that_it_does_not_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = data_files._compact()
+    rest = {name: row for name, row in whole.items() if name != "torch"}
+    monkeypatch.setattr(data_files, "_compact", lambda: rest)
+
+    with pytest.raises(Error) as caught:
+        data_files.load_matrix(torch=False)
+
+    assert caught.value.code == "matrix-invalid"
+    assert caught.value.values["problem"] == "no table torch"
+
+
 def test_a_file_that_is_not_there_is_an_error_of_the_installation() -> None:
     with pytest.raises(Error) as caught:
         table("nothing")
