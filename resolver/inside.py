@@ -153,18 +153,19 @@ def damage(folder: str, info: str, *, shallow: bool = False) -> list[str]:
 
 def differs(path: str, size: int, digest: str) -> bool:
     """Tell whether the file is another one than the wheel had."""
-    import base64  # noqa: PLC0415 - few environments have a file to compare
-    import hashlib  # noqa: PLC0415
-
     try:
         if os.stat(path).st_size != size:
             return True
         if size >= SMALL or not digest.startswith("sha256="):
             return False
         with open(path, "rb") as file:
-            actual = hashlib.sha256(file.read()).digest()
+            content = file.read()
     except OSError:
         return True
+    import base64  # noqa: PLC0415 - few environments have a file to compare
+    import hashlib  # noqa: PLC0415
+
+    actual = hashlib.sha256(content).digest()
     return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != digest[len("sha256=") :]
 
 

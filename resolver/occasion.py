@@ -7,7 +7,7 @@ import argparse
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,14 +122,10 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
     return with_surroundings(facts, found.target), found.target
 
 
+@functools.cache
 def _capability(gpu: str) -> str | None:
     """Return the compute capability of a GPU by its name; few machines are asked for that."""
-    return _capabilities()(gpu)
-
-
-@functools.cache
-def _capabilities() -> Callable[[str], str | None]:
-    return by_name(table("gpus"))
+    return by_name(table("gpus"))(gpu)
 
 
 def with_surroundings(facts: Facts, target: Target) -> Facts:

@@ -10,6 +10,7 @@ is moved aside, file by file, by rename; what comes is known by name before the 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -165,8 +166,11 @@ def temporary(site: Site, folders: Iterable[str]) -> set[str]:
         if os.path.isdir(folder):
             names = [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
             found |= {join(folder, name) for name in names if _TEMPORARY.fullmatch(name)}
-    locks = [entry for entry in os.scandir(site.prefix) if _LOCK.fullmatch(entry.name)]
-    return found | {one.path for one in locks if one.is_file() and one.stat().st_size == 0}
+    for entry in os.scandir(site.prefix):
+        with contextlib.suppress(OSError):  # another's may be gone by now
+            if _LOCK.fullmatch(entry.name) and entry.is_file() and entry.stat().st_size == 0:
+                found.add(entry.path)
+    return found
 
 
 def _sync_file(path: str) -> None:

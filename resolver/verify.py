@@ -49,13 +49,7 @@ def verify(
 
     def check(order: Order | None = None) -> Verification:
         with tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch:
-            argv = [
-                str(target),
-                "-B",
-                str(script),
-                "--scratch",
-                scratch,
-            ]
+            argv = [str(target), "-B", str(script), "--scratch", scratch]
             argv += ["--plain"] if plain else []
             argv += [f"--ignore={capability}" for capability in ignore_gpus]
             argv += [f"--torch={order}"] if order else []

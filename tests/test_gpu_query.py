@@ -34,15 +34,8 @@ def query(environ: Mapping[str, str], *libraries: str, seconds: str = "9") -> di
     assert pynvml is not None
     assert pynvml.origin is not None
     script = str(files("ortgpu_fix") / "gpu_query.py")
-    argv = [
-        sys.executable,
-        "-I",
-        "-S",
-        script,
-        str(Path(pynvml.origin).parent),
-        seconds,
-        *libraries,
-    ]
+    folder = str(Path(pynvml.origin).parent)
+    argv = [sys.executable, "-I", "-S", script, folder, seconds, *libraries]
     answer = subprocess.run(
         argv, env=dict(environ), capture_output=True, text=True, check=False, timeout=120
     )
