@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import Error
-from .signals import terminating
+from .utils.signals import terminating
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; never raises, never shows a traceback."""
-    from .cli import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
+    from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away: `ortgpu-fix matrix | head`
-        from .console import let_go  # noqa: PLC0415
+        from .cli.console import let_go  # noqa: PLC0415
 
         let_go()
         return 0
@@ -54,8 +54,8 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     """Print `error`, and what is `behind` it if the user debugs; return its exit code."""
     import traceback  # noqa: PLC0415 - all this takes a while to import
 
-    from . import console  # noqa: PLC0415
-    from .data_files import load_texts  # noqa: PLC0415
+    from .cli import console  # noqa: PLC0415
+    from .matrix.load import load_texts  # noqa: PLC0415
 
     if console.debugging(os.environ):
         traceback.print_exception(behind)

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.utils.process import install_environment
 
 
 def seconds(argv: list[str], accepted: set[int]) -> float:

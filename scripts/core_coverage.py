@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def core_modules() -> set[str]:
-    """Return the names of the core modules, without suffix."""
+    """Return the paths of the core modules below the package."""
     return {
-        path.stem
-        for path in (ROOT / "resolver").glob("*.py")
+        path.relative_to(ROOT / "resolver").as_posix()
+        for path in (ROOT / "resolver").rglob("*.py")
         if "\nCore" in (ast.get_docstring(ast.parse(path.read_text())) or "")
     }
 
@@ -35,7 +35,7 @@ def main() -> int:
         )
         measured = json.loads(report.read_text())
     core = core_modules()
-    seen = {Path(name).stem: row for name, row in measured["files"].items()}
+    seen = {name.removeprefix("resolver/"): row for name, row in measured["files"].items()}
     failed = [f"{name}: not measured" for name in sorted(core - seen.keys())]
     for name in sorted(core & seen.keys()):
         row = seen[name]

@@ -36,7 +36,7 @@ from pathlib import Path
 
 from outcomes import record, recorded
 
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.utils.process import install_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 UV = (

@@ -35,14 +35,17 @@ import pefile
 from elftools.elf.elffile import ELFFile
 from prove_verify import debian_drivers
 
-from ortgpu_fix import companion_wheels, companions, data_files, facts_json
-from ortgpu_fix.library_list import libraries
-from ortgpu_fix.matrix import Matrix
-from ortgpu_fix.plan import Plan, Wheel
-from ortgpu_fix.readers import read_dll_version
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.run import install_environment
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.companions import build as companion_wheels
+from ortgpu_fix.companions import contents as companions
+from ortgpu_fix.companions.library_list import libraries
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.parsers import read_dll_version
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix.model import Matrix
+from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.versions import numbers
 
 HERE = Path(__file__).parent

@@ -413,10 +413,7 @@ def make_tool(proof: Proof) -> list[str]:
     take_in(site, TOOL)
     package = site / "ortgpu_fix"
     for source, target in ((ROOT / "resolver", package), (ROOT / "data", package / "data")):
-        target.mkdir()
-        for file in source.iterdir():
-            if file.is_file():
-                (target / file.name).symlink_to(file)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     python = folder / "bin" / "python"
     missing = [
         name for name in ("packaging", "requests", "rich", "pynvml") if not has(python, name)

@@ -34,7 +34,7 @@ from packaging.version import Version
 from prove_autoload import MODEL, Prover, call, drop, find_python, message, site_packages
 from prove_verify import debian_drivers
 
-from ortgpu_fix.matrix import Build
+from ortgpu_fix.matrix.model import Build
 
 FIRST = Version("1.16.3")
 PLATFORM = "linux_x86_64"

@@ -36,7 +36,7 @@ from debian_image import build
 from outcomes import record
 from prove_apply import UV, interpreter
 
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.utils.process import install_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = "3.11"

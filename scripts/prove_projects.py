@@ -25,10 +25,13 @@ from pathlib import Path
 import standins
 from local_index import LocalIndex, make_wheel
 
-from ortgpu_fix import companion_wheels, companions, data_files, facts_json
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.companions import build as companion_wheels
+from ortgpu_fix.companions import contents as companions
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 HERE = Path(__file__).parent
 RELEASE = "1.26.0"

@@ -40,7 +40,7 @@ from outcomes import record
 from packaging.version import Version
 from prove_apply import MACHINES, UV, Workshop, interpreter, make_tools
 
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.utils.process import install_environment
 
 PYTHON = "3.11"
 SONAME = re.compile(r"(lib[\w-]+?)\.so(?:\.(\d+))?[.\d]*")

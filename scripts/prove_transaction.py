@@ -47,27 +47,25 @@ from standins import (
     without_notes,
 )
 
-from ortgpu_fix import (
-    __main__,
-    changing,
-    engine_guard,
-    kept,
-    restore,
-    switch,
-    transaction,
-    verification,
-    verify,
-)
-from ortgpu_fix.apply import Allowed, Applied, apply
-from ortgpu_fix.engine import Engine, choose
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
-from ortgpu_fix.environment import Target
-from ortgpu_fix.index import Index
-from ortgpu_fix.progress import silent
-from ortgpu_fix.run import run
-from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import Site
+from ortgpu_fix import __main__
+from ortgpu_fix.apply import change as transaction
+from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import swap as switch
+from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.cli.commands import apply as changing
+from ortgpu_fix.engine import guard as engine_guard
+from ortgpu_fix.engine.choose import Engine, choose
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.facts.target import Target
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
+from ortgpu_fix.verify import model as verification
+from ortgpu_fix.verify import runner as verify
 
 HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42", "nvidia-curand-cu12 12.9.2.10")
 COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")

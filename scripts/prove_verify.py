@@ -28,9 +28,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ortgpu_fix.run import install_environment, run
-from ortgpu_fix.verification import Verification
-from ortgpu_fix.verify import verify
+from ortgpu_fix.utils.process import install_environment, run
+from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.runner import verify
 
 HERE = Path(__file__).parent
 STUB = HERE.parent / "tests" / "stubs_verify" / "libcuda.c"

@@ -12,13 +12,15 @@ import os
 import sys
 from pathlib import Path
 
-from ortgpu_fix import capture, facts_json, run
-from ortgpu_fix.asking import Asking
-from ortgpu_fix.data_files import table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.gpu_names import by_name
-from ortgpu_fix.interpreter import find_interpreter
-from ortgpu_fix.probe import probe
+from ortgpu_fix.facts import capture
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.gpu_names import by_name
+from ortgpu_fix.matrix.load import table
+from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.interpreter import find_interpreter
+from ortgpu_fix.probe.machine import probe
+from ortgpu_fix.utils import process as run
 
 FOLDER = Path(__file__).parents[1] / "tests" / "captures"
 

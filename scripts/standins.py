@@ -20,11 +20,11 @@ from typing import Any
 from local_index import make_wheel
 from packaging.utils import parse_wheel_filename
 
-from ortgpu_fix.environment import Target
-from ortgpu_fix.plan import Plan, Wheel
-from ortgpu_fix.probe import target_of
-from ortgpu_fix.run import run
-from ortgpu_fix.state import NAME
+from ortgpu_fix.apply.state_folder import NAME
+from ortgpu_fix.facts.target import Target
+from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils.process import run
 
 COMMON: dict[str, str | bytes] = {
     "onnxruntime/__init__.py": "import onnxruntime.capi\n",

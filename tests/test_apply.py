@@ -25,24 +25,24 @@ from standins import (
     state_of,
 )
 
-from ortgpu_fix.apply import Allowed, Applied, apply
-from ortgpu_fix.companion_wheels import library_wheel
-from ortgpu_fix.data_files import companion_modules, load_texts
-from ortgpu_fix.engine import Engine
-from ortgpu_fix.engine_work import Staged
-from ortgpu_fix.environment import Target
+from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply.change import Change
+from ortgpu_fix.apply.environment_lock import exclusive
+from ortgpu_fix.apply.history import changes, forget, summary
+from ortgpu_fix.apply.journal import Begin
+from ortgpu_fix.apply.removal import own
+from ortgpu_fix.apply.rollback import recover, undo
+from ortgpu_fix.apply.state_folder import Site, prepare
+from ortgpu_fix.companions.build import library_wheel
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.common import Staged
 from ortgpu_fix.errors import Error
-from ortgpu_fix.exclusive import exclusive
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.journal import Begin
-from ortgpu_fix.kept import changes, forget, summary
-from ortgpu_fix.leaving import own
-from ortgpu_fix.plan import Pinned, Plan
-from ortgpu_fix.progress import silent
-from ortgpu_fix.restore import recover, undo
-from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import Site, prepare
-from ortgpu_fix.transaction import Change
+from ortgpu_fix.facts.target import Target
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.matrix.load import companion_modules, load_texts
+from ortgpu_fix.plan.model import Pinned, Plan
+from ortgpu_fix.utils.progress import silent
 
 
 def code_of(stand: Stand, plan: Plan, **changes: object) -> Error:
@@ -718,7 +718,7 @@ def test_a_disk_that_is_full(
     assert code_of(quick, plan).code == "no-space"  # the margin alone is more than that
     assert quick.unchanged()
 
-    monkeypatch.setattr("ortgpu_fix.stage._need", lambda *_: None)
+    monkeypatch.setattr("ortgpu_fix.apply.staging._need", lambda *_: None)
     free = shutil.disk_usage(disk).free
     (disk / "ballast").write_bytes(b"x" * (free - room * 1024))
     try:

@@ -16,11 +16,11 @@ import pytest
 from stand import CUDA, GOOD, REQUIRES, Stand
 from standins import Venv, clean_environment, find_uv, state_of
 
-from ortgpu_fix.apply import Allowed
-from ortgpu_fix.companion_wheels import stand_in_wheel
+from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import Sources
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
 LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"

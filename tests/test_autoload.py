@@ -23,10 +23,11 @@ from typing import Any
 import environments
 import pytest
 
-from ortgpu_fix import autoload, data_files
-from ortgpu_fix.companion_wheels import LocalWheel, library_wheel
-from ortgpu_fix.companions import LINE
-from ortgpu_fix.library_list import Entry, When
+from ortgpu_fix.companions.build import LocalWheel, library_wheel
+from ortgpu_fix.companions.contents import LINE
+from ortgpu_fix.companions.library_list import Entry, When
+from ortgpu_fix.companions.loader import load as autoload
+from ortgpu_fix.matrix import load as data_files
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None,

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix import capture, facts_json
-from ortgpu_fix.capture import Capture, Child
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Library, Toolkit
+from ortgpu_fix.facts import capture
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.capture import Capture, Child
+from ortgpu_fix.facts.model import Library, Toolkit
 
 FOLDER = Path(__file__).parent / "captures"
 RECORDED = sorted(path.parent.name for path in FOLDER.glob("*/capture.json"))

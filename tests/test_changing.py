@@ -22,16 +22,17 @@ from stand import CUDA, Stand
 from standins import state_of
 
 import synthetic
-from ortgpu_fix import changing, kept
-from ortgpu_fix.apply import Allowed
-from ortgpu_fix.data_files import example_machine, load_matrix, load_texts
-from ortgpu_fix.facts_json import from_json
-from ortgpu_fix.journal import Begin, Mark
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.run import install_environment
-from ortgpu_fix.situation import Wishes
-from ortgpu_fix.state import Site, prepare
-from ortgpu_fix.transaction import Change, append
+from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.apply.change import Change, append
+from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.state_folder import Site, prepare
+from ortgpu_fix.cli.commands import apply as changing
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import example_machine, load_matrix, load_texts
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.utils.process import install_environment
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -314,7 +315,7 @@ def test_packages_that_go_into_the_user_s_own_folder(
 
 
 def test_what_is_allowed_reaches_the_apply() -> None:
-    from ortgpu_fix.cli import parse
+    from ortgpu_fix.cli.parser import parse
 
     def allowed(*argv: str) -> object:
         return changing.allowed_by(parse([word for what in argv for word in ("--allow", what)]))

@@ -19,11 +19,12 @@ import pytest
 from command import run_here
 
 import synthetic
-from ortgpu_fix import cli, console
-from ortgpu_fix.data_files import load_texts
+from ortgpu_fix.cli import console
+from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.errors import Error
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.utils.process import install_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -439,10 +440,10 @@ def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_pat
 
 
 def test_every_command_has_its_function() -> None:
-    from ortgpu_fix import fleet_commands
+    from ortgpu_fix.cli.commands import fleet as fleet_commands
 
     for name in (*cli.COMMANDS, cli.PLAN, "check", "apply"):
-        module = import_module(cli.MODULES.get(name, ".commands"), "ortgpu_fix")
+        module = import_module(cli.MODULES.get(name, ".commands.inspect"), "ortgpu_fix.cli")
         assert callable(getattr(module, name)), name
     for name in cli.FOR_SEVERAL:
         assert callable(getattr(fleet_commands, name)), name

@@ -19,18 +19,20 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from ortgpu_fix import companions, data_files, msvc
-from ortgpu_fix.companion_wheels import (
+from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.companions import contents as companions
+from ortgpu_fix.companions.build import (
     MARKER,
     LocalWheel,
     for_plan,
     library_wheel,
     stand_in_wheel,
 )
-from ortgpu_fix.library_list import Entry, libraries, load_order
-from ortgpu_fix.matrix import Build, Contents, Distribution, Matrix, Need, Release
-from ortgpu_fix.plan import Wheel
-from ortgpu_fix.wheel_look import look_into
+from ortgpu_fix.companions.library_list import Entry, libraries, load_order
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix.model import Build, Contents, Distribution, Matrix, Need, Release
+from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.resolve import msvc
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 MODULES = {"__init__.py": "def start(): ...\n", "load.py": "\n"}
@@ -287,11 +289,12 @@ def test_neither_umask_nor_time_zone_nor_hash_seed_change_a_byte(tmp_path: Path)
     code = """
 import hashlib, os, sys
 os.umask(int(sys.argv[1], 8))
-from ortgpu_fix import companion_wheels, data_files
-from ortgpu_fix.library_list import Entry
+from ortgpu_fix.companions import build
+from ortgpu_fix.companions.library_list import Entry
+from ortgpu_fix.matrix.load import companion_modules
 entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
-made = [companion_wheels.library_wheel("1.26.0", entries, data_files.companion_modules())]
-made.append(companion_wheels.stand_in_wheel("1.26.0"))
+made = [build.library_wheel("1.26.0", entries, companion_modules())]
+made.append(build.stand_in_wheel("1.26.0"))
 print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
 """
     said = {

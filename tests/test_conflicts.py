@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortgpu_fix.conflicts import Has, Unmet, environment_of, new_conflicts, unmet
+from ortgpu_fix.apply.conflicts import Has, Unmet, environment_of, new_conflicts, unmet
 
 HERE = environment_of("3.11.7", "cpython")
 

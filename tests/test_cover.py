@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortgpu_fix.cover import EXACT, largest_subsets, smallest_covers
+from ortgpu_fix.fleet.set_cover import EXACT, largest_subsets, smallest_covers
 
 masks = st.integers(1, (1 << 6) - 1)
 

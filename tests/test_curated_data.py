@@ -19,8 +19,8 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from ortgpu_fix import matrix_runs
-from ortgpu_fix.data_files import load_matrix
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.report import supported as matrix_runs
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,12 +16,12 @@ import pytest
 from local_index import Fault, LocalIndex, make_wheel
 from standins import as_wheel
 
-from ortgpu_fix.download import disk_error, download_all
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.plan import Wheel
-from ortgpu_fix.progress import silent
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.download import disk_error, download_all
+from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.utils.progress import silent
 
 QUICK = Limits(connect=2, read=2, window=0.5, pauses=(0.01, 0.02))
 
@@ -124,7 +124,7 @@ def test_an_index_that_answers_with_another_range(server: LocalIndex, tmp_path: 
 def test_a_page_without_end(
     server: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ortgpu_fix.index._MAX_PAGE", 20)
+    monkeypatch.setattr("ortgpu_fix.index.client._MAX_PAGE", 20)
 
     assert failure(server, tmp_path).code == "index-page-unreadable"
 

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import commands
-from ortgpu_fix.cli import parse
-from ortgpu_fix.data_files import load_matrix, load_texts
-from ortgpu_fix.drift import Drift, drift
-from ortgpu_fix.drift_report import drift_json, drift_sections
+from ortgpu_fix.cli.commands import inspect as commands
+from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Facts
-from ortgpu_fix.facts_json import from_json
-from ortgpu_fix.lock import Lock, Target
-from ortgpu_fix.lock_dockerfile import dockerfile
-from ortgpu_fix.lock_pylock import pylock
-from ortgpu_fix.lock_reading import read_lock
-from ortgpu_fix.lock_requirements import requirements
-from ortgpu_fix.lock_uv import uv_lines
-from ortgpu_fix.plan import HERE, PYPI, Pinned, Wheel
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.sections import plain
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.lock.drift import Drift, drift
+from ortgpu_fix.lock.formats.dockerfile import dockerfile
+from ortgpu_fix.lock.formats.pylock import pylock
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.model import Lock, Target
+from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.report.drift import drift_json, drift_sections
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = synthetic.matrix()
 ZERO, ONE = "0" * 64, "1" * 64

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.asked import Asked, cuda_version, read_asked, release
-from ortgpu_fix.driver import Evidence, Reading, read_driver
-from ortgpu_fix.facts import Driver, Gpu
+from ortgpu_fix.facts.driver import Evidence, Reading, read_driver
+from ortgpu_fix.facts.driver_replies import Asked, cuda_version, read_asked, release
+from ortgpu_fix.facts.model import Driver, Gpu
 
 ABSENT = Asked(state="absent")
 A100 = Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0", memory_mib=81920)

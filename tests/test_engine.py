@@ -16,15 +16,15 @@ import pytest
 from environments import site_packages
 from standins import find_uv
 
-from ortgpu_fix.engine import Engine, choose
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
-from ortgpu_fix.engine_work import Staged, constraints
-from ortgpu_fix.environment import Installed, Target
+from ortgpu_fix.engine.choose import Engine, choose
+from ortgpu_fix.engine.common import Staged, constraints
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
-from ortgpu_fix.plan import Wheel
-from ortgpu_fix.run import Finished, own_environment, run
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.utils.process import Finished, own_environment, run
 
 DIGEST = "ab" * 32
 TARGET = Target(
@@ -370,7 +370,7 @@ def test_what_a_failing_engine_said_is_kept(tmp_path: Path, runner: Recorded, sa
 
 
 def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortgpu_fix.engine_pip.RESOLVE_SECONDS", 0)
+    monkeypatch.setattr("ortgpu_fix.engine.pip.RESOLVE_SECONDS", 0)
 
     with pytest.raises(Error) as caught:
         resolve(pip(Recorded("x", -9)), tmp_path)

@@ -13,11 +13,11 @@ from local_index import LocalIndex, make_wheel
 from stand import PIP
 from standins import clean_environment, find_uv
 
-from ortgpu_fix.engine import Resolver, choose_resolver
-from ortgpu_fix.engine_pip import Pip
+from ortgpu_fix.engine.choose import Resolver, choose_resolver
+from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.errors import Error
-from ortgpu_fix.run import run
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.utils.process import run
 from synthetic import machine
 
 LINUX = machine()
@@ -130,6 +130,6 @@ def test_nothing_is_asked_for_nothing(engine: Resolver, tmp_path: Path) -> None:
 
 
 def test_pip_serves_where_there_is_no_uv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortgpu_fix.engine.find_uv", lambda *_: None)
+    monkeypatch.setattr("ortgpu_fix.engine.choose.find_uv", lambda *_: None)
 
     assert choose_resolver({}, run).name == f"pip {metadata.version('pip')}"

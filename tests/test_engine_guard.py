@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix import engine_guard
-from ortgpu_fix.engine_guard import guarded, wait
+from ortgpu_fix.engine import guard as engine_guard
+from ortgpu_fix.engine.guard import guarded, wait
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs engines unguarded")
 

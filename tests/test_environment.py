@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.environment import in_environment, packages_of
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Facts, Interpreter, OnnxRuntime, Package, Platform
-from ortgpu_fix.inside_answer import read_target
+from ortgpu_fix.facts.model import Facts, Interpreter, OnnxRuntime, Package, Platform
+from ortgpu_fix.facts.target import in_environment, packages_of
+from ortgpu_fix.facts.target_reply import read_target
 
 ANSWER: dict[str, Any] = {
     "version": "3.11.7",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import metadata, spread, support
-from ortgpu_fix import toml_text
+from ortgpu_fix.utils import toml_writer as toml_text
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.explain import PASTED, REACH, Explanation, explain
-from ortgpu_fix.failures import parse_failures
-from ortgpu_fix.texts import LANGUAGES
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.matcher import PASTED, REACH, Explanation, explain
+from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import synthetic
-from ortgpu_fix import facts_json
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import (
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import (
     Change,
     Driver,
     Facts,

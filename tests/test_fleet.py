@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import synthetic
-from ortgpu_fix import matrix_parse
-from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.fleet import plan_fleet
-from ortgpu_fix.fleet_plan import FleetPlan, Machine, group_names
-from ortgpu_fix.fleet_report import fleet_sections
-from ortgpu_fix.sections import plain
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.fleet.model import FleetPlan, Machine, group_names
+from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.report.fleet import fleet_sections
+from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = synthetic.matrix()
 

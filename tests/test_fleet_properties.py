@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from tables import tables
 
-from ortgpu_fix import facts_json
-from ortgpu_fix.data_files import load_matrix, load_texts
-from ortgpu_fix.fleet import plan_fleet
-from ortgpu_fix.fleet_plan import Machine
-from ortgpu_fix.fleet_report import fleet_json
-from ortgpu_fix.lock import Lock, Target
-from ortgpu_fix.lock_requirements import requirements
-from ortgpu_fix.plan import Pinned
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.fleet.model import Machine
+from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.model import Lock, Target
+from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.plan.model import Pinned
+from ortgpu_fix.report.fleet import fleet_json
+from ortgpu_fix.resolve.situation import Wishes
 
 CAPTURES = Path(__file__).parent / "captures"
 TABLES = tables()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import synthetic
-from ortgpu_fix.data_files import table
-from ortgpu_fix.facts import Gpu
-from ortgpu_fix.gpu_names import by_name, with_capabilities
+from ortgpu_fix.facts.gpu_names import by_name, with_capabilities
+from ortgpu_fix.facts.model import Gpu
+from ortgpu_fix.matrix.load import table
 
 LOOK_UP = by_name(table("gpus"))
 

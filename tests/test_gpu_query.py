@@ -33,7 +33,7 @@ def query(environ: Mapping[str, str], *libraries: str, seconds: str = "9") -> di
     pynvml = find_spec("pynvml")
     assert pynvml is not None
     assert pynvml.origin is not None
-    script = str(files("ortgpu_fix") / "gpu_query.py")
+    script = str(files("ortgpu_fix") / "probe/children/query_gpus.py")
     folder = str(Path(pynvml.origin).parent)
     argv = [sys.executable, "-I", "-S", script, folder, seconds, *libraries]
     answer = subprocess.run(
@@ -127,7 +127,7 @@ def test_a_module_of_another_kind(simulate: Simulate, tmp_path: Path) -> None:
     """Not a driver that is absent: one that could not be asked."""
     (tmp_path / "pynvml.py").write_text("raise ImportError('no such thing')\n")
     environ = simulate(release="550.54.14", cuda=12040)
-    script = str(files("ortgpu_fix") / "gpu_query.py")
+    script = str(files("ortgpu_fix") / "probe/children/query_gpus.py")
     argv = [sys.executable, "-I", "-S", "-c", PRELUDE, script, str(tmp_path), "9", "nvml"]
     answer = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.in_use import processes, require_movable
+from ortgpu_fix.apply.open_files import processes, require_movable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 

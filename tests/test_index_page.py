@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index_page import IndexFile, parse, public
+from ortgpu_fix.index.page import IndexFile, parse, public
 
 BASE = "https://user:secret@example.org/simple/onnxruntime-gpu/"
 DIGEST = "ab" * 32

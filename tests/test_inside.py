@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from environments import find_python, make_venv, own_base, put, put_onnxruntime, site_packages
 
-from ortgpu_fix import environment, inside, run
-from ortgpu_fix.asking import ask
-from ortgpu_fix.environment import Target
-from ortgpu_fix.inside_answer import read_target
+from ortgpu_fix.facts import target as environment
+from ortgpu_fix.facts.target import Target
+from ortgpu_fix.facts.target_reply import read_target
+from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.children import describe_target as inside
+from ortgpu_fix.utils import process as run
 
 
 def describe(interpreter: Path) -> Target:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.errors import Error
-from ortgpu_fix.journal import (
+from ortgpu_fix.apply.journal import (
     Aside,
     Begin,
     Emptied,
@@ -22,6 +21,7 @@ from ortgpu_fix.journal import (
     moves_of,
     state,
 )
+from ortgpu_fix.errors import Error
 
 BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="2026-11-21T10:00:00+00:00")
 ASIDE = Aside(moves=(("a/1", "000000-1"), ("a/2", "000001-2")))

@@ -11,13 +11,13 @@ from packaging.requirements import Requirement
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Driver, Facts
-from ortgpu_fix.lock import Lock, Target, header, pins
-from ortgpu_fix.lock_dockerfile import dockerfile
-from ortgpu_fix.lock_pylock import pylock
-from ortgpu_fix.lock_requirements import requirements
-from ortgpu_fix.lock_uv import uv_lines
-from ortgpu_fix.plan import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.facts.model import Driver, Facts
+from ortgpu_fix.lock.formats.dockerfile import dockerfile
+from ortgpu_fix.lock.formats.pylock import pylock
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.model import Lock, Target, header, pins
+from ortgpu_fix.plan.model import HERE, PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,7 +16,8 @@ from local_index import LocalIndex, make_wheel
 from standins import clean_environment, find_uv
 
 import synthetic
-from ortgpu_fix import cli, lock_commands
+from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.commands import lock as lock_commands
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 import synthetic
-from ortgpu_fix.facts_json import from_json
-from ortgpu_fix.lock_markers import Where, full, marker, where
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.lock.markers import Where, full, marker, where
 
 
 def place(text: str) -> Where:

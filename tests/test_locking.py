@@ -19,10 +19,10 @@ from standins import as_wheel, clean_environment, find_uv
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.lock import Lock, pins
-from ortgpu_fix.lock_pylock import pylock
-from ortgpu_fix.lock_requirements import requirements
-from ortgpu_fix.plan import Wheel
+from ortgpu_fix.lock.formats.pylock import pylock
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.model import Lock, pins
+from ortgpu_fix.plan.model import Wheel
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the plan is for Linux"

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix import facts_json
-from ortgpu_fix.commands import VERDICT_EXIT
-from ortgpu_fix.data_files import load_matrix, load_texts
-from ortgpu_fix.facts import Facts
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.report import plan_sections
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.sections import plain
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.cli.commands.inspect import VERDICT_EXIT
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.report.plan import plan_sections
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 FOLDER = Path(__file__).parent / "captures"
 MACHINES = sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))

@@ -11,12 +11,13 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import synthetic
-from ortgpu_fix import data_files, matrix_parse
-from ortgpu_fix.data_files import load_matrix, table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.gpu_code import runs
-from ortgpu_fix.releases import glibc_suffices
-from ortgpu_fix.situation import Wishes, situation
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.load import load_matrix, table
+from ortgpu_fix.resolve.gpu_code import runs
+from ortgpu_fix.resolve.release_checks import glibc_suffices
+from ortgpu_fix.resolve.situation import Wishes, situation
 from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
 
 

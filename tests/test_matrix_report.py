@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import matrix_parse, matrix_runs
-from ortgpu_fix import matrix_report as report
-from ortgpu_fix.data_files import load_matrix, load_texts, table
-from ortgpu_fix.sections import plain, width
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.load import load_matrix, load_texts, table
+from ortgpu_fix.messages.sections import plain, width
+from ortgpu_fix.report import matrix as report
+from ortgpu_fix.report import supported as matrix_runs
 
 MATRIX = synthetic.matrix()
 TEXTS = load_texts("en")

@@ -16,18 +16,18 @@ from packaging.tags import Tag
 from packaging.version import Version
 from torch_index import CUDNN, TorchIndex, make_index, make_torch
 
-from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.download import download_all
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.index_choice import Fit, exactly, newest
-from ortgpu_fix.index_page import IndexFile
-from ortgpu_fix.named_index import fit_of, from_index, has, settled
-from ortgpu_fix.plan import Wheel
-from ortgpu_fix.probe import target_of
-from ortgpu_fix.progress import silent
-from ortgpu_fix.run import run
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.download import download_all
+from ortgpu_fix.index.page import IndexFile
+from ortgpu_fix.index.pinning import fit_of, from_index, has, settled
+from ortgpu_fix.index.wheel_choice import Fit, exactly, newest
+from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
 FIT = Fit(

@@ -17,11 +17,11 @@ from networks import HOST, Certificates, Proxy
 from stand import CUDA, REQUIRES, Stand
 from standins import find_uv
 
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.run import Finished, run
-from ortgpu_fix.sources import read
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import read
+from ortgpu_fix.utils.process import Finished, run
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="needs openssl to make certificates"

@@ -14,11 +14,13 @@ import pytest
 from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card, smi_script
 from environments import put, site_packages
 
-from ortgpu_fix import capture, facts_json, run
-from ortgpu_fix.asking import Asking
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Driver, Facts, Gpu
-from ortgpu_fix.probe import probe
+from ortgpu_fix.facts import capture
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Driver, Facts, Gpu
+from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.machine import probe
+from ortgpu_fix.utils import process as run
 
 Simulate = Callable[..., dict[str, str]]
 NAMES = {"NVIDIA A100-SXM4-80GB": "8.0", "Tesla K80": "3.7"}
@@ -321,7 +323,7 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
     """Where not even our own child starts, the driver is not known; it is not absent."""
 
     def runner(argv: Sequence[str], **values: Any) -> run.Finished:
-        if "gpu_query" in " ".join(argv):
+        if "query_gpus" in " ".join(argv):
             raise OSError
         return run.run(argv, **values)
 
@@ -369,4 +371,4 @@ def test_nothing_of_nvidia_is_loaded_by_us(simulate: Simulate, empty_root: Path)
     look(simulate(release="550.54.14", cuda=12040, cards=[A100]), empty_root)
 
     assert "pynvml" not in sys.modules
-    assert (files("ortgpu_fix") / "gpu_query.py").is_file()
+    assert (files("ortgpu_fix") / "probe/children/query_gpus.py").is_file()

@@ -11,7 +11,7 @@ import standins
 from standins import Venv, make_venv
 
 import synthetic
-from ortgpu_fix.occasion import with_surroundings
+from ortgpu_fix.cli.inputs import with_surroundings
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "prove_projects.py"
 

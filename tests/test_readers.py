@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix import readers
-from ortgpu_fix.facts import Gpu
-from ortgpu_fix.scrub import scrub
+from ortgpu_fix.facts import parsers as readers
+from ortgpu_fix.facts.model import Gpu
+from ortgpu_fix.facts.redact import scrub
 
 
 def test_smi_rows() -> None:

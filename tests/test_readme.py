@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix import cli
-from ortgpu_fix.data_files import table
+from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.matrix.load import table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

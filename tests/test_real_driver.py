@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix import capture, run
-from ortgpu_fix.asking import Asking
-from ortgpu_fix.facts import Driver
-from ortgpu_fix.probe import probe
+from ortgpu_fix.facts import capture
+from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.machine import probe
+from ortgpu_fix.utils import process as run
 
 pytestmark = pytest.mark.online
 PACKAGES = {

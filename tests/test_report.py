@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts_json
-from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.report import (
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import Message
+from ortgpu_fix.messages.sections import plain, size, width
+from ortgpu_fix.report.plan import (
     error_json,
     machine_section,
     plan_json,
     plan_sections,
 )
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.sections import plain, size, width
-from ortgpu_fix.situation import Wishes
-from ortgpu_fix.texts import Message
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 EN = load_texts("en")
 SET = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ortgpu_fix.answer import Loaded
-from ortgpu_fix.data_files import load_texts, table
-from ortgpu_fix.explain import explain
-from ortgpu_fix.failures import parse_failures
-from ortgpu_fix.plan import reason
-from ortgpu_fix.report_checks import explanation_sections, verification_sections
-from ortgpu_fix.sections import plain
-from ortgpu_fix.verification import Verification
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.matcher import explain
+from ortgpu_fix.matrix.load import load_texts, table
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import reason
+from ortgpu_fix.report.verification import explanation_sections, verification_sections
+from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.smoke_result import Loaded
 
 EN = load_texts("en")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.requirement_files import collect
-from ortgpu_fix.requirement_lines import Named, files_named
+from ortgpu_fix.requirements.files import collect
+from ortgpu_fix.requirements.lines import Named, files_named
 
 
 def read(file: Path) -> list[str]:

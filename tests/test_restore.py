@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 from standins import state_of
 
-from ortgpu_fix import engine_guard, kept, restore, state
-from ortgpu_fix import exclusive as locks
+from ortgpu_fix.apply import environment_lock as locks
+from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import state_folder as state
+from ortgpu_fix.apply.change import Change, append, move
+from ortgpu_fix.apply.environment_lock import exclusive
+from ortgpu_fix.apply.history import changes, forget
+from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.rollback import recover, undo
+from ortgpu_fix.apply.state_folder import NAME, Site, prepare, remove_tree
+from ortgpu_fix.engine import guard as engine_guard
 from ortgpu_fix.errors import Error
-from ortgpu_fix.exclusive import exclusive
-from ortgpu_fix.journal import Begin, Mark
-from ortgpu_fix.kept import changes, forget
-from ortgpu_fix.restore import recover, undo
-from ortgpu_fix.state import NAME, Site, prepare, remove_tree
-from ortgpu_fix.transaction import Change, append, move
 
 BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),))
 

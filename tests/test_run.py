@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix import run
-from ortgpu_fix.asking import Later
+from ortgpu_fix.probe.background import Later
+from ortgpu_fix.utils import process as run
 
 
 def python(code: str) -> list[str]:
@@ -102,8 +102,8 @@ def test_no_child_outlives_us(tmp_path: Path) -> None:
     program = """
 import sys, time
 from pathlib import Path
-from ortgpu_fix.asking import Later
-from ortgpu_fix.run import run
+from ortgpu_fix.probe.background import Later
+from ortgpu_fix.utils.process import run
 Later(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
 while not (Path("pid").exists() and Path("pid").read_text()):
     time.sleep(0.01)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.run import Finished
-from ortgpu_fix.search import (
+from ortgpu_fix.probe.libraries import (
     dll_versions,
     find_dlls,
     find_libraries,
@@ -18,6 +17,7 @@ from ortgpu_fix.search import (
     find_toolkits,
     names_in,
 )
+from ortgpu_fix.utils.process import Finished
 
 
 def put(path: Path, text: str = "") -> Path:

@@ -17,10 +17,10 @@ from typing import Any
 import drivers
 import pytest
 
-from ortgpu_fix import smoke_libraries
+from ortgpu_fix.verify.children import smoke_libraries
 
 DATA = Path(__file__).parents[1] / "data"
-SCRIPT = Path(str(files("ortgpu_fix") / "smoke.py"))
+SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
 Simulate = Callable[..., dict[str, str]]
 
 STAND_IN = """

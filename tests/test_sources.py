@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.sources import PYPI, is_trusted, read
+from ortgpu_fix.index.config import PYPI, is_trusted, read
 
 URL = "https://mirror.example.org/simple"
 

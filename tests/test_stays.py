@@ -19,18 +19,20 @@ from stand import PIP
 from standins import COMMON, Venv, clean_environment, find_uv, make_venv
 
 import synthetic
-from ortgpu_fix import companion_wheels, data_files, matrix_parse
-from ortgpu_fix.apply import apply
-from ortgpu_fix.engine_uv import Uv
-from ortgpu_fix.environment import in_environment
-from ortgpu_fix.index import Index
-from ortgpu_fix.matrix import Matrix
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.progress import silent
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.run import run
-from ortgpu_fix.situation import Wishes
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.apply.apply_plan import apply
+from ortgpu_fix.companions import build as companion_wheels
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.facts.target import in_environment
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.model import Matrix
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
 
 ABI = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 GPU = "onnxruntime-gpu"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from environments import PYENV, make_venv
 
-from ortgpu_fix import run
-from ortgpu_fix.asking import ask
 from ortgpu_fix.errors import Error
-from ortgpu_fix.interpreter import find_interpreter
-from ortgpu_fix.probe import target_of
+from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.interpreter import find_interpreter
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils import process as run
 
 
 def program(path: Path, text: str) -> Path:

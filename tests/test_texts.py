@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.data_files import table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.plan import Finding
-from ortgpu_fix.texts import Texts
+from ortgpu_fix.matrix.load import table
+from ortgpu_fix.messages.catalog import Texts
+from ortgpu_fix.plan.model import Finding
 
 TABLE = table("texts")
-SOURCES = sorted((Path(__file__).parents[1] / "resolver").glob("*.py"))
+SOURCES = sorted((Path(__file__).parents[1] / "resolver").rglob("*.py"))
 
 
 def calls(*names: str) -> Iterator[tuple[str, set[str]]]:

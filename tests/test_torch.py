@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import data_files, facts_json
-from ortgpu_fix.data_files import load_matrix, load_texts
+from ortgpu_fix.cli.options import read_wishes
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts import Facts
-from ortgpu_fix.matrix_parse import with_torch
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.report import plan_json, plan_sections
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.sections import plain
-from ortgpu_fix.situation import Wishes, situation
-from ortgpu_fix.torch_set import kept_torch
-from ortgpu_fix.wishes import read_wishes
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.matrix.parse import with_torch
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.report.plan import plan_json, plan_sections
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes, situation
+from ortgpu_fix.resolve.torch_wheels import kept_torch
 
 MATRIX = load_matrix()
 WINDOWS = {"system": "windows", "machine": "x86_64"}

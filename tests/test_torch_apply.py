@@ -21,16 +21,16 @@ from local_index import LocalIndex, make_wheel
 from standins import Venv, as_plan, as_wheel, clean_environment, find_uv, make_venv, state_of
 from torch_index import CUBLAS, CUDNN, REQUIRES, TorchIndex, make_index, make_torch
 
-from ortgpu_fix.apply import apply
-from ortgpu_fix.engine import Engine
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.apply.apply_plan import apply
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.plan import Plan, Wheel
-from ortgpu_fix.progress import silent
-from ortgpu_fix.run import run
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
 
 EVIL = {"evil.py": "import os\n"}
 OUR_OWN = ("onnxruntime-gpu 1.26.0", f"nvidia-cudnn-cu12 {CUDNN}", f"nvidia-cublas-cu12 {CUBLAS}")

@@ -11,14 +11,14 @@ import pytest
 from standins import as_plan, as_wheel
 from torch_index import CUBLAS, CUDNN, REQUIRES, make_torch
 
-from ortgpu_fix.environment import Installed
+from ortgpu_fix.apply.torch_requirements import afterwards, comes, movable, needs
+from ortgpu_fix.apply.wheel_contents import Contents
+from ortgpu_fix.apply.wheel_reader import look_into
 from ortgpu_fix.errors import Error
-from ortgpu_fix.plan import Plan, Wheel
-from ortgpu_fix.probe import target_of
-from ortgpu_fix.run import run
-from ortgpu_fix.torch_needs import afterwards, comes, movable, needs
-from ortgpu_fix.wheel_contents import Contents
-from ortgpu_fix.wheel_look import look_into
+from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils.process import run
 
 TARGET = target_of(sys.executable, environ=os.environ, cwd=Path(), runner=run)
 PLANNED = (("nvidia-cudnn-cu12", CUDNN), ("nvidia-cublas-cu12", CUBLAS))

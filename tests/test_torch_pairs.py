@@ -13,11 +13,11 @@ from checker_torch import check_torch
 from raw_torch import raw_builds
 from tables import tables
 
-from ortgpu_fix import facts_json
-from ortgpu_fix.data_files import load_matrix, load_texts
-from ortgpu_fix.report import plan_json
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.report.plan import plan_json
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 Document = dict[str, Any]
 TORCHES = {

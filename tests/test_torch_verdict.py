@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.data_files import load_texts
-from ortgpu_fix.report_checks import verification_sections
-from ortgpu_fix.torch_verdict import Order, suspicious, together, worth_it
-from ortgpu_fix.verdict import judge
-from ortgpu_fix.verification import Verification, exit_code
+from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.report.verification import verification_sections
+from ortgpu_fix.verify.model import Verification, exit_code
+from ortgpu_fix.verify.torch_verdict import Order, suspicious, together, worth_it
+from ortgpu_fix.verify.verdict import judge
 
 CUDA = "CUDAExecutionProvider"
 NO_GPU = "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix import facts_json
-from ortgpu_fix.data_files import load_matrix
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.resolve import resolve
-from ortgpu_fix.situation import Wishes
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = load_matrix()
 WINDOWS = {"system": "windows", "machine": "x86_64"}

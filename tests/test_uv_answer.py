@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.facts import Facts
-from ortgpu_fix.uv_answer import platform, read
-from ortgpu_fix.wheel_tags import fitting
+from ortgpu_fix.engine.uv_output import platform, read
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.facts.wheel_tags import fitting
 from synthetic import machine
 
 ANSWER = """

@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import pytest
 
-from ortgpu_fix.data_files import table
-from ortgpu_fix.facts import Driver
-from ortgpu_fix.verdict import EXPLAINED, judge
-from ortgpu_fix.verification import UP_TO_THE_DRIVER, Verdict, Verification, exit_code
+from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.matrix.load import table
+from ortgpu_fix.verify.model import UP_TO_THE_DRIVER, Verdict, Verification, exit_code
+from ortgpu_fix.verify.verdict import EXPLAINED, judge
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 PROVIDER_DLL = r"C:\env\onnxruntime\capi\onnxruntime_providers_cuda.dll"

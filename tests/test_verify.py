@@ -14,9 +14,9 @@ import environments
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.run import Finished, own_environment, run
-from ortgpu_fix.verification import Verification
-from ortgpu_fix.verify import verify
+from ortgpu_fix.utils.process import Finished, own_environment, run
+from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.runner import verify
 
 NUMPY = """
 float32 = "float32"

@@ -8,7 +8,7 @@ import sys
 import pytest
 from packaging import tags
 
-from ortgpu_fix.wheel_tags import abi, fitting, platforms
+from ortgpu_fix.facts.wheel_tags import abi, fitting, platforms
 from synthetic import machine
 
 

@@ -9,7 +9,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.toml_text import document
+from ortgpu_fix.utils.toml_writer import document
 
 from . import (
     checks,

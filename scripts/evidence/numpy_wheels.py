@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from ortgpu_fix.toml_text import table
+from ortgpu_fix.utils.toml_writer import table
 
 from .index import PLATFORMS
 from .spread import each

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.toml_text import Rows, Value, table
+from ortgpu_fix.utils.toml_writer import Rows, Value, table
 
 from . import names, support
 from .index import PLATFORMS, Wheel

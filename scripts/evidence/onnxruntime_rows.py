@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from ortgpu_fix.toml_text import Rows, Value, table
+from ortgpu_fix.utils.toml_writer import Rows, Value, table
 
 from . import support
 from .documents import PUBLISHED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.toml_text import Value, table
+from ortgpu_fix.utils.toml_writer import Value, table
 
 from .names import is_cuda_library
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from ortgpu_fix.toml_text import Value, table
+from ortgpu_fix.utils.toml_writer import Value, table
 
 from .index import PLATFORMS
 from .metadata import all_requirements

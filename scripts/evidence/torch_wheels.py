@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from ortgpu_fix.toml_text import Rows, table
+from ortgpu_fix.utils.toml_writer import Rows, table
 
 from .index import PLATFORMS
 from .metadata import requirements

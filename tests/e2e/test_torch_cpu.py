@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from standins import Venv, find_uv, make_venv
 
-from ortgpu_fix.run import install_environment
+from ortgpu_fix.utils.process import install_environment
 
 pytestmark = [
     pytest.mark.online,
@@ -95,7 +95,7 @@ def test_one_copy_of_each_library(venv: Venv, order: tuple[str, str]) -> None:
 
 def test_the_check_s_own_computation_with_a_real_torch(venv: Venv) -> None:
     """There is no GPU here, so the CPU stands at both ends: what is called exists, and is exact."""
-    folder = Path(__file__).parents[2] / "resolver"
+    folder = Path(__file__).parents[2] / "resolver/verify/children"
     code = (
         "import json, sys, torch; sys.path.insert(0, sys.argv[1]); import smoke_torch as it;"
         "print(json.dumps([it.found(), it.compute(torch, 'cpu'), it.unavailable(torch)]))"

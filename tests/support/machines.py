@@ -19,11 +19,12 @@ import drivers
 from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card
 from environments import find_python, make_venv, put, put_onnxruntime, site_packages
 
-from ortgpu_fix import capture as captures
-from ortgpu_fix import facts_json, run
-from ortgpu_fix.asking import Asking
-from ortgpu_fix.capture import Capture, Child
-from ortgpu_fix.probe import probe
+from ortgpu_fix.facts import capture as captures
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.capture import Capture, Child
+from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.machine import probe
+from ortgpu_fix.utils import process as run
 
 FOLDER = Path(__file__).parents[1] / "captures"
 Package = tuple[str, str, tuple[str, ...]]

@@ -10,14 +10,14 @@ from local_index import LocalIndex, make_wheel
 from standins import as_plan, as_wheel, clean_environment, find_uv
 
 import synthetic
-from ortgpu_fix.engine import choose_resolver
-from ortgpu_fix.facts import Facts
-from ortgpu_fix.fleet_plan import Group, Machine, TargetPlan
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.locking import Maker
-from ortgpu_fix.run import run
-from ortgpu_fix.situation import Wishes
-from ortgpu_fix.sources import Sources
+from ortgpu_fix.engine.choose import choose_resolver
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.fleet.model import Group, Machine, TargetPlan
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.lock.builder import Maker
+from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.utils.process import run
 
 SET = ("onnxruntime-gpu", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 ORDINARY = ("flatbuffers", "numpy", "packaging")

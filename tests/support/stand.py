@@ -9,19 +9,19 @@ import pytest
 from local_index import LocalIndex
 from standins import Venv, as_plan, clean_environment, find_uv, state_of
 
-from ortgpu_fix.apply import Allowed, Applied, apply
-from ortgpu_fix.engine import Engine
-from ortgpu_fix.engine_pip import Pip
-from ortgpu_fix.engine_uv import Uv
+from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply.removal import own
+from ortgpu_fix.apply.rollback import undo
+from ortgpu_fix.apply.state_folder import NAME, Site
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index import Index, Limits
-from ortgpu_fix.leaving import own
-from ortgpu_fix.plan import Plan
-from ortgpu_fix.progress import silent
-from ortgpu_fix.restore import undo
-from ortgpu_fix.run import run
-from ortgpu_fix.sources import Sources
-from ortgpu_fix.state import NAME, Site
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import Sources
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
 
 Kind = str
 """`uv`, `pip` (the target's own) or `our-pip`."""

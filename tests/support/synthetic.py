@@ -9,9 +9,10 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-from ortgpu_fix import facts as facts_module
-from ortgpu_fix import facts_json, matrix_parse
-from ortgpu_fix import matrix as matrix_module
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts import model as facts_module
+from ortgpu_fix.matrix import model as matrix_module
+from ortgpu_fix.matrix import parse as matrix_parse
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 SHA = "0" * 64

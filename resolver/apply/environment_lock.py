@@ -1,0 +1,128 @@
+"""The lock of an environment: one run at a time changes it.
+
+Shell. The lock is the system's own, so that it ends with its holder, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import Error
+from .state_folder import Site, read_only, remove_tree
+
+PATIENCE = 5.0
+"""Seconds that the lock of a holder that is gone may still be held: by a child of it that was
+started in its last moment, and has the lock until it has become another program."""
+
+
+@contextlib.contextmanager
+def exclusive(site: Site) -> Iterator[None]:
+    """Hold the lock of this environment.
+
+    Raises Error `environment-locked` with the process id and the command of the holder, and
+    `environment-read-only`.
+    """
+    path = site.state / "lock"
+    descriptor = -1
+    end = time.monotonic() + PATIENCE
+    while descriptor < 0:
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            if descriptor < 0:
+                continue  # its last holder removed the folder just now
+        except OSError as error:
+            raise read_only(site.purelib, error) from error
+        locked = _try_lock(descriptor)
+        if not locked or not _same(descriptor, path):
+            os.close(descriptor)
+            descriptor = -1  # its last holder tidied it away just now: once more
+        if not locked:
+            about = _holder(path)
+            if time.monotonic() > end or _alive(about.get("pid")):
+                pid, command = about.get("pid", "?"), about.get("command", "?")
+                raise Error("environment-locked", pid=pid, command=command)
+            time.sleep(0.02)
+    try:
+        about = {"pid": os.getpid(), "command": " ".join(Path(arg).name for arg in sys.argv[:2])}
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps(about).encode())
+        yield
+    finally:
+        _release(descriptor, path)
+
+
+def _holder(path: Path) -> dict[str, object]:
+    """Return what the holder of the lock has written about itself, by now."""
+    with contextlib.suppress(OSError, ValueError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return about if isinstance(about, dict) else {}
+    return {}
+
+
+def _alive(pid: object) -> bool:
+    """Tell whether there is a process `pid`; on Windows always, where asking could end it."""
+    if not isinstance(pid, int):
+        return False
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _same(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _release(descriptor: int, path: Path) -> None:
+    """Let go of the lock, and of the whole state folder where nothing else is in it."""
+    stage = path.parent / "stage"
+    with contextlib.suppress(OSError):  # downloads that were begun stay
+        remove_tree(stage / "resolve")
+        for folder in (stage / "wheels", stage):
+            folder.rmdir()
+    with contextlib.suppress(OSError):
+        if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
+            (path.parent / "engine.lock").unlink(missing_ok=True)
+            if sys.platform != "win32":
+                path.unlink()
+                path.parent.rmdir()
+    os.close(descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # a byte that nobody reads or writes
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,167 @@
+"""Put an environment back: after a failure, after a crash, or because the user wants it.
+
+Shell. Works from the journal alone and can be repeated: whatever ends it half-way, the next run
+goes on. What came is moved away rather than removed: that takes milliseconds for gigabytes, and a
+library in use allows it everywhere. When its journal is gone the environment is whole; `tidy`
+removes what was moved away, now or at any later run.
+"""
+
+# Paths are text here: there are tens of thousands of them.
+# ruff: noqa: PTH101, PTH103, PTH106, PTH116, PTH120, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from ..engine import guard as engine_guard
+from ..errors import Error
+from ..index.download import disk_error
+from ..utils.signals import deaf
+from .change import append, inner, move, temporary
+from .environment_lock import exclusive
+from .history import UNFINISHED, Found, changed_since, changes, folders, read_journal, retire, tidy
+from .journal import Install, Mark, emptied_of, install_of, moves_of
+from .removal import bytecode, files_under, parents
+from .state_folder import Site, join, sync_folder
+
+
+def recover(site: Site) -> tuple[Found, ...]:
+    """Take back every change that never came to its end, and return them; none is the usual case.
+
+    Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.
+    """
+    if not any(True for _ in folders(site)):
+        return ()
+    with exclusive(site):
+        found = tuple(one for one in changes(site) if one.state in UNFINISHED)
+        for one in found:
+            restore(site, site.state / str(one.number))
+        tidy(site)
+    return found
+
+
+def undo(
+    site: Site,
+    installed: Iterable[tuple[str, str]],
+    restored: Callable[[], None] = lambda: None,
+) -> int:
+    """Take back the last change that came to its end; return the bytes that could not be removed.
+
+    `installed` are canonical name and version of what is installed now. `restored` is called when
+    everything is as it was; what came with the change is removed from the disk after that, which
+    takes seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the
+    distributions of the change are not as it left them, `disk-full` or `disk-failed` before
+    anything is moved, and those of `recover`.
+    """
+    with exclusive(site):
+        done = next((one for one in changes(site) if one.state == "committed"), None)
+        if done is None or done.begin is None:
+            raise Error("nothing-to-undo")
+        other = changed_since(done.begin, installed)
+        if other:
+            raise Error("undo-changed", names=", ".join(other))
+        folder = site.state / str(done.number)
+        try:
+            append(folder, Mark(step="undo"))
+        except OSError as error:
+            raise disk_error(error, folder) from error
+        restore(site, folder)
+        restored()
+        return tidy(site)
+
+
+def restore(site: Site, folder: Path) -> None:
+    """Put back what the change in `folder` moved; `tidy` removes the rest.
+
+    Raises Error `restore-failed` with the first file that could not be put back; everything else
+    is, and the journal stays for another try.
+    """
+    failures = _Failures()
+    with failures.noted(str(site.state)):
+        engine_guard.wait(site.state / "engine.lock")
+    if failures.first is None:
+        with deaf():
+            _put_all_back(site, folder, failures)
+    if failures.first is not None:
+        path, error = failures.first
+        reason = error.strerror or str(error)
+        raise Error("restore-failed", path=path, reason=reason, count=failures.count) from error
+
+
+class _Failures:
+    """What could not be put back; the rest goes on."""
+
+    def __init__(self) -> None:
+        self.first: tuple[str, OSError] | None = None
+        self.count = 0
+
+    @contextlib.contextmanager
+    def noted(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.first = self.first or (path, error)
+            self.count += 1
+
+
+def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
+    records = read_journal(folder)
+    aside = str(folder / "aside")
+    moves = [(_absolute(site, path), join(aside, kept)) for path, kept in moves_of(records)]
+    back = {path for path, kept in moves if not os.path.lexists(kept)}
+    install = install_of(records)
+    if install is not None:
+        _remove_created(site, folder, install, back, failures)
+    for relative, mode in emptied_of(records):
+        with failures.noted(relative):
+            _make_folder(_absolute(site, relative), mode)
+    for path, kept in moves:
+        if os.path.lexists(kept):
+            with failures.noted(path):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                move(kept, path)
+    for name in {os.path.dirname(path) for path, _ in moves}:
+        with failures.noted(name):
+            sync_folder(name)
+    if failures.first is None:
+        with failures.noted(str(folder)):
+            retire(folder)
+
+
+def _remove_created(
+    site: Site, folder: Path, install: Install, back: set[str], failures: _Failures
+) -> None:
+    """Move away what the engine wrote, whole or half, except what has been put `back` already."""
+    trash = str(folder / "trash")
+    os.makedirs(trash, exist_ok=True)
+    used = len(os.listdir(trash))
+    created = [_absolute(site, path) for path in install.created]
+    whole = [_absolute(site, path) for path in install.whole]
+    folders = [_absolute(site, path) for path in install.folders]
+    folders += [folder for path in whole for folder, _, _ in os.walk(path)]
+    around = parents([*created, *inner(folders)], site)
+    known = {_absolute(site, path) for path in install.temporary}
+    gone = {*created, *bytecode(created), *(temporary(site, around) - known)}
+    gone |= {path for path in whole for path in files_under(path)}
+    for number, path in enumerate(sorted(gone - back), start=used):
+        if os.path.lexists(path):
+            with failures.noted(path):
+                move(path, join(trash, str(number)))
+    standing = {_absolute(site, path) for path in install.standing}
+    caches = {join(path, "__pycache__") for path in around}
+    for path in sorted({*around, *caches} - standing, key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def _make_folder(path: str, mode: int) -> None:
+    os.makedirs(path, exist_ok=True)
+    if os.stat(path).st_mode & 0o7777 != mode:
+        os.chmod(path, mode)
+
+
+def _absolute(site: Site, path: str) -> str:
+    return os.path.normpath(join(site.purelib, path))

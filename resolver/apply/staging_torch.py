@@ -1,0 +1,90 @@
+"""Bring a torch, and find out what it requires besides the plan.
+
+Shell. Each package is looked for on one index alone: torch and its companions where the plan says,
+what they require on the default index, and only what that does not have on torch's. A higher
+version elsewhere is nobody's reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from ..engine.choose import Engine
+from ..facts.target import Target
+from ..index.client import Index
+from ..index.download import download_all
+from ..index.pinning import fit_of, from_index, has, wheels_in
+from ..index.wheel_choice import Fit, newest
+from ..plan.model import PYPI, Pinned, Plan, Wheel
+from ..utils.progress import Progress
+from .torch_requirements import FAMILY, Need, afterwards, movable, needs
+from .wheel_contents import Contents
+from .wheel_reader import look_into
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closure:
+    """What comes with a torch."""
+
+    wheels: tuple[Wheel, ...]
+    """From torch's own index, though the plan does not have them."""
+    pinned: tuple[Pinned, ...]
+    """What an engine chose on the default index: the plan's ordinary requirements among them."""
+
+
+def closure(
+    plan: Plan,
+    install: Sequence[Wheel],
+    target: Target,
+    *,
+    index: Index,
+    engine: Engine,
+    folder: Path,
+    work: Path,
+    progress: Progress,
+) -> Closure:
+    """Bring torch and its companions of the wheels `install` into `folder`, and what they require.
+
+    `install` is what `plan` installs, each wheel settled; `work` is for files on the way. Raises
+    Error `torch-contradicts-plan`, `requirements-impossible`, and those of `named_index.from_index`
+    and `download_all`.
+    """
+    coming: dict[Wheel, Contents | None] = dict.fromkeys(install)
+    fit = fit_of(target)
+    more: list[Wheel] = []
+    fresh = [wheel for wheel in install if wheel.name in FAMILY]
+    while True:
+        paths = download_all(index, fresh, folder, progress)
+        coming |= {wheel: look_into(path) for wheel, path in zip(fresh, paths, strict=True)}
+        progress("resolve")
+        then = afterwards(plan, target, coming)
+        known = [wheel.name for wheel, inside in coming.items() if inside is not None]
+        wanted = needs(plan, then, known)
+        fresh = [found for need in wanted if (found := _elsewhere(need, coming, index, fit))]
+        if not fresh:
+            break
+        more += fresh
+    requires = [*plan.requires, *(str(need.requirement) for need in wanted)]
+    sources = replace(index.sources, alone=True)
+    pinned = engine.resolve(requires, then, sources, work, movable(plan, target))
+    return Closure(wheels=tuple(more), pinned=pinned)
+
+
+def _elsewhere(
+    need: Need, coming: Mapping[Wheel, Contents | None], index: Index, fit: Fit
+) -> Wheel | None:
+    """Return the wheel for `need` from the index of who needs it, where no other has it."""
+    by = next(wheel for wheel in coming if wheel.name == need.by)
+    if by.index_url == PYPI or index.sources.offline:
+        return None
+    name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
+    folder = index.sources.find_links
+    if folder is not None and newest(wheels_in(folder), name, specifier, fit) is not None:
+        return None
+    if has(name, specifier, PYPI, index, fit):
+        return None
+    return from_index(name, specifier, by.index_url, index, fit)

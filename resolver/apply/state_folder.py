@@ -1,0 +1,149 @@
+"""The folder in which this program keeps what it needs to undo a change.
+
+Shell. `<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
+environment goes, and is never imported: its name is no module's.
+
+    lock                 who is changing this environment now; see `exclusive`
+    engine.lock          held by the running engine, so that its end can be waited for
+    stage/               wheels, downloaded and checked
+    <number>/journal     one change; see `journal`
+    <number>/aside/      the files that it moved away
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import Error
+from ..facts.target import Target
+
+NAME = ".ortgpu-fix"
+
+
+def join(folder: str, name: str) -> str:
+    """Return the path of `name` in `folder`, as text: there are tens of thousands of them."""
+    return os.path.join(folder, name)  # noqa: PTH118
+
+
+class Site(NamedTuple):
+    """The folders of an environment, their symbolic links resolved."""
+
+    purelib: str
+    platlib: str
+    scripts: str
+    prefix: str
+
+    @classmethod
+    def of(cls, target: Target) -> "Site":
+        """Return the folders of `target`."""
+        return cls(
+            purelib=os.path.realpath(target.purelib),
+            platlib=os.path.realpath(target.platlib),
+            scripts=os.path.realpath(target.scripts),
+            prefix=os.path.realpath(target.prefix),
+        )
+
+    @property
+    def state(self) -> Path:
+        """The folder of this program in this environment; need not exist."""
+        return Path(self.purelib, NAME)
+
+    @property
+    def stage(self) -> Path:
+        """The folder of the wheels to install; need not exist."""
+        return self.state / "stage"
+
+    def plain(self, path: str) -> str:
+        """Return `path` (absolute, or relative to purelib) with the links of its folder resolved.
+
+        The last part stays as it is: a file that is a link is moved as a link.
+        """
+        folder, name = os.path.split(os.path.normpath(join(self.purelib, path)))
+        return join(os.path.realpath(folder), name)
+
+    def inside(self, path: str) -> bool:
+        """Tell whether `path`, as `plain` returns it, is in this environment."""
+        roots = (self.prefix, self.purelib, self.platlib, self.scripts)
+        return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+
+    def relative(self, path: str) -> str:
+        """Return `path` relative to purelib; absolute where that cannot be (another drive)."""
+        try:
+            return os.path.relpath(path, self.purelib)
+        except ValueError:
+            return path
+
+
+def prepare(site: Site) -> None:
+    """Create the state folder, and try that files can be created and removed where they will be.
+
+    The caller holds the lock, or is alone.
+
+    Raises Error `environment-read-only` with the folder and the reason.
+    """
+    try:
+        site.state.mkdir(exist_ok=True)
+    except OSError as error:
+        raise read_only(site.purelib, error) from error
+    for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
+        try:
+            if Path(folder).is_dir():
+                _try_file(folder)
+        except OSError as error:  # noqa: PERF203 - few folders, and the first that fails is named
+            raise read_only(folder, error) from error
+
+
+def _try_file(folder: str) -> None:
+    """Create a file in `folder` and remove it; one without a name where there is such a thing.
+
+    That one leaves nothing behind even where removing fails. Raises OSError.
+    """
+    unnamed = getattr(os, "O_TMPFILE", 0)
+    if unnamed:
+        try:
+            os.close(os.open(folder, unnamed | os.O_WRONLY, 0o600))
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL}:
+                raise
+        else:
+            return
+    probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
+    probe.touch()
+    probe.unlink()
+
+
+def read_only(folder: str, error: OSError) -> Error:
+    """Return the Error `environment-read-only`, with the reason."""
+    reason = error.strerror or type(error).__name__
+    return Error("environment-read-only", folder=folder, reason=reason)
+
+
+def remove_tree(path: Path) -> int:
+    """Remove `path` and what is in it as far as that can be done; return the bytes that remain."""
+    shutil.rmtree(path, ignore_errors=True)
+    return size_of(path)
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of all files under `path`; 0 where it is not there."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(join(folder, name)).st_size
+    return total
+
+
+def sync_folder(path: str | Path) -> None:
+    """Bring the entries of the folder `path` to the disk, where the system can do that."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,176 @@
+"""The switch: what leaves is set aside, what is staged comes, and is verified; or nothing changed.
+
+Shell. The caller holds the lock of the environment and has staged everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ..engine.choose import Engine
+from ..errors import Error
+from ..facts.target import Target
+from ..index.download import disk_error
+from ..plan.model import Plan
+from ..utils.progress import Progress
+from ..utils.signals import deaf, terminating
+from .change import Change, append
+from .journal import Begin, Mark
+from .open_files import processes, require_movable
+from .removal import leaving
+from .rollback import restore
+from .staging import Stage
+from .state_folder import Site, join, remove_tree
+from .wheel_contents import Contents, Scheme
+
+Verify = Callable[[], tuple[bool, str]]
+"""Verifies the environment: whether it is right, and if not why, in words."""
+_OWN = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
+"""What engines write into a dist-info folder besides what the wheel has there."""
+
+
+class _Wrong(Exception):  # noqa: N818 - a verdict
+    """The verification, or our own look at what the engine did, says no."""
+
+
+def switch(
+    plan: Plan,
+    target: Target,
+    staged: Stage,
+    *,
+    engine: Engine,
+    verify: Verify,
+    progress: Progress,
+) -> None:
+    """Change the environment.
+
+    Raises, with the environment as it was, those of `leaving.leaving`, Error `files-in-use`,
+    `disk-full` or `disk-failed` before the first change, and after it `install-failed`,
+    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be
+    put back.
+    """
+    site = Site.of(target)
+    coming = {one.wheel.name: one.wheel.version for one in staged.staged}
+    created = [path for one in staged.contents for path in _written(one, site, target)]
+    whole = [join(_root(one, site), one.info) for one in staged.contents]
+    paths = leaving(
+        target,
+        site,
+        frozenset(plan.uninstall) | frozenset(coming),
+        coming=frozenset(coming),
+        incoming=created,
+        whole=whole,
+    )
+    require_movable(paths)
+    holders = processes(paths)
+    if holders:
+        progress("in-use", processes=", ".join(holders))
+    change = Change(site)
+    with terminating():
+        try:
+            change.begin(
+                Begin(
+                    plan=", ".join(f"{name} {version}" for name, version in coming.items()),
+                    removed=plan.uninstall,
+                    installed=tuple(coming.items()),
+                    when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                )
+            )
+            progress("set-aside", files=len(paths))
+            change.set_aside(paths)
+            _install(change, staged, target, created, whole, engine, progress)
+            progress("verify")
+            _insist(*verify())
+            with deaf():
+                change.commit()
+        except BaseException as error:
+            with deaf():
+                progress("restore")
+                with contextlib.suppress(OSError):
+                    append(change.folder, Mark(step="undo"))
+                restore(site, change.folder)
+            raise _outcome(error, change) from error
+
+
+def _install(  # noqa: PLR0917
+    change: Change,
+    staged: Stage,
+    target: Target,
+    created: Sequence[str],
+    whole: Sequence[str],
+    engine: Engine,
+    progress: Progress,
+) -> None:
+    site = change.site
+    lock = join(site.prefix, ".lock")  # uv's, in a venv
+    plain = [site.plain(path) for path in created]
+    empty = [path for one in staged.contents for path in _placed(one.folders, one, site, target)]
+    change.announce([*plain, *([] if Path(lock).exists() else [lock])], whole, empty)
+    if staged.staged:
+        progress("install", engine=engine.name, count=len(staged.staged))
+        folder = change.folder / "engine"
+        engine.install(staged.staged, target, folder, site.state / "engine.lock")
+        remove_tree(folder)
+    progress("sync")
+    change.installed(plain)
+    for info in whole:
+        _insist(Path(info, "RECORD").is_file(), f"{Path(info).name} was not installed")
+    for path in plain:
+        _insist(Path(path).name in _OWN or Path(path).exists(), f"{path} was not installed")
+
+
+def _insist(right: bool, reason: str) -> None:  # noqa: FBT001
+    if not right:
+        raise _Wrong(reason)
+
+
+def _outcome(error: BaseException, change: Change) -> BaseException:
+    """Return what to raise when everything is as it was."""
+    if isinstance(error, OSError) and not change.touched:
+        return disk_error(error, change.folder)
+    if isinstance(error, _Wrong):
+        return Error("verify-failed", reason=str(error))
+    if isinstance(error, KeyboardInterrupt):
+        return Error("apply-interrupted")
+    if isinstance(error, Error) and error.code == "engine-failed":
+        return Error("install-failed", said=error.values.get("said", "-"))
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return Error("apply-failed", cause=f"{error.strerror or type(error).__name__}{where}")
+    return Error("apply-failed", cause=str(error) or type(error).__name__)
+
+
+def _root(one: Contents, site: Site) -> str:
+    """Return the folder that holds the dist-info of a wheel."""
+    pure = any(scheme == "purelib" and path.startswith(one.info) for scheme, path in one.files)
+    return site.purelib if pure else site.platlib
+
+
+def _written(one: Contents, site: Site, target: Target) -> Iterator[str]:
+    """Give the absolute path of every file that installing `one` writes."""
+    yield from _placed(one.files, one, site, target)
+    if sys.platform == "win32":
+        scripts = [place for place in one.files if place[0] == "scripts"]
+        yield from (f"{path}.exe" for path in _placed(scripts, one, site, target))
+    info = join(_root(one, site), one.info)
+    for name in _OWN:
+        yield join(info, name)
+
+
+def _placed(
+    places: Iterable[tuple[Scheme, str]], one: Contents, site: Site, target: Target
+) -> list[str]:
+    """Return the absolute paths of files or folders of the wheel `one`."""
+    version = ".".join(target.version.split(".")[:2])
+    roots = {
+        "purelib": site.purelib,
+        "platlib": site.platlib,
+        "scripts": site.scripts,
+        "data": site.prefix,
+        "headers": str(Path(site.prefix, "include", "site", f"python{version}", one.name)),
+    }
+    return [join(roots[scheme], path) for scheme, path in places]

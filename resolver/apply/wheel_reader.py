@@ -1,0 +1,68 @@
+"""Look into a wheel that is here.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import errno
+import stat
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+from ..errors import Error
+from .wheel_contents import Contents, Member, contents, info_folder
+
+_TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
+_MAX_TEXT = 64 << 20
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+"""What the library raises for a damaged zip."""
+
+
+def look_into(path: Path) -> Contents:
+    """Return what installing the wheel at `path` writes.
+
+    Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            members = [_member(info) for info in file.infolist()]
+            info = info_folder(path.name, members)
+            texts = {}
+            for name in _TEXTS:
+                if f"{info}/{name}" not in file.namelist():
+                    continue
+                if file.getinfo(f"{info}/{name}").file_size > _MAX_TEXT:
+                    raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
+                texts[name] = file.read(f"{info}/{name}").decode("utf-8", errors="replace")
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # sought before the beginning of the file
+            raise
+        raise Error("wheel-broken", file=path.name, part="zip") from error
+    except _UNREADABLE as error:
+        raise Error("wheel-broken", file=path.name, part="zip") from error
+    return contents(path.name, path.stat().st_size, members, texts)
+
+
+def _member(info: zipfile.ZipInfo) -> Member:
+    mode = info.external_attr >> 16
+    if stat.S_IFMT(mode) == 0 and info.create_system != 3:  # noqa: PLR2004 - 3: Unix
+        mode = 0
+    return Member(
+        name=info.orig_filename,
+        size=info.file_size,
+        mode=mode,
+        locked=bool(info.flag_bits & 1) or info.compress_type not in _PACKINGS,
+    )

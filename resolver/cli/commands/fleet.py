@@ -1,0 +1,91 @@
+"""The commands for several facts files: `(arguments, environ, language) -> exit code`.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...errors import Error
+from ...facts.model import Facts
+from ...fleet.model import FleetPlan, Machine, machine_names
+from ...fleet.planner import plan_fleet
+from ...matrix.load import load_matrix, load_texts
+from ...messages.catalog import Language
+from ...report.fleet import fleet_json, fleet_sections
+from ...resolve.resolver import resolve
+from .. import console
+from ..inputs import read_facts, wishes_of
+
+
+def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
+    del environ
+    made = planned(arguments)
+    show(made, arguments, language)
+    return 0 if made.complete else 3
+
+
+def planned(arguments: argparse.Namespace) -> FleetPlan:
+    """Return the plan for the machines that the command line names.
+
+    Raises Error `flags-clash` for `--python`, and those of `_read_machines` and the wishes.
+    """
+    if arguments.python is not None:
+        raise Error("flags-clash", flags="--python, --facts, --facts")
+    machines = _read_machines(arguments.machines)
+    return plan_fleet(machines, wishes_of(arguments), load_matrix(), with_cpu=arguments.with_cpu)
+
+
+def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
+    """Print a fleet's plan, for people or as JSON."""
+    if arguments.json:
+        console.print_json(fleet_json(made, load_texts("en")))
+    else:
+        texts = load_texts(language)
+        console.print_sections(fleet_sections(made, texts, verbose=arguments.verbose))
+
+
+def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Tell by the exit code alone how the worst of the machines and their environments is."""
+    del environ, language
+    wishes, matrix = wishes_of(arguments), load_matrix()
+    machines = _read_machines(arguments.machines)
+    verdicts = {resolve(machine.facts, wishes, matrix).verdict for machine in machines}
+    return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
+
+
+def refuse(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Refuse what is about one machine. Raises Error `several-machines`."""
+    del environ, language
+    words = [arguments.command, arguments.apply and "--apply", arguments.check and "--check"]
+    command = " ".join(word for word in words if word)
+    raise Error("several-machines", command=command, count=len(arguments.machines))
+
+
+def _read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
+    """Return the machines in facts files, called by the files' names.
+
+    Raises Error `facts-twice`, and as `read_facts` does, with the file named.
+    """
+    paths = [Path(file).resolve() for file in files]
+    for at, path in enumerate(paths):
+        if path in paths[:at]:
+            raise Error("facts-twice", file=files[at])
+    names = machine_names([(*path.parent.parts, path.stem) for path in paths])
+    return tuple(
+        Machine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
+    )
+
+
+def _read(file: str) -> Facts:
+    try:
+        return read_facts(file)
+    except Error as error:
+        if error.code != "facts-invalid":
+            raise
+        named = {**error.values, "key": f"{file}: {error.values['key']}"}
+        raise Error(error.code, **named) from error

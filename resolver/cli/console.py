@@ -1,0 +1,137 @@
+"""Where the output goes, and how it looks there.
+
+Shell. Data and plans go to stdout, talk and errors to stderr. `rich` draws where a person looks on;
+a pipe gets plain text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..errors import Error
+from ..messages.catalog import Language, Message, Texts
+from ..messages.sections import Section, plain
+from ..utils.progress import Progress, silent
+
+DEBUG = "ORTGPU_FIX_DEBUG"
+
+
+def language(environ: Mapping[str, str]) -> Language:
+    """Return the user's language: Chinese where the locale says so, else English."""
+    for name in ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        value = environ.get(name)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    if sys.platform == "win32":
+        import ctypes
+
+        # Primary language of the user interface: LANG_CHINESE is 0x04 (Windows SDK, winnt.h).
+        primary = ctypes.windll.kernel32.GetUserDefaultUILanguage() & 0x3FF
+        return "zh" if primary == 0x04 else "en"  # noqa: PLR2004
+    return "en"
+
+
+def put(text: str) -> None:
+    """Print `text`, the answer itself, on stdout.
+
+    Raises Error `output-unwritable` where stdout does not take it, on a full disk; a reader that is
+    gone (`ortgpu-fix matrix | head`) is BrokenPipeError, met here.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        let_go()
+        raise Error("output-unwritable", cause=error.strerror or error) from error
+
+
+def let_go() -> None:
+    """Send what is still in the buffer of stdout nowhere, without a complaint at the very end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on stdout, the same bytes for the same value in every locale."""
+    put(json.dumps(document, indent=2))
+
+
+def print_sections(sections: Sequence[Section]) -> None:
+    """Print a report, in colour where stdout is a terminal."""
+    if not sys.stdout.isatty():
+        put(plain(sections))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for at, section in enumerate(sections):
+        if at:
+            console.print()
+        if section.heading:
+            console.print(Text(section.heading, style="bold"))
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for row in section.rows:
+            indent = "  " if section.heading else ""
+            grid.add_row(Text(indent + row.head, style=row.style), Text(row.text, style=row.style))
+        console.print(grid)
+
+
+def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
+    """Print an error: one sentence and a hint on stderr, or the document of `--json` on stdout."""
+    if as_json:
+        from ..report.plan import error_json
+
+        print_json(error_json(message))
+        return
+    print(texts.label("error", message=message.text), file=sys.stderr)
+    if message.hint:
+        print("\n" + texts.label("hint", hint=message.hint), file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Tell the user something that is not the answer itself: on stderr."""
+    print(text, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
+    """Give what shows the steps: bars where stderr is a terminal, else a line for each step."""
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
+        from .progress_bars import Bars
+
+        bars = Bars(texts)
+        with bars.drawn:
+            yield bars
+    else:
+        yield _Lines(texts)
+
+
+class _Lines:
+    """Say each step once, on a line of its own."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._said: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
+        del done, total
+        line = self._texts.progress(code, **values)
+        with self._lock:
+            if line not in self._said:
+                self._said.add(line)
+                say(line)
+
+
+def debugging(environ: Mapping[str, str]) -> bool:
+    """Tell whether the user wants to see what is behind an error."""
+    return environ.get(DEBUG, "") not in {"", "0"}

@@ -1,0 +1,199 @@
+"""What a command is about: the machine, the environment, the wishes and the matrix.
+
+Shell.
+"""
+
+import argparse
+import functools
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..apply.state_folder import NAME, Site
+from ..errors import Error
+from ..facts import capture
+from ..facts.document import from_json
+from ..facts.gpu_names import by_name, with_capabilities
+from ..facts.model import Change, Driver, Facts, Gpu, Platform
+from ..facts.target import Target, in_environment
+from ..matrix.load import add_torch, example_machine, load_matrix, table
+from ..matrix.model import Matrix
+from ..matrix.torch import TORCH
+from ..probe.background import begin
+from ..probe.machine import probe, target_of
+from ..resolve.findings_project import LOCKS, tool_of_folder
+from ..resolve.situation import Wishes
+from ..utils.process import run
+from .options import capability, read_wishes
+
+EXAMPLE = "example"
+
+
+class Occasion(NamedTuple):
+    """Everything that a plan is made from, and the environment to work on."""
+
+    facts: Facts
+    wishes: Wishes
+    matrix: Matrix
+    target: Target | None
+    """None where a facts file stands for the environment too."""
+    elsewhere: bool
+    """True where the plan is for another machine than this one."""
+
+
+def occasion(
+    arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool = False
+) -> Occasion:
+    """Find out what the command line is about.
+
+    `on_target`: something is to be done, so the environment is always read from where it is.
+    Raises what probing, reading and the wishes raise.
+    """
+    wishes = wishes_of(arguments)
+    if arguments.facts is None and arguments.asking is None:
+        arguments.asking = begin(arguments.python, environ)
+    # The children that are asked take as long as all this: it is done meanwhile.
+    matrix = load_matrix(torch=False)
+    from ..report import plan as report  # noqa: F401
+    from ..resolve import resolver as resolve  # noqa: F401
+
+    facts, target = _look(arguments, environ, on_target=on_target)
+    if wishes.torch != "keep" or facts.package(TORCH) is not None:
+        matrix = add_torch(matrix)
+    return Occasion(
+        facts=facts,
+        wishes=wishes,
+        matrix=matrix,
+        target=target,
+        elsewhere=arguments.facts is not None or arguments.driver is not None,
+    )
+
+
+def wishes_of(arguments: argparse.Namespace) -> Wishes:
+    """Return the wishes of the command line. Raises what `read_wishes` raises."""
+    return read_wishes(
+        ort=arguments.ort,
+        cuda=arguments.cuda,
+        ignored_gpus=arguments.ignore_gpu,
+        requirements=arguments.requirement,
+        mend=arguments.write,
+        autoload=not arguments.no_autoload,
+        provide=not arguments.no_provide,
+        torch=arguments.torch,
+        torch_index=arguments.torch_index_url,
+    )
+
+
+def _look(
+    arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool
+) -> tuple[Facts, Target | None]:
+    """Return the facts to plan from, and the environment where it was looked at."""
+    if arguments.facts is None:
+        facts, target = seen(arguments, environ)
+        if arguments.driver is not None:
+            facts = _short_form(facts, arguments.driver, arguments.gpu)
+        return facts, target
+    facts = read_facts(arguments.facts)
+    if arguments.python is None and not on_target:
+        return facts, None
+    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+    if on_target:
+        _require_platform(facts.platform, target)
+    return with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
+
+
+def _require_platform(wanted: Platform, target: Target) -> None:
+    """Refuse to fill an environment with another system's wheels. Raises Error `other-platform`."""
+    windows = {"x86_64": "win-amd64", "aarch64": "win-arm64"}
+    name = windows[wanted.machine] if wanted.system == "windows" else f"linux-{wanted.machine}"
+    if name != target.platform:
+        raise Error("other-platform", wanted=name, path=target.executable, here=target.platform)
+
+
+def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
+    """Return the facts of this machine and of the environment that `--python` names.
+
+    Raises those of `begin`, `probe` and `capture.facts`.
+    """
+    asking = arguments.asking or begin(arguments.python, environ)
+    found = probe(asking, runner=run, environ=environ)
+    facts = capture.facts(found.capture, _capability)
+    return with_surroundings(facts, found.target), found.target
+
+
+@functools.cache
+def _capability(gpu: str) -> str | None:
+    """Return the compute capability of a GPU by its name; few machines are asked for that."""
+    return by_name(table("gpus"))(gpu)
+
+
+def with_surroundings(facts: Facts, target: Target) -> Facts:
+    """Return `facts` with what lies in the environment, and beside it, of others and of ours.
+
+    That is the tool whose lock lies beside it, or that keeps it, and what this program left of a
+    change.
+    """
+    folder = Path(target.prefix).parent
+    tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
+    owner = tools[0] if tools else tool_of_folder(target.prefix)
+    project = owner if target.kind == "venv" else None
+    change, size = _change(target)
+    python = facts.python._replace(project=project, change=change, change_size=size)
+    return facts._replace(python=python)
+
+
+def _change(target: Target) -> tuple[Change | None, int]:
+    """Return what an earlier run left in the environment, and its size in bytes."""
+    if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
+        return None, 0
+    from ..apply.history import summary
+    from ..apply.removal import own
+
+    site = Site.of(target)
+    return summary(site, own(target, site))
+
+
+def read_facts(file: str) -> Facts:
+    """Return the facts in `file`; `example` is the machine that is shipped with the program.
+
+    A GPU that has a name only, as in a file written by hand, gets its compute capability by it.
+
+    Raises Error `facts-unreadable` where it cannot be read or is no JSON, `facts-invalid` as
+    `facts_json.from_json` does.
+    """
+    if file == EXAMPLE and not os.path.lexists(file):
+        return from_json(example_machine())
+    try:
+        document = json.loads(Path(file).read_bytes())  # of any Unicode, marked or not
+    except OSError as error:
+        raise Error("facts-unreadable", file=file, cause=error.strerror or error) from error
+    except ValueError as error:
+        raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise Error("facts-unreadable", file=file, cause="nested too deep") from error
+    facts = from_json(document)
+    if all(gpu.compute_capability for gpu in facts.gpus or ()):
+        return facts
+    return with_capabilities(facts, _capability)
+
+
+def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
+    """Return the values of `--driver` and `--gpu`. Raises Error `wish-driver` or `wish-gpu`."""
+    if not driver.replace(".", "").isdigit():
+        raise Error("wish-driver", value=driver)
+    return driver, tuple(capability(text.strip(), "--gpu") for text in gpus.split(","))
+
+
+def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
+    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
+    version, capabilities = read_short_form(driver, gpus)
+    return facts._replace(
+        driver=Driver(version=version),
+        gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
+        toolkits=(),
+        libraries=(),
+        environment={},
+        sources={"driver": "--driver", "gpus": "--gpu"},
+    )

@@ -1,0 +1,130 @@
+"""The wishes of the command line, checked.
+
+Shell: reads the user's requirements file. What that needs is imported where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from ..errors import Error
+from ..facts.model import CPU_BUILD
+from ..matrix.torch import INDEX
+from ..resolve.situation import Wishes
+from ..versions import requirement
+
+_CAPABILITY = re.compile(r"[1-9]\d?\.\d")
+
+
+def read_wishes(
+    *,
+    ort: str | None,
+    cuda: str | None,
+    ignored_gpus: Sequence[str],
+    requirements: Sequence[str],
+    autoload: bool,
+    provide: bool,
+    torch: str | None,
+    torch_index: str | None,
+    mend: bool = False,
+) -> Wishes:
+    """Return the wishes of the command line.
+
+    `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
+    `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
+
+    With `mend` a pin of onnxruntime-gpu itself does not bind either: its line is replaced.
+
+    Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
+    `requirements-unreadable` for a file.
+    """
+    latest = ort == "latest"
+    lines = [line for file in requirements for line in _requirements(Path(file), mend=mend)]
+    return Wishes(
+        onnxruntime="" if latest else _specifier(ort, "wish-ort"),
+        latest=latest,
+        cuda=_cuda(cuda),
+        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in ignored_gpus),
+        autoload=autoload,
+        provide=provide,
+        requirements=tuple(lines),
+        torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
+        torch_index=_without_credentials(torch_index) if torch_index else INDEX,
+    )
+
+
+def _without_credentials(index: str) -> str:
+    from ..index.page import public
+
+    return public(index)
+
+
+def _specifier(wish: str | None, refusal: str) -> str:
+    """Return `1.26.0` as `==1.26.0`, and a specifier as it is; raise Error `refusal` for others."""
+    if not wish:
+        return ""
+    text = f"=={wish}" if wish[0].isdigit() else wish
+    try:
+        return str(SpecifierSet(text))
+    except InvalidSpecifier:
+        raise Error(refusal, value=wish) from None
+
+
+def _cuda(cuda: str | None) -> str | None:
+    if cuda is None:
+        return None
+    if not re.fullmatch(r"\d{2}(\.\d+)?", cuda):
+        raise Error("wish-cuda", value=cuda)
+    return cuda.partition(".")[0]
+
+
+def capability(text: str, flag: str) -> str:
+    """Return a compute capability of the command line; raise Error `wish-gpu` for anything else."""
+    if not _CAPABILITY.fullmatch(text):
+        raise Error("wish-gpu", flag=flag, value=text)
+    return text
+
+
+def _requirements(file: Path, *, mend: bool) -> list[str]:
+    """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
+
+    Of pyproject.toml they are those of the project itself. An exact pin of `onnxruntime` does not
+    bind: it is the line that the plan replaces; with `mend` neither does one of onnxruntime-gpu.
+    """
+    from ..requirements.rewrite import BOTH
+
+    replaced = BOTH if mend else {CPU_BUILD}
+    found: list[str] = []
+    for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
+        name = canonicalize_name(wanted.name)
+        pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
+        if name in replaced and pinned:
+            continue
+        marker = f"; {wanted.marker}" if wanted.marker else ""
+        found.append(f"{name}{wanted.specifier}{marker}")
+    return found
+
+
+def _of_project(file: Path) -> Iterator[Requirement]:
+    from ..requirements.files import read
+    from ..requirements.rewrite_pyproject import dependencies
+
+    try:
+        texts = dependencies(read(file).decode())
+    except ValueError as error:  # no UTF-8, or no TOML
+        raise Error("requirements-unreadable", file=file, cause=error) from error
+    yield from (wanted for text in texts if (wanted := requirement(text)) is not None)
+
+
+def _of_file(file: Path) -> Iterator[Requirement]:
+    from ..requirements.files import collect
+
+    for one in collect([file]).values():
+        yield from one.requirements(os.environ)

@@ -1,0 +1,123 @@
+"""The wheels of the companions: the same bytes every time.
+
+Core: values in, the bytes of wheels out.
+"""
+
+import base64
+import hashlib
+import io
+import stat
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..facts.model import GPU_BUILD
+from ..matrix.model import Matrix
+from ..plan.model import Wheel
+from .contents import LIBRARIES, STAND_IN, expected, library_files, library_version, wheel_file
+from .library_list import Entry, libraries
+
+MARKER = "ORTGPU_FIX_PROVIDED"
+"""The file in the stand-in's dist-info folder that tells it from the real CPU build."""
+
+
+class LocalWheel(NamedTuple):
+    """A wheel that was made here."""
+
+    name: str
+    """Canonical."""
+    version: str
+    file: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of its content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def for_plan(
+    selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
+) -> tuple[LocalWheel, ...]:
+    """Return the companions of a plan's whole selection, as `companions.expected` names them."""
+    named = expected(selection, matrix, platform, modules)
+    made = []
+    if LIBRARIES in named:
+        entries = libraries(selection, matrix, platform)
+        made.append(library_wheel(named[STAND_IN], entries, modules))
+    if STAND_IN in named:
+        made.append(stand_in_wheel(named[STAND_IN]))
+    return tuple(made)
+
+
+def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
+    """Return the wheel that loads `entries` when onnxruntime (`release`) is imported."""
+    files = library_files(entries, modules)
+    return _wheel(
+        LIBRARIES,
+        library_version(release, files),
+        "Loads the CUDA libraries of this environment when onnxruntime is imported"
+        " (made here by ortgpu-fix)",
+        files=files,
+    )
+
+
+def stand_in_wheel(release: str) -> LocalWheel:
+    """Return the empty distribution `onnxruntime` that onnxruntime-gpu `release` provides."""
+    return _wheel(
+        STAND_IN,
+        release,
+        "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
+        " onnxruntime; onnxruntime-gpu provides the module",
+        requires=f"{GPU_BUILD}=={release}",
+        marks={MARKER: f"{GPU_BUILD}=={release} provides the module onnxruntime.\n"},
+    )
+
+
+def _wheel(
+    name: str,
+    version: str,
+    summary: str,
+    *,
+    requires: str | None = None,
+    files: Mapping[str, str] | None = None,
+    marks: Mapping[str, str] | None = None,
+) -> LocalWheel:
+    """Return a wheel of these text files, and of `marks` in its dist-info folder."""
+    stem = f"{name.replace('-', '_')}-{version}"
+    metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
+    metadata += [f"Requires-Dist: {requires}"] if requires else []
+    wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
+    members = dict(files or {})
+    members |= {f"{stem}.dist-info/{mark}": text for mark, text in (marks or {}).items()}
+    members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"
+    members[f"{stem}.dist-info/WHEEL"] = "\n".join((*wheel, "Tag: py3-none-any")) + "\n"
+    return LocalWheel(
+        name=name,
+        version=version,
+        file=wheel_file(name, version),
+        content=_zip(members, f"{stem}.dist-info/RECORD"),
+    )
+
+
+def _zip(members: Mapping[str, str], record: str) -> bytes:
+    """Return the zip of `members`, and of the RECORD that lists them."""
+    lines = []
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as file:
+        for member, text in sorted(members.items()):
+            content = text.encode()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            lines.append(f"{member},sha256={digest.decode()},{len(content)}\n")
+            file.writestr(_member(member), content)
+        file.writestr(_member(record), "".join([*lines, f"{record},,\n"]).encode())
+    return memory.getvalue()
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Return the head of a member that is the same whenever and wherever it is made."""
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system = 3  # Unix
+    info.external_attr = (stat.S_IFREG | 0o644) << 16
+    return info

@@ -1,0 +1,77 @@
+"""What makes a plan stick: a wheel that loads CUDA's libraries, one that stands in for onnxruntime.
+
+Core: what is in them and which version that makes; `companion_wheels` makes them. Nothing ever
+looks their names up on an index; a stranger may own them there.
+
+`ortgpu-fix-libraries` holds the list of the library files that the plan has, and two modules
+(`autostart.py`, `autoload.py`) that load them when, and only when, onnxruntime is imported. Why so:
+
+- A search path edited into the provider (patchelf) changes a file of another distribution, which
+  then is damaged for everyone who compares it with its RECORD, and lost when it is installed again.
+  Windows has no such thing.
+- `LD_LIBRARY_PATH` is read when a process starts: it needs a wrapper around every command, reaches
+  every child, and puts these libraries before the system's for all of them.
+- `sitecustomize` and `usercustomize` exist once for an environment; distributions and users have
+  theirs already. A `.pth` line (from Python 3.15 a `.start` file, PEP 829) is every package's own.
+
+`onnxruntime` is an empty distribution of the version of the GPU build, which it requires: pip, uv
+and others see that dependents are satisfied, and leave the GPU build alone.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..matrix.model import Matrix
+from ..plan.model import Wheel
+from .library_list import Entry, libraries
+
+LIBRARIES = "ortgpu-fix-libraries"
+STAND_IN = CPU_BUILD
+PACKAGE = "_ortgpu_fix_libraries"
+LINE = f"import {PACKAGE}; {PACKAGE}.start()"
+"""What an application needs before its import of onnxruntime where no .pth file is read."""
+
+
+def expected(
+    selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
+) -> dict[str, str]:
+    """Return name and version of each companion that belongs to a plan's whole selection.
+
+    `platform` is `linux_x86_64`; `modules` are the texts of the modules that travel
+    (`data_files.companion_modules`). There is none for the libraries where the selection has no
+    wheel for them: then the system's own are in use.
+    """
+    release = next((row.version for row in selection if row.name == GPU_BUILD), None)
+    if release is None:
+        return {}
+    entries = libraries(selection, matrix, platform)
+    loader = {LIBRARIES: library_version(release, library_files(entries, modules))}
+    return (loader if entries else {}) | {STAND_IN: release}
+
+
+def library_files(entries: Sequence[Entry], modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the files, by path, that load `entries` when onnxruntime is imported."""
+    guarded = f"try:\\n    {LINE}\\nexcept ImportError:\\n    pass"
+    listed = "".join(f"{entry.when} {entry.distribution} {entry.path}\n" for entry in entries)
+    return {
+        "ortgpu_fix_libraries.pth": f'import sys; exec("{guarded}")\n',
+        "ortgpu_fix_libraries.start": f"{PACKAGE}:start\n",
+        f"{PACKAGE}/libraries.txt": listed,
+        **{f"{PACKAGE}/{name}": text for name, text in modules.items()},
+    }
+
+
+def library_version(release: str, files: Mapping[str, str]) -> str:
+    """Return the version of the wheel of `files` for onnxruntime-gpu `release`.
+
+    It covers everything in it, so an installed one of another version is to be replaced, and one of
+    this version never.
+    """
+    digest = hashlib.sha256(repr((release, sorted(files.items()))).encode()).hexdigest()
+    return f"{release}{'.' if '+' in release else '+'}set{digest[:12]}"
+
+
+def wheel_file(name: str, version: str) -> str:
+    """Return the file name of a companion's wheel."""
+    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl"

@@ -1,0 +1,90 @@
+"""uv's words: the lock that it prints, and its names of platforms.
+
+Core.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from packaging.markers import Marker
+from packaging.tags import Tag
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from ..facts.model import Facts
+from ..facts.wheel_tags import libc
+from ..plan.model import PYPI, Pinned, Wheel
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_GLIBC_MINORS = (17, 28, *range(31, 41))
+"""The manylinux_2_… that `--python-platform` of uv 0.8 and newer has; 18 to 27 are taken as 17."""
+
+
+def read(
+    text: str,
+    folder: Path,
+    fitting: Sequence[Tag],
+    installed: Mapping[str, str],
+    markers: Mapping[str, str] | None,
+) -> Iterator[Pinned]:
+    """Read the pylock.toml that uv prints; of a release, the wheels that fit, the best first.
+
+    Paths in it are relative to `folder`. Left out is what was asked for by its address, what is
+    `installed` in the same version, and what the `markers` exclude. Raises ValueError, KeyError or
+    TypeError where it is not of that shape, or a release has no wheel that fits.
+    """
+    ranks = {tag: rank for rank, tag in enumerate(fitting)}
+    document = tomllib.loads(text)
+    for package in cast("list[dict[str, object]]", document.get("packages", [])):
+        if "archive" in package:
+            continue
+        name, version = canonicalize_name(str(package["name"])), str(package["version"])
+        condition = package.get("marker")
+        if installed.get(name) == version:
+            continue
+        if markers and condition and not Marker(str(condition)).evaluate(dict(markers)):
+            continue
+        found: list[tuple[int, Pinned]] = []
+        for row in cast("list[dict[str, object]]", package.get("wheels", [])):
+            one = _pinned(name, version, row, folder)
+            fits = [ranks[tag] for tag in parse_wheel_filename(one.wheel.file)[3] if tag in ranks]
+            if fits:
+                found.append((min(fits), one))
+        if not found:
+            raise KeyError(f"no wheel of {name} {version}")
+        yield from (one for _, one in sorted(found, key=lambda row: row[0]))
+
+
+def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) -> Pinned:
+    """Return a wheel of uv's list: `{url = "…", size = 1024, hashes = {sha256 = "…"}}`."""
+    url = str(row.get("url") or (folder / str(row["path"])).as_uri())
+    size = row.get("size", 0)
+    wheel = Wheel(
+        name=name,
+        version=version,
+        index_url=PYPI,
+        file=unquote(urlsplit(url).path.rpartition("/")[2]),
+        size=size if isinstance(size, int) else 0,
+        sha256=cast("dict[str, str]", row["hashes"])["sha256"],
+    )
+    return Pinned(wheel=wheel, url=url)
+
+
+def platform(facts: Facts) -> str:
+    """Return uv's word for the machine of `facts`; it knows every glibc up to its own newest."""
+    machine = facts.platform.machine
+    if facts.platform.system == "windows":
+        return f"{machine}-pc-windows-msvc"
+    kind, (major, minor) = libc(facts)
+    if kind == "musl":
+        return f"{machine}-unknown-linux-musl"
+    known = [one for one in _GLIBC_MINORS if one <= minor]
+    return f"{machine}-manylinux_{major}_{max(known, default=_GLIBC_MINORS[0])}"

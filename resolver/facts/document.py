@@ -1,0 +1,180 @@
+"""The JSON of facts.
+
+Core. `facts` writes this document and `--facts` reads it; its shape is a promise to users.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from packaging.utils import canonicalize_name
+
+from ..utils.json_strict import JsonTable, as_table, invalid
+from .model import (
+    CPU_BUILD,
+    GPU_BUILD,
+    LIBC,
+    Change,
+    Driver,
+    Facts,
+    Gpu,
+    Interpreter,
+    Kind,
+    Library,
+    Machine,
+    OnnxRuntime,
+    Package,
+    Platform,
+    System,
+    Toolkit,
+)
+
+SCHEMA = 1
+
+
+def to_json(facts: Facts) -> dict[str, object]:
+    """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
+    document: dict[str, object] = {"schema": SCHEMA, **as_table(facts)}
+    document["packages"] = [_lean(package) for package in facts.packages]
+    if facts.python.change is None:
+        python = as_table(facts.python)
+        document["python"] = {name: python[name] for name in python if "change" not in name}
+    return document
+
+
+def _lean(package: Package) -> dict[str, object]:
+    """Return `package` without what is empty or false: there can be hundreds."""
+    row: dict[str, object] = {"name": package.name, "version": package.version}
+    if package.requires:
+        row["requires"] = list(package.requires)
+    if package.provided:
+        row["provided"] = True
+    if not package.intact:
+        row["intact"] = False
+    return row
+
+
+def from_json(document: object) -> Facts:
+    """Read the document that `to_json` writes, or one written by hand.
+
+    Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
+    wrong there: missing, unknown, of another type, or with an impossible value.
+    """
+    return JsonTable(document).read(_facts)
+
+
+def _facts(table: JsonTable) -> Facts:
+    schema = table.integer("schema")
+    if schema != SCHEMA:
+        raise invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
+    packages = table.tables("packages", _package)
+    if not table.has("onnxruntime"):
+        build = _claimed_build(packages)
+    else:
+        build = None if table.null("onnxruntime") else table.table("onnxruntime", _onnxruntime)
+    return Facts(
+        platform=table.table("platform", _platform),
+        driver=None if table.null("driver", required=True) else table.table("driver", _driver),
+        gpus=None if table.null("gpus", required=True) else table.tables("gpus", _gpu),
+        python=table.table("python", _interpreter),
+        packages=packages,
+        toolkits=table.tables("toolkits", _toolkit, required=False),
+        libraries=table.tables("libraries", _library, required=False),
+        onnxruntime=build,
+        environment=table.strings("environment"),
+        sources=table.strings("sources"),
+    )
+
+
+def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
+    """Return what a hand-written file leaves out: the build that its packages claim.
+
+    Where both builds are listed the CPU build is taken: pip unpacks it last as often as not, and a
+    plan that expects the worse is right in both cases.
+    """
+    claims = {package.name: package for package in packages if not package.provided}
+    for name in (CPU_BUILD, GPU_BUILD):
+        if name in claims:
+            return OnnxRuntime(distribution=name, version=claims[name].version)
+    return None
+
+
+def _platform(table: JsonTable) -> Platform:
+    return Platform(
+        system=table.choice("system", get_args(System)),
+        machine=table.choice("machine", get_args(Machine)),
+        libc=table.matching("libc", LIBC),
+        distribution=table.text_or_none("distribution"),
+        wsl=table.flag("wsl"),
+        container=table.text_or_none("container"),
+        jetson=table.text_or_none("jetson"),
+    )
+
+
+def _driver(table: JsonTable) -> Driver:
+    return Driver(
+        version=table.matching("version", _NUMBERS),
+        cuda=table.matching("cuda", _NUMBERS),
+        error=table.text_or_none("error"),
+    )
+
+
+def _gpu(table: JsonTable) -> Gpu:
+    return Gpu(
+        name=table.text_or_none("name"),
+        compute_capability=table.matching("compute_capability", _CAPABILITY),
+        memory_mib=table.integer_or_none("memory_mib"),
+    )
+
+
+def _toolkit(table: JsonTable) -> Toolkit:
+    return Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
+
+
+def _library(table: JsonTable) -> Library:
+    return Library(
+        name=table.text("name"),
+        path=table.text_or_none("path"),
+        version=table.text_or_none("version"),
+    )
+
+
+def _interpreter(table: JsonTable) -> Interpreter:
+    kind = None if table.null("environment") else table.choice("environment", get_args(Kind))
+    return Interpreter(
+        version=table.matching("version", _PYTHON, required=True) or "",
+        implementation=(table.text_or_none("implementation") or "cpython").lower(),
+        free_threaded=table.flag("free_threaded"),
+        executable=table.text_or_none("executable"),
+        environment=kind,
+        externally_managed=table.flag("externally_managed"),
+        autoload=table.flag_or_none("autoload"),
+        project=table.text_or_none("project"),
+        change=None if table.null("change") else table.choice("change", get_args(Change)),
+        change_size=table.integer_or_none("change_size") or 0,
+    )
+
+
+def _package(table: JsonTable) -> Package:
+    return Package(
+        name=canonicalize_name(table.text("name")),
+        version=table.text("version"),
+        requires=table.texts("requires"),
+        provided=table.flag("provided"),
+        intact=table.flag("intact", default=True),
+    )
+
+
+def _onnxruntime(table: JsonTable) -> OnnxRuntime:
+    return OnnxRuntime(
+        distribution=table.text_or_none("distribution"),
+        version=table.text_or_none("version"),
+        cuda=table.text_or_none("cuda"),
+        intact=table.flag("intact", default=True),
+    )
+
+
+_NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")

@@ -1,0 +1,52 @@
+"""The compute capability of a GPU by its product name.
+
+Core. For facts that have a name only: /proc tells no more. `gpus.toml` says how names are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .model import Facts
+
+_VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq]$")
+_SEPARATORS = re.compile(r"[-/()]")
+_SIZE = re.compile(r"\b\d+ ?(gb|g|mb)\b")
+_WORDS = frozenset(
+    {
+        "nvidia", "tesla", "grid", "gpu", "laptop", "mobile", "with", "max", "q", "design",
+        "edition", "generation", "workstation", "server", "sff", "embedded", "active", "ac", "nvl",
+        "dgxs", "fhhl", "pcie", "hbm2", "hbm2e", "hbm3", "hbm3e", "sxm",
+    }
+)  # fmt: skip
+
+
+def _normalised(name: str) -> str:
+    """Return `NVIDIA A100-SXM4-80GB` as `a100`: what two spellings of one product share."""
+    text = name.lower().partition(" mig ")[0]
+    text = _SIZE.sub(" ", _SEPARATORS.sub(" ", _VIRTUAL.sub("", text)))
+    words = (word for word in text.split() if word not in _WORDS)
+    return " ".join(word for word in words if not re.fullmatch(r"sxm\d", word))
+
+
+def by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
+    """Return the look-up in the parsed `gpus.toml`: a name to its capability, None if not known."""
+    known = {
+        _normalised(name): family["compute_capability"]
+        for family in table["family"]
+        for name in family["names"]
+    }
+    return lambda name: known.get(_normalised(name))
+
+
+def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:
+    """Return `facts` with the compute capability of every GPU that has only a name."""
+    gpus = facts.gpus and tuple(
+        gpu._replace(compute_capability=look_up(gpu.name))
+        if gpu.name and gpu.compute_capability is None
+        else gpu
+        for gpu in facts.gpus
+    )
+    return facts._replace(gpus=gpus)

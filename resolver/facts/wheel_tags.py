@@ -1,0 +1,73 @@
+"""Which wheels fit a Python on a machine that need not be this one: its tags, the best first.
+
+Core. `packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
+platforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from packaging import tags
+from packaging.tags import Tag
+
+from ..versions import numbers
+from .model import Facts
+
+GLIBC = "2.28"
+"""Of a Linux machine whose libc is not known: that of the oldest distribution that is still looked
+after (RHEL 8), so that what is chosen for it fits the newer ones too."""
+_LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinux1"}
+"""PEP 600."""
+_OLDEST = {"x86_64": 5, "aarch64": 17}
+"""The minor of the oldest glibc that wheels were ever built for."""
+
+
+def libc(facts: Facts) -> tuple[str, tuple[int, ...]]:
+    """Return the C library of a Linux machine and its version: `("glibc", (2, 35))`."""
+    kind, _, version = (facts.platform.libc or f"glibc {GLIBC}").partition(" ")
+    return kind, (*numbers(version), 0)[:2]
+
+
+def platforms(facts: Facts) -> tuple[str, ...]:
+    """Return the platform tags of the machine of `facts`, the best first."""
+    machine = facts.platform.machine
+    if facts.platform.system == "windows":
+        return ("win_amd64" if machine == "x86_64" else "win_arm64",)
+    kind, (major, newest) = libc(facts)
+    if kind == "musl":
+        found = [f"musllinux_{major}_{minor}" for minor in range(newest, -1, -1)]
+    else:
+        found = []
+        for minor in range(newest, _OLDEST[machine] - 1, -1):
+            found.append(f"manylinux_{major}_{minor}")
+            legacy = _LEGACY.get((major, minor))
+            found += [legacy] if legacy else []
+    return tuple(f"{one}_{machine}" for one in ("linux", *found))
+
+
+def abi(version: str, *, free_threaded: bool) -> str:
+    """Return the ABI tag of CPython `version`: `cp311`, `cp313t`."""
+    major, minor = numbers(version)[:2]
+    return f"cp{major}{minor}" + ("t" if free_threaded else "")
+
+
+def fitting(facts: Facts) -> Iterator[Tag]:
+    """Yield the tags of the wheels that the CPython of `facts` can install, the best first."""
+    python = facts.python
+    return tags_on(platforms(facts), python.version, free_threaded=python.free_threaded)
+
+
+def tags_on(
+    platforms: Sequence[str],
+    version: str,
+    *,
+    implementation: str = "cpython",
+    free_threaded: bool = False,
+) -> Iterator[Tag]:
+    """Yield the tags that a Python `version` can install on `platforms`, the best first."""
+    minor = numbers(version)[:2]
+    if implementation == "cpython":
+        yield from tags.cpython_tags(minor, [abi(version, free_threaded=free_threaded)], platforms)
+    interpreter = f"{implementation[:2]}{minor[0]}{minor[1]}"
+    yield from tags.compatible_tags(minor, interpreter, platforms)

@@ -1,0 +1,132 @@
+"""The plan of a fleet: who shares a lock, what is in it, and what excludes newer releases.
+
+Core. Only values; `fleet` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..facts.model import CPU_BUILD, Facts
+from ..plan.model import Plan, Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One machine of a fleet."""
+
+    name: str
+    """How people call it; no two of a fleet are called the same."""
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPlan:
+    """The machines of a group on one system and Python, and the plan for them.
+
+    The plan installs everything: it is the set of a lock, not the difference from what is there.
+    For machines without a GPU it selects nothing and requires `onnxruntime==…`.
+    """
+
+    platform: str
+    """`linux_x86_64`."""
+    abi: str
+    """`cp311`, `cp313t`."""
+    machines: tuple[Machine, ...]
+    facts: Facts
+    """What all of them have: the oldest driver and glibc, every kind of GPU, the lowest Python."""
+    plan: Plan
+
+    @property
+    def python(self) -> str:
+        """Return the Python that markers compare: `3.11`."""
+        return ".".join(self.facts.python.version.split(".")[:2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Machines that share one lock."""
+
+    distribution: str
+    """`onnxruntime-gpu`, or `onnxruntime` for machines without a GPU."""
+    version: str
+    cuda: str | None
+    """The CUDA major; None without a GPU."""
+    targets: tuple[TargetPlan, ...]
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Return the machines of all targets, by name."""
+        found = (machine for target in self.targets for machine in target.machines)
+        return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """Machines that exclude a release for the same reasons."""
+
+    machines: tuple[Machine, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """A release that does not work on all machines."""
+
+    version: str
+    by: tuple[Exclusion, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    """The whole answer for a fleet."""
+
+    groups: tuple[Group, ...]
+    """One: the same set works on all. More: the smallest split, newest release first; that of the
+    machines without a GPU, where they were asked for, comes last."""
+    excluded: tuple[Excluded, ...]
+    """The releases newer than the one that works everywhere, newest first; all where none does."""
+    without_gpu: tuple[Machine, ...]
+    """Machines without a GPU, or without a driver for it."""
+    impossible: tuple[tuple[Machine, tuple[Reason, ...]], ...]
+    """Machines with a GPU on which no release works; the reasons are those of the release that is
+    nearest to working."""
+    matrix_date: str
+    matrix_digest: str
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every machine is in a group."""
+        grouped = sum(len(group.machines) for group in self.groups)
+        served = any(group.distribution == CPU_BUILD for group in self.groups)
+        return bool(grouped) and not self.impossible and (served or not self.without_gpu)
+
+
+def group_names(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Return a short name for each group: `cuda13`, `cpu`; the release or a number where needed."""
+    for name_of in (_by_cuda, _by_version):
+        names = tuple(name_of(group) for group in groups)
+        if len(set(names)) == len(names):
+            return names
+    return tuple(str(at) for at in range(1, len(groups) + 1))
+
+
+def _by_cuda(group: Group) -> str:
+    return "cpu" if group.cuda is None else f"cuda{group.cuda}"
+
+
+def _by_version(group: Group) -> str:
+    return "cpu" if group.cuda is None else group.version
+
+
+def machine_names(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return a name for each facts file from the parts of its path, the last without its suffix.
+
+    The last part, or as many as it takes so that no two are the same. The paths must differ.
+    """
+    for depth in range(1, max(map(len, paths), default=0) + 1):
+        names = tuple("/".join(parts[-depth:]) for parts in paths)
+        if len(set(names)) == len(names):
+            return names
+    return tuple("/".join(parts) for parts in paths)

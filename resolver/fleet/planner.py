@@ -1,0 +1,168 @@
+"""One plan for many machines, or the smallest split into groups with a plan each.
+
+Core, and deterministic: the order of the machines does not matter. A fleet's plan is made from
+nothing: that some release is installed on one machine is no reason to take it on all. What stays
+installed there keeps its say (torch's pins, what fastembed requires), as on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..matrix.model import Matrix
+from ..plan.model import Plan, Reason, reason
+from ..resolve.candidate import bare
+from ..resolve.changes import steps_to
+from ..resolve.components import Components
+from ..resolve.msvc import runtime_for
+from ..resolve.rules import reasons_for
+from ..resolve.situation import Situation, Wishes, situation
+from ..versions import major
+from .common_facts import common, fresh, has_gpu, kind
+from .model import Excluded, Exclusion, FleetPlan, Group, Machine, TargetPlan
+from .split import Fleet, Share
+
+
+def plan_fleet(
+    machines: Sequence[Machine], wishes: Wishes, matrix: Matrix, *, with_cpu: bool = False
+) -> FleetPlan:
+    """Return the plan for `machines`, whose names must differ.
+
+    `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
+    """
+    kinds: dict[object, tuple[Situation, list[Machine]]] = {}
+    without: list[tuple[Situation, Machine]] = []
+    for machine in sorted(machines, key=lambda machine: machine.name):
+        here = situation(fresh(machine.facts, matrix), wishes, matrix)
+        if has_gpu(here):
+            kinds.setdefault(kind(here), (here, []))[1].append(machine)
+        else:
+            without.append((here, machine))
+    by_kind = [rows for _, rows in kinds.values()]
+    fleet = Fleet([here for here, _ in kinds.values()], matrix, [len(rows) for rows in by_kind])
+    shares = fleet.split()
+    served = {member for share in shares for member in share.members}
+    groups = [_group(share, fleet, by_kind) for share in shares]
+    if with_cpu and groups and without:
+        groups.append(_cpu_group(groups[0].version, without, matrix))
+    return FleetPlan(
+        groups=tuple(groups),
+        excluded=_excluded(fleet, shares, by_kind),
+        without_gpu=tuple(machine for _, machine in without),
+        impossible=tuple(
+            (machine, fleet.least_against(member))
+            for member, rows in enumerate(by_kind)
+            if member not in served
+            for machine in rows
+        ),
+        matrix_date=matrix.date,
+        matrix_digest=matrix.digest,
+    )
+
+
+def _excluded(
+    fleet: Fleet, shares: Sequence[Share], by_kind: Sequence[Sequence[Machine]]
+) -> tuple[Excluded, ...]:
+    """Return who excludes each release that is newer than the one that serves everybody.
+
+    Machines on which nothing works at all have no say.
+    """
+    served = sorted(member for share in shares for member in share.members)
+    found: list[Excluded] = []
+    for version in fleet.versions if served else ():
+        if len(shares) == 1 and version == shares[0].version:
+            break
+        by: dict[tuple[Reason, ...], list[Machine]] = {}
+        for member in served:
+            reasons = fleet.against(version, member)
+            if reasons:
+                by.setdefault(reasons, []).extend(by_kind[member])
+        if not by:
+            everybody = [machine for member in served for machine in by_kind[member]]
+            by[reason("no-common-set"),] = everybody
+        exclusions = [Exclusion(machines=_sorted(rows), reasons=why) for why, rows in by.items()]
+        found.append(Excluded(version=version, by=tuple(exclusions)))
+    return tuple(found)
+
+
+def _sorted(machines: Iterable[Machine]) -> tuple[Machine, ...]:
+    return tuple(sorted(machines, key=lambda machine: machine.name))
+
+
+def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[Machine]]) -> Group:
+    targets: dict[tuple[str, str], list[int]] = {}
+    for member in share.members:
+        here = fleet.heres[member]
+        targets.setdefault((here.platform, here.abi), []).append(member)
+    return Group(
+        distribution=GPU_BUILD,
+        version=share.version,
+        cuda=major(fleet.build(share.version, share.members[0]).cuda),
+        targets=tuple(
+            _target(
+                share,
+                [fleet.heres[member] for member in members],
+                [machine for member in members for machine in by_kind[member]],
+            )
+            for _, members in sorted(targets.items())
+        ),
+    )
+
+
+def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine]) -> TargetPlan:
+    here = situation(common(heres), heres[0].wishes, heres[0].matrix)
+    build = next(
+        build
+        for build in here.matrix.builds
+        if (build.version, build.platform) == (share.version, here.platform)
+    )
+    components = Components(chosen=share.wheels[here.platform], reasons=())
+    subject = bare(build, here, components)._replace(runtime=runtime_for(build, here))
+    steps = steps_to(subject, here)
+    plan = Plan(
+        verdict="fixable",
+        why=reasons_for(subject, here),
+        cuda=major(build.cuda),
+        selection=steps.selection,
+        install=steps.install,
+        companions=steps.companions,
+        requires=steps.requires,
+        matrix_date=here.matrix.date,
+        matrix_digest=here.matrix.digest,
+    )
+    return TargetPlan(
+        platform=here.platform,
+        abi=here.abi,
+        machines=_sorted(machines),
+        facts=here.facts,
+        plan=plan,
+    )
+
+
+def _cpu_group(version: str, without: Sequence[tuple[Situation, Machine]], matrix: Matrix) -> Group:
+    """Return the group of the machines without a GPU: an engine finds the CPU build's wheels."""
+    targets: dict[tuple[str, str], list[tuple[Situation, Machine]]] = {}
+    for here, machine in without:
+        targets.setdefault((here.platform, here.abi), []).append((here, machine))
+    plan = Plan(
+        verdict="fixable",
+        requires=(f"{CPU_BUILD}=={version}",),
+        matrix_date=matrix.date,
+        matrix_digest=matrix.digest,
+    )
+    return Group(
+        distribution=CPU_BUILD,
+        version=version,
+        cuda=None,
+        targets=tuple(
+            TargetPlan(
+                platform=platform,
+                abi=abi,
+                machines=_sorted(machine for _, machine in rows),
+                facts=common([here for here, _ in rows]),
+                plan=plan,
+            )
+            for (platform, abi), rows in sorted(targets.items())
+        ),
+    )

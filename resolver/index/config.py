@@ -1,0 +1,222 @@
+"""Where packages come from: the user's flags, else the user's uv or pip configuration.
+
+Shell. Reads the environment that it is given and the configuration files of uv and pip; goes out:
+one `Sources` for the index client and the engines.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from ..errors import Error
+from .page import public
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PYPI = "https://pypi.org/simple"
+Origin = Literal["flag", "uv", "pip", "default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where packages come from, and how the network is reached."""
+
+    index_url: str = PYPI
+    """The default index; may carry credentials, so never shown without `index_page.public`."""
+    origin: Origin = "default"
+    """Who named the index."""
+    torch_index: str | None = None
+    """The address below which a flag says that PyTorch's own indexes are; may carry credentials,
+    which a plan never does."""
+    find_links: Path | None = None
+    """A folder of wheels that is looked into first."""
+    offline: bool = False
+    alone: bool = False
+    """No other index counts, though the user's configuration may name more."""
+    cert: str | None = None
+    """A file of certificates to trust in place of the usual ones."""
+    client_cert: str | None = None
+    """A file with a certificate and its key, where an index wants to know who asks."""
+    proxy: str | None = None
+    keyring: str | None = None
+    """The `keyring` program, where pip or uv are told to ask it for passwords."""
+    trusted_hosts: frozenset[str] = frozenset()
+    """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
+
+    def near(self, file: str) -> Path | None:
+        """Return the path of `file` in the folder of `find_links`; None where it is not there."""
+        path = None if self.find_links is None else self.find_links / file
+        return path if path is not None and path.is_file() else None
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Return the addresses that the user gave by a flag: they need not be secure."""
+        index = self.index_url if self.origin == "flag" else None
+        return tuple(public(url).rstrip("/") for url in (index, self.torch_index) if url)
+
+
+def read(
+    environ: Mapping[str, str],
+    *,
+    index_url: str | None = None,
+    torch_index: str | None = None,
+    find_links: Path | None = None,
+    offline: bool = False,
+    prefix: Path | None = None,
+) -> Sources:
+    """Return the sources for these flags, the environment and the user's configuration files.
+
+    The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
+    that of the target environment at `prefix`), PyPI. Files that cannot be read or parsed are
+    passed over, as their own tool would complain of them. An address that is neither https nor on
+    this machine raises Error `index-insecure`, unless a flag gives it or its host is trusted.
+    """
+    pip = _pip_settings(environ, prefix)
+    uv = _uv_settings(environ)
+    named: list[tuple[str | None, Origin]] = [
+        (index_url, "flag"),
+        (environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL"), "uv"),
+        (environ.get("PIP_INDEX_URL"), "pip"),
+        (uv.get("index-url"), "uv"),
+        (pip.get("index-url"), "pip"),
+    ]
+    url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
+    trusted = pip.get("trusted-host", "").split()
+    trusted += environ.get("PIP_TRUSTED_HOST", "").split()
+    trusted += environ.get("UV_INSECURE_HOST", "").split()
+    sources = Sources(
+        index_url=url,
+        origin=origin,
+        torch_index=torch_index,
+        find_links=find_links,
+        offline=offline,
+        cert=(
+            (environ.get("SSL_CERT_FILE") if origin == "uv" else None)
+            or environ.get("PIP_CERT")
+            or pip.get("cert")
+            or environ.get("REQUESTS_CA_BUNDLE")
+            or environ.get("CURL_CA_BUNDLE")
+            or environ.get("SSL_CERT_FILE")
+        ),
+        client_cert=(
+            environ.get("PIP_CLIENT_CERT")
+            or pip.get("client-cert")
+            or environ.get("SSL_CLIENT_CERT")
+        ),
+        proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
+        keyring=_keyring(environ, pip, uv),
+        trusted_hosts=frozenset(trusted),
+    )
+    if origin != "flag" and not offline:
+        require_secure(url, sources)
+    return sources
+
+
+def require_secure(url: str, sources: Sources) -> None:
+    """Raise Error `index-insecure` where `url` could be read or changed on its way here."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    local = host in {"localhost", "::1"} or host.startswith("127.")
+    if parts.scheme in {"https", "file"} or (parts.scheme == "http" and local):
+        return
+    if parts.scheme == "http" and is_trusted(url, sources):
+        return
+    raise Error("index-insecure", url=public(url), host=host or "?")
+
+
+def is_trusted(url: str, sources: Sources) -> bool:
+    """Tell whether the user's configuration trusts the host of `url` without a certificate."""
+    parts = urlsplit(url)
+    where = parts.netloc.rpartition("@")[2]
+    return bool({parts.hostname, where} & sources.trusted_hosts)
+
+
+def _keyring(
+    environ: Mapping[str, str], pip: Mapping[str, str], uv: Mapping[str, str]
+) -> str | None:
+    """Return the `keyring` program where the user wants it asked; it is asked for nothing else."""
+    wanted = {
+        environ.get("PIP_KEYRING_PROVIDER") or pip.get("keyring-provider"),
+        environ.get("UV_KEYRING_PROVIDER") or uv.get("keyring-provider"),
+    }
+    return shutil.which("keyring", path=environ.get("PATH")) if "subprocess" in wanted else None
+
+
+def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `index-url` and `keyring-provider` of the uv.toml files, the user's first."""
+    settings: dict[str, str] = {}
+    for path in () if environ.get("UV_NO_CONFIG") else _uv_files(environ):
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        tables: object = document.get("index", [])
+        for table in cast("list[object]", tables) if isinstance(tables, list) else []:
+            if isinstance(table, dict) and table.get("default") is True:
+                settings.setdefault("index-url", str(table.get("url")))
+        pip = document.get("pip")
+        for holder in (document, pip if isinstance(pip, dict) else {}):
+            for name in ("index-url", "keyring-provider"):
+                if isinstance(holder.get(name), str):
+                    settings.setdefault(name, str(holder[name]))
+    return settings
+
+
+def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("UV_CONFIG_FILE"):
+        yield Path(environ["UV_CONFIG_FILE"])
+        return
+    if sys.platform == "win32":
+        folders = [environ.get("APPDATA"), environ.get("PROGRAMDATA")]
+    else:
+        home = environ.get("HOME", "")
+        folders = [environ.get("XDG_CONFIG_HOME") or (home and f"{home}/.config"), "/etc"]
+    yield from (Path(folder) / "uv" / "uv.toml" for folder in folders if folder)
+
+
+def _pip_settings(environ: Mapping[str, str], prefix: Path | None) -> dict[str, str]:
+    """Return pip's settings for installing; a file that is read later overrides the earlier."""
+    settings: dict[str, str] = {}
+    for path in _pip_files(environ, prefix):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, configparser.Error):
+            continue
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                settings |= {name.replace("_", "-"): text for name, text in parser.items(section)}
+    return settings
+
+
+def _pip_files(environ: Mapping[str, str], prefix: Path | None) -> Iterator[Path]:
+    chosen = environ.get("PIP_CONFIG_FILE")
+    if chosen == os.devnull:
+        return
+    if sys.platform == "win32":
+        name = "pip.ini"
+        shared = [Path(environ["PROGRAMDATA"]) / "pip"] if "PROGRAMDATA" in environ else []
+        users = [Path(environ["APPDATA"]) / "pip"] if "APPDATA" in environ else []
+    else:
+        name = "pip.conf"
+        shared = [Path("/etc/xdg/pip"), Path("/etc")]
+        home = Path(environ["HOME"]) if environ.get("HOME") else None
+        users = [home / ".pip", home / ".config" / "pip"] if home else []
+        if environ.get("XDG_CONFIG_HOME"):
+            users[1:] = [Path(environ["XDG_CONFIG_HOME"]) / "pip"]
+    own = [] if chosen else users
+    site = [] if prefix is None else [prefix]
+    yield from (folder / name for folder in [*shared, *own, *site])
+    if chosen:
+        yield Path(chosen)

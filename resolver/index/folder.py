@@ -1,0 +1,38 @@
+"""A package index that is a folder of this machine, named by a `file:` address.
+
+Shell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from ..errors import Error
+from .page import IndexFile, parse, public
+
+
+def local_path(url: str) -> Path:
+    """Return the path that a `file:` address names."""
+    return Path(url2pathname(urlsplit(url).path))
+
+
+def folder_page(page: str) -> tuple[IndexFile, ...]:
+    """Return what an index on this machine offers: an index.html, or the files of the folder.
+
+    Raises Error `index-unreachable` where there is no such folder, and `index-page-unreadable`.
+    """
+    folder = local_path(page)
+    with contextlib.suppress(OSError):
+        text = (folder / "index.html").read_text(encoding="utf-8")
+        return parse("text/html", text, page)
+    try:
+        return tuple(
+            IndexFile(name=path.name, url=path.as_uri())
+            for path in sorted(folder.resolve().iterdir())
+        )
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Error("index-unreachable", url=public(page), reason=reason) from error

@@ -1,0 +1,161 @@
+"""A project page of a package index: the files that it offers.
+
+Core. Comes in: the text that an index answered, HTML (PEP 503) or JSON (PEP 691), and the address
+that it was read from. Goes out: one `IndexFile` for each file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import cast
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from ..errors import Error
+
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, "
+    "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+)
+"""What to ask an index for: JSON first, because it knows sizes."""
+
+_JSON_TYPES = frozenset({"application/vnd.pypi.simple.v1+json", "application/json"})
+_HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html", ""})
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFile:
+    """One file that an index offers."""
+
+    name: str
+    """Its file name."""
+    url: str
+    """Its absolute address, without fragment; may carry credentials of the index's own address."""
+    sha256: str | None = None
+    """What the page says; None where it says nothing."""
+    size: int | None = None
+    """Bytes; None where the page does not say."""
+    yanked: bool = False
+    requires_python: str | None = None
+
+
+def parse(content_type: str, text: str, base_url: str) -> tuple[IndexFile, ...]:
+    """Return the files that the page `text`, read from `base_url`, offers.
+
+    A page of a kind that is no project page (an error page served with status 200 has no link to
+    any file), or JSON of another shape, raises Error `index-page-unreadable`.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in _JSON_TYPES:
+        return _parse_json(text, base_url)
+    if kind in _HTML_TYPES:
+        return _parse_html(text, base_url)
+    raise _unreadable(base_url, f"it is {kind}")
+
+
+def public(url: str) -> str:
+    """Return `url` as it may be shown: without user name, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if ":" in host:
+            host = f"[{host}]"
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", ""))
+
+
+def _unreadable(base_url: str, problem: str) -> Error:
+    return Error("index-page-unreadable", url=public(base_url), problem=problem)
+
+
+def _parse_json(text: str, base_url: str) -> tuple[IndexFile, ...]:
+    try:
+        document: object = json.loads(text)
+    except ValueError as error:
+        raise _unreadable(base_url, "it is not JSON") from error
+    rows = cast("dict[str, object]", document).get("files") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        raise _unreadable(base_url, "it has no list of files")
+    return tuple(_json_file(row, base_url) for row in cast("list[object]", rows))
+
+
+def _json_file(row: object, base_url: str) -> IndexFile:
+    if not isinstance(row, dict):
+        raise _unreadable(base_url, "a file of its list is no object")
+    table = cast("dict[str, object]", row)
+    name, url = table.get("filename"), table.get("url")
+    if not isinstance(name, str) or not isinstance(url, str):
+        raise _unreadable(base_url, "a file of its list has no name or no address")
+    hashes, size, python = table.get("hashes"), table.get("size"), table.get("requires-python")
+    sha256 = cast("dict[str, object]", hashes).get("sha256") if isinstance(hashes, dict) else None
+    return IndexFile(
+        name=name,
+        url=_without_fragment(urljoin(base_url, url)),
+        sha256=_sha256(sha256),
+        size=size if isinstance(size, int) and not isinstance(size, bool) else None,
+        yanked=table.get("yanked", False) is not False,
+        requires_python=python if isinstance(python, str) else None,
+    )
+
+
+def _parse_html(text: str, base_url: str) -> tuple[IndexFile, ...]:
+    page = _Links(base_url)
+    page.feed(text)
+    page.close()
+    if not page.files and not page.is_index:
+        raise _unreadable(base_url, "it offers no file, so it is no project page")
+    return tuple(page.files)
+
+
+class _Links(HTMLParser):
+    """The links of an HTML page that lead to files of packages."""
+
+    def __init__(self, base_url: str) -> None:
+        super().__init__()
+        self._base = base_url
+        self.files: list[IndexFile] = []
+        self.is_index = False
+        """It says that it is a page of an index, so that it may well be empty."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "base" and values.get("href"):
+            self._base = urljoin(self._base, values["href"] or "")
+        if tag == "meta" and (values.get("name") or "").lower() == "pypi:repository-version":
+            self.is_index = True
+        if tag == "a" and values.get("href"):
+            self._add(values["href"] or "", values)
+
+    def _add(self, href: str, values: dict[str, str | None]) -> None:
+        try:
+            url = urljoin(self._base, href.strip())
+            parts = urlsplit(url)
+        except ValueError:  # `http://[`: nobody's file
+            return
+        name = unquote(parts.path.rpartition("/")[2])
+        if not name.endswith((".whl", ".tar.gz", ".zip")):
+            return
+        kind, _, digest = parts.fragment.partition("=")
+        self.files.append(
+            IndexFile(
+                name=name,
+                url=_without_fragment(url),
+                sha256=_sha256(digest if kind == "sha256" else None),
+                yanked="data-yanked" in values,
+                requires_python=values.get("data-requires-python"),
+            )
+        )
+
+
+def _without_fragment(url: str) -> str:
+    return url.partition("#")[0]
+
+
+def _sha256(value: object) -> str | None:
+    digest = value.lower() if isinstance(value, str) else ""
+    return digest if _SHA256.fullmatch(digest) else None

@@ -1,0 +1,114 @@
+"""A wheel that one named index must serve: what that index says of it, and nobody else.
+
+Shell. PyTorch's builds for the CUDA versions live on indexes of their own, which the matrix knows
+by document alone: the file, its size and its hash are asked of the index itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from packaging import tags
+from packaging.specifiers import SpecifierSet
+
+from ..errors import Error
+from ..facts.target import Target
+from ..facts.wheel_tags import tags_on
+from ..plan.model import Wheel
+from .client import Index
+from .download import file_digest
+from .folder import local_path
+from .page import IndexFile
+from .wheel_choice import Fit, exactly, newest
+
+
+def fit_of(target: Target) -> Fit:
+    """Return what wheels for `target`, which runs on this machine, must fit."""
+    found = tags_on(
+        list(tags.platform_tags()),
+        target.version,
+        implementation=target.implementation,
+        free_threaded=target.free_threaded,
+    )
+    return Fit(python=target.version, tags=tuple(found))
+
+
+def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
+    """Return `wheel` with its file, size and hash, as its own index has them.
+
+    A wheel that the matrix knows stays as it is. One of the folder of `--find-links` comes before
+    the index, and is taken at its word. Raises Error `index-lacks-version` or `index-lacks-build`
+    where there is none that fits, `index-no-hash` where the index does not say what it must be,
+    `files-not-here` where it is not in the folder and there is no network, and those of `Index`.
+    """
+    if wheel.sha256:
+        return wheel
+    folder = index.sources.find_links
+    near = None if folder is None else _in_folder(wheel, folder, fit)
+    if near is not None:
+        size = near.stat().st_size
+        return wheel._replace(file=near.name, size=size, sha256=file_digest(near))
+    if index.sources.offline:
+        wanted = f"{wheel.name} {wheel.version}"
+        raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
+    page, files = index.project(wheel.index_url, wheel.name)
+    return _as_wheel(exactly(files, wheel.name, wheel.version, fit, page), wheel, index, page)
+
+
+def has(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -> bool:
+    """Tell whether the index at `base` has a wheel of `name` within `specifier`.
+
+    Where that index does not know the project at all it has none. Raises those of `Index`.
+    """
+    return _newest(name, specifier, base, index, fit) is not None
+
+
+def from_index(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+) -> Wheel | None:
+    """Return the newest wheel of `name` within `specifier` that the index at `base` has.
+
+    Raises Error `index-no-hash` and those of `Index`.
+    """
+    found = _newest(name, specifier, base, index, fit)
+    if found is None:
+        return None
+    page, file = found
+    release = file.name.split("-")[1]
+    wanted = Wheel(name=name, version=release, index_url=base, file="", size=0, sha256="")
+    return _as_wheel(file, wanted, index, page)
+
+
+def _newest(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+) -> tuple[str, IndexFile] | None:
+    try:
+        page, files = index.project(base, name)
+    except Error as error:
+        if error.code == "index-refused" and error.values["status"] in {403, 404}:
+            return None  # a bucket without a listing answers 403 for what it does not have
+        raise
+    file = newest(files, name, specifier, fit)
+    return None if file is None else (page, file)
+
+
+def wheels_in(folder: Path) -> list[IndexFile]:
+    """Return the wheels in a folder of the user's, as an index would have them."""
+    return [IndexFile(name=path.name, url=path.as_uri()) for path in folder.resolve().glob("*.whl")]
+
+
+def _in_folder(wheel: Wheel, folder: Path, fit: Fit) -> Path | None:
+    try:
+        return folder / exactly(wheels_in(folder), wheel.name, wheel.version, fit, str(folder)).name
+    except Error:
+        return None
+
+
+def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:
+    digest = file.sha256
+    if digest is None and file.url.startswith("file:"):  # an index that is a folder of ours
+        digest = file_digest(local_path(file.url))
+    if digest is None:
+        raise Error("index-no-hash", file=file.name, url=page)
+    size = file.size or index.size(file.url)
+    return wheel._replace(file=file.name, size=size, sha256=digest)

@@ -1,0 +1,112 @@
+"""A lock as lines for a uv project's pyproject.toml; its uv.lock holds the hashes then.
+
+Core. Everything beside the set is the project's own affair, so the closure is not pinned here:
+its limits are, and uv's lock pins it together with the rest of the project.
+"""
+
+from __future__ import annotations
+
+from packaging.requirements import Requirement
+
+from ...companions.contents import STAND_IN
+from ...plan.model import HERE
+from ...utils.toml_writer import Rows, Value, single, table
+from ..markers import Where, marker
+from ..model import Lock, Pin, header, pins
+
+INSTALL = (
+    "add these lines to pyproject.toml (where a table is there already, to that table),",
+    "then: uv lock && uv sync; uv.lock pins all the rest, with hashes",
+    "default-groups: beside those that are there (without the line uv takes `dev`)",
+)
+GROUP = "gpu"
+_ELSEWHERE = Where(sys_platform="darwin", platform_machine="arm64", python_version="")
+"""A developer's machine that the lock is not for: nothing of the set is installed there."""
+
+
+def uv_lines(lock: Lock) -> str:
+    """Return the tables, of which none is in a new project's pyproject.toml.
+
+    Raises as `pins` does.
+    """
+    chosen = pins(lock, closure=False, beside=[_ELSEWHERE])
+    settings: dict[str, Value] = {"default-groups": [GROUP]}
+    settings["required-environments"] = Rows(_environments(lock))
+    if lock.cuda and STAND_IN not in lock.companions:
+        settings["override-dependencies"] = Rows([_elsewhere_only(lock)])
+    limits = _limits(lock)
+    if lock.cuda and limits:
+        settings["constraint-dependencies"] = Rows(limits)
+    required = _required(chosen) if lock.cuda else limits
+    texts = [
+        header(lock, INSTALL),
+        single("dependency-groups", {GROUP: Rows(required)}),
+        single("tool.uv", settings),
+    ]
+    named = {pin.index: _index_name(pin) for pin in chosen if "://" in pin.index}
+    sources = _sources(chosen, named)
+    if sources:
+        texts.append(single("tool.uv.sources", sources))
+    texts += [
+        table("tool.uv.index", {"name": name, "url": url, "explicit": True})
+        for url, name in sorted(named.items())
+    ]
+    return "\n".join(texts)
+
+
+def _environments(lock: Lock) -> list[str]:
+    """Return the platforms for which uv must find wheels."""
+    found = {(place.sys_platform, place.platform_machine) for place in lock.places}
+    return [
+        f"sys_platform == '{system}' and platform_machine == '{machine}'"
+        for system, machine in sorted(found)
+    ]
+
+
+def _elsewhere_only(lock: Lock) -> str:
+    """Return what replaces every requirement of the CPU build: uv never installs it here then."""
+    systems = sorted({place.sys_platform for place in lock.places})
+    return f"{STAND_IN} ; " + " and ".join(f"sys_platform != '{system}'" for system in systems)
+
+
+def _required(chosen: tuple[Pin, ...]) -> list[str]:
+    return [
+        f"{pin.name}=={pin.version}" + (f" ; {pin.marker}" if pin.marker else "") for pin in chosen
+    ]
+
+
+def _limits(lock: Lock) -> list[str]:
+    """Return the ranges that the closure has to keep, each where it counts."""
+    ranges = {line for target in lock.targets for line in target.ranges}
+    found: list[str] = []
+    for line in sorted(line for line in ranges if Requirement(line).specifier):
+        places = {target.where for target in lock.targets if line in target.ranges}
+        condition = marker(places, lock.places)
+        found.append(f"{line} ; {condition}" if condition else line)
+    return found
+
+
+def _sources(chosen: tuple[Pin, ...], named: dict[str, str]) -> dict[str, Value]:
+    """Return where what is no matter of the default index comes from."""
+    sources: dict[str, list[Value]] = {}
+    for pin in chosen:
+        if pin.index in named:
+            source: dict[str, Value] = {"index": named[pin.index]}
+            sources.setdefault(pin.name, []).append(_where(source, pin.marker))
+        elif pin.index == HERE:
+            for file in pin.files:
+                url = file.pinned.url
+                source = {"url" if "://" in url else "path": url}
+                sources.setdefault(pin.name, []).append(_where(source, file.marker))
+    return {
+        name: rows[0] if len(rows) == 1 else Rows(rows) for name, rows in sorted(sources.items())
+    }
+
+
+def _where(source: dict[str, Value], condition: str) -> dict[str, Value]:
+    return source | ({"marker": condition} if condition else {})
+
+
+def _index_name(pin: Pin) -> str:
+    """Return a name for the index of `pin`: `torch-cu128` for …/whl/cu128."""
+    return f"{pin.name}-{pin.index.rstrip('/').rpartition('/')[2]}"

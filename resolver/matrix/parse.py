@@ -1,0 +1,185 @@
+"""The rows of the matrix from the parsed tables of `data/`.
+
+Core. A row that does not fit is a defect of the installation, so it ends the command with
+`matrix-invalid`, the file and what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Error
+from . import torch as torch_builds
+from .model import (
+    Build,
+    BuildWheel,
+    Code,
+    Contents,
+    Distribution,
+    DriverFloor,
+    Limit,
+    Matrix,
+    Need,
+    Release,
+    ToolkitRelease,
+)
+
+Table = Mapping[str, Any]
+
+
+def parse(
+    tables: Mapping[str, Table], digest: str, modules: Mapping[str, str] | None = None
+) -> Matrix:
+    """Make the matrix from the parsed TOML files, keyed by their name without suffix.
+
+    Raises Error `matrix-invalid` with the file and the key where a row does not fit.
+    """
+    place = "onnxruntime"
+    try:
+        builds = tuple(_build(row) for row in tables["onnxruntime"]["build"])
+        gone = {row["version"]: row["source"] for row in tables["onnxruntime"]["gone"]}
+        place = "nvidia"
+        distributions = {
+            row["name"]: _distribution(row) for row in tables["nvidia"]["distribution"]
+        }
+        place = "toolkits"
+        toolkits = tuple(
+            ToolkitRelease(version=row["version"], components=row["components"])
+            for row in tables["toolkits"]["toolkit"]
+        )
+        place = "numpy"
+        numpy = tuple(_release("numpy", row) for row in tables["numpy"]["wheel"])
+        place = "msvc"
+        msvc = tuple(_release("msvc-runtime", row) for row in tables["msvc"]["wheel"])
+        place = "drivers"
+        drivers = tables["drivers"]
+        floors = tuple(_floor(row) for row in drivers["floor"])
+        toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
+        branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
+        place = "distributions"
+        owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
+        shared = {
+            row["folder"]: tuple(row["distributions"])
+            for row in tables["distributions"]["shared"]
+            if row["files"]  # else only files without a use collide, such as headers
+        }
+        place = "limits"
+        limits = tuple(
+            Limit(onnxruntime=row["onnxruntime"], name=row["name"], requires=row["requires"])
+            for row in tables["limits"]["limit"]
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
+    return Matrix(
+        date=tables["onnxruntime"]["date"],
+        digest=digest,
+        builds=builds,
+        gone=gone,
+        distributions=distributions,
+        toolkits=toolkits,
+        floors=floors,
+        toolkit_drivers=toolkit_drivers,
+        branches=branches,
+        numpy=numpy,
+        owners=owners,
+        shared=shared,
+        limits=limits,
+        msvc=msvc,
+        modules=modules or {},
+        providers={
+            (distribution.cuda, library): distribution.name
+            for distribution in distributions.values()
+            for contents in distribution.contents
+            for library in contents.libraries
+        },
+    )
+
+
+def with_torch(matrix: Matrix, table: Table) -> Matrix:
+    """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
+    toolkits = {row.version: row.components for row in matrix.toolkits}
+    try:
+        return matrix._replace(torch=torch_builds.parse(table, toolkits))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Error("matrix-invalid", file="torch.toml", problem=repr(error)) from error
+
+
+def _build(row: Table) -> Build:
+    requires = tuple(row["requires"])
+    return Build(
+        version=row["version"],
+        platform=row["platform"],
+        cuda=row["cuda"],
+        cudnn=row["cudnn"],
+        needs=tuple(
+            Need(
+                library=need["library"],
+                how=need["how"],
+                distribution=need.get("distribution"),
+                since=need.get("since"),
+            )
+            for need in row["needs"]
+        ),
+        sass=tuple(row["sass"]),
+        ptx=tuple(row["ptx"]),
+        glibc=row.get("glibc"),
+        preload_dlls=row["preload_dlls"],
+        toolset=row.get("toolset"),
+        wheels=tuple(
+            BuildWheel(
+                python=wheel["python"],
+                size=wheel["size"],
+                sha256=wheel["sha256"],
+                file=wheel["file"],
+                requires=tuple(wheel.get("requires", requires)),
+            )
+            for wheel in row["wheels"]
+        ),
+    )
+
+
+def _release(name: str, row: Table) -> Release:
+    return Release(
+        name=name,
+        version=row["version"],
+        platform=row["platform"],
+        python=row.get("python"),
+        glibc=row.get("glibc"),
+        size=row["size"],
+        sha256=row["sha256"],
+        file=row["file"],
+        requires=tuple(row.get("requires", ())),
+    )
+
+
+def _distribution(row: Table) -> Distribution:
+    return Distribution(
+        name=row["name"],
+        cuda=row["cuda"],
+        releases=tuple(_release(row["name"], release) for release in row["releases"]),
+        contents=tuple(
+            Contents(
+                platform=block["platform"],
+                versions=frozenset(block["versions"]),
+                libraries=block["libraries"],
+                links=tuple(block.get("links", ())),
+                loads=tuple(block.get("loads", ())),
+            )
+            for block in row.get("files", ())
+        ),
+        code=tuple(
+            Code(
+                platform=block["platform"],
+                first=block["first"],
+                last=block["last"],
+                sass=tuple(block["sass"]),
+                ptx=tuple(block["ptx"]),
+            )
+            for block in row.get("code", ())
+        ),
+    )
+
+
+def _floor(row: Table) -> DriverFloor:
+    return DriverFloor(cuda=row["cuda"], linux=row.get("linux"), windows=row.get("windows"))

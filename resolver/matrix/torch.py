@@ -1,0 +1,204 @@
+"""The builds of torch: the table `torch` of the matrix as frozen rows.
+
+Core. A build is a release for one CUDA on one platform. PyPI carries one build of each release,
+read from its wheels; all of them are on PyTorch's own index, a folder for each CUDA, and what is
+said of those comes from documents (`documented`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from packaging.specifiers import SpecifierSet
+
+from ..versions import allows, newest_first, requirement
+
+INDEX = "https://download.pytorch.org/whl"
+"""PyTorch's own index: a folder for each CUDA, `cu128`."""
+TORCH = "torch"
+COMPANIONS = ("torchaudio", "torchvision")
+"""What is built against one release of torch and moves with it."""
+
+
+class PypiWheel(NamedTuple):
+    """A wheel on PyPI."""
+
+    python: str
+    """Its ABI tag; `py3` where it fits every Python."""
+    size: int
+    sha256: str
+    file: str
+
+
+class TorchBuild(NamedTuple):
+    """A release of torch for one CUDA, on one platform."""
+
+    version: str
+    """The release: `2.7.1`."""
+    local: str
+    """`cu128`; `cpu` where it has no CUDA."""
+    platform: str
+    cuda: str | None
+    """`12.8`; None where it has no CUDA."""
+    cudnn: str | None
+    """The version of cuDNN that it was built with; None: not known."""
+    sass: tuple[str, ...]
+    ptx: tuple[str, ...]
+    libraries: Literal["required", "inside"] | None
+    """Whether it requires NVIDIA's wheels or carries the libraries in `torch/lib`."""
+    pins: tuple[str, ...]
+    """What it requires of NVIDIA's wheels that the matrix follows, as requirements."""
+    toolkit: Mapping[str, str]
+    """The versions of the toolkit's parts that it was built with, by distribution."""
+    glibc: str | None
+    pythons: frozenset[str]
+    """ABI tags that have a wheel."""
+    wheels: tuple[PypiWheel, ...] = ()
+    """Those on PyPI; none where only PyTorch's own index has the build."""
+
+    @property
+    def name(self) -> str:
+        """Return the release and the CUDA: `2.7.1+cu128`."""
+        return f"{self.version}+{self.local}"
+
+
+class Companion(NamedTuple):
+    """A release of torchvision or torchaudio, with its wheels on PyPI."""
+
+    name: str
+    version: str
+    platform: str
+    torch: SpecifierSet
+    """What it requires of torch."""
+    wheels: tuple[PypiWheel, ...]
+
+
+class TorchTable(NamedTuple):
+    """Everything that is known of torch; empty where nobody asked."""
+
+    builds: tuple[TorchBuild, ...] = ()
+    companions: tuple[Companion, ...] = ()
+
+    def of(self, platform: str) -> tuple[TorchBuild, ...]:
+        """Return the builds for a platform (`linux_x86_64`), the oldest release first."""
+        return tuple(build for build in self.builds if build.platform == platform)
+
+
+Table = Mapping[str, Any]
+Parts = Mapping[str, Mapping[str, str]]
+"""Toolkit release to the versions of its parts, by distribution."""
+
+
+def parse(table: Table, toolkits: Parts) -> TorchTable:
+    """Make the rows from the parsed `torch.toml` and the parts of each toolkit release.
+
+    Raises KeyError, TypeError or AttributeError where a row does not fit.
+    """
+    on_pypi = {(row["version"], row["platform"]): row for row in table["torch"]}
+    builds = [_from_wheels(row, toolkits) for row in table["torch"]]
+    for row in table["variant"]:
+        builds += [
+            _from_documents(row, on_pypi[version, row["platform"]], toolkits)
+            for version in row["versions"]
+            if (version, row["platform"]) in on_pypi
+        ]
+    builds.sort(key=lambda build: (newest_first(build.version), build.local, not build.wheels))
+    return TorchTable(
+        builds=tuple(builds),
+        companions=tuple(
+            Companion(
+                name=row["name"],
+                version=row["version"],
+                platform=row["platform"],
+                torch=SpecifierSet(row["torch"]),
+                wheels=_wheels(row),
+            )
+            for row in table["companion"]
+        ),
+    )
+
+
+def _wheels(row: Table) -> tuple[PypiWheel, ...]:
+    return tuple(
+        PypiWheel(
+            python=wheel["python"],
+            size=wheel["size"],
+            sha256=wheel["sha256"],
+            file=wheel["file"],
+        )
+        for wheel in row["wheels"]
+    )
+
+
+def _from_wheels(row: Table, toolkits: Parts) -> TorchBuild:
+    """Return the build on PyPI; what it requires of NVIDIA's wheels tells its cuDNN."""
+    wheels = _wheels(row)
+    cuda = row.get("cuda")
+    pins = tuple(_expanded(row.get("requires", ()), toolkits))
+    return TorchBuild(
+        version=row["version"],
+        local=f"cu{cuda.replace('.', '')}" if cuda else "cpu",
+        platform=row["platform"],
+        cuda=cuda,
+        cudnn=next((_pinned(line) for line in pins if line.startswith("nvidia-cudnn")), None),
+        sass=tuple(row.get("sass", ())),
+        ptx=tuple(row.get("ptx", ())),
+        libraries="required" if pins else "inside" if cuda else None,
+        pins=pins,
+        toolkit={},
+        glibc=row.get("glibc"),
+        pythons=frozenset(wheel.python for wheel in wheels),
+        wheels=wheels,
+    )
+
+
+def _from_documents(row: Table, alike: Table, toolkits: Parts) -> TorchBuild:
+    """Return a build on PyTorch's own index; `alike` is PyPI's of that release and platform.
+
+    It has wheels for the same Pythons. What it requires are the parts of its toolkit.
+    """
+    parts = {**toolkits.get(row["toolkit"], {}), **row.get("parts", {})}
+    digits = row["local"].removeprefix("cu")
+    cuda, cudnn = f"{digits[:-1]}.{digits[-1]}", row.get("cudnn")
+    pins = [f"{name}=={version}" for name, version in sorted(parts.items())]
+    pins += [f"nvidia-cudnn-cu{digits[:-1]}=={cudnn}"] if cudnn else []
+    return TorchBuild(
+        version=alike["version"],
+        local=row["local"],
+        platform=row["platform"],
+        cuda=cuda,
+        cudnn=cudnn,
+        sass=tuple(row["sass"]),
+        ptx=tuple(row["ptx"]),
+        libraries=row.get("libraries"),
+        pins=tuple(pins) if row.get("libraries") == "required" else (),
+        toolkit=parts,
+        glibc=row.get("glibc", alike.get("glibc")),
+        pythons=frozenset(wheel["python"] for wheel in alike["wheels"]),
+    )
+
+
+_EXTRAS = {"cudart": "cuda-runtime", "nvrtc": "cuda-nvrtc"}
+"""Extras of `cuda-toolkit` that are not called like the distribution that they bring."""
+
+
+def _expanded(lines: list[str], toolkits: Parts) -> Iterator[str]:
+    """Yield the requirements on NVIDIA's wheels, those behind `cuda-toolkit[…]` one by one."""
+    for line in lines:
+        wanted = requirement(line)
+        if wanted is None or wanted.name != "cuda-toolkit":
+            yield line
+            continue
+        parts = next(
+            (parts for version, parts in toolkits.items() if allows(wanted.specifier, version)), {}
+        )
+        for extra in sorted(wanted.extras):
+            name = f"nvidia-{_EXTRAS.get(extra, extra)}"
+            if name in parts:
+                yield f"{name}=={parts[name]}"
+
+
+def _pinned(line: str) -> str | None:
+    """Return the version of an exact requirement."""
+    wanted = requirement(line)
+    specifiers = list(wanted.specifier) if wanted else []
+    return specifiers[0].version if specifiers and specifiers[0].operator == "==" else None

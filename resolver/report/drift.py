@@ -1,0 +1,102 @@
+"""What has drifted from a lock, in words and as JSON.
+
+Core: returns sections and documents, prints nothing.
+"""
+
+from __future__ import annotations
+
+from ..lock.drift import Drift, Moved
+from ..lock.parse import Locked
+from ..matrix.model import Matrix
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section
+from .plan import SCHEMA, reasons_json
+
+
+def drift_json(
+    found: Drift, locked: Locked, file: str, matrix: Matrix, texts: Texts
+) -> dict[str, object]:
+    """Return the document that `lock --check --json` prints; `texts` must be English.
+
+    `verdict` is `holds`, `drifted` or `impossible`; `differences` name the lines of the lock that
+    the matrix contradicts, `environment` what is installed otherwise, `reasons` why the set cannot
+    work here.
+    """
+    release = found.release
+    return {
+        "schema": SCHEMA,
+        "file": file,
+        "format": locked.format,
+        "verdict": found.verdict,
+        "release": release and {"name": release.name, "version": release.version},
+        "differences": [
+            {"line": row.line, **why}
+            for row in found.differences
+            for why in reasons_json([row.why], texts)
+        ],
+        "reasons": reasons_json(found.against, texts),
+        "environment": [
+            {"name": row.name, "locked": row.locked, "installed": row.installed}
+            for row in found.moved
+        ],
+        "newest": found.newest,
+        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in found.unlock],
+        "made_with": locked.matrix_digest
+        and {"date": locked.matrix_date, "digest": locked.matrix_digest},
+        "matrix": {"date": matrix.date, "digest": matrix.digest},
+    }
+
+
+def drift_sections(
+    found: Drift, locked: Locked, file: str, matrix: Matrix, texts: Texts
+) -> tuple[Section, ...]:
+    """Return the answer for people."""
+    release = found.release
+    named = f"{release.name} {release.version}" if release else ""
+    newer: list[Row] = []
+    if found.matrix_moved:
+        label = texts.label("drift-matrix", then=locked.matrix_date, now=matrix.date)
+        newer.append(Row(text=label))
+    if found.newest is not None:
+        newer.append(Row(text=texts.label("drift-newest", version=found.newest)))
+    styles = {"holds": "bold green", "drifted": "bold", "impossible": "bold red"}
+    sections = (
+        Section(rows=(Row(head=texts.label("drift-lock"), text=f"{file}  {named}".rstrip()),)),
+        Section(
+            heading=texts.label("drift-differs"),
+            rows=tuple(
+                Row(
+                    head=texts.label("drift-line", line=row.line),
+                    text=texts.reason(row.why),
+                    style="red",
+                )
+                for row in found.differences
+            ),
+        ),
+        Section(
+            heading=texts.label("drift-against"),
+            rows=tuple(Row(text=texts.reason(why), style="red") for why in found.against),
+        ),
+        Section(
+            heading=texts.label("drift-environment"),
+            rows=tuple(Row(head=row.name, text=_moved(row, texts)) for row in found.moved),
+        ),
+        Section(heading=texts.label("drift-newer"), rows=tuple(newer)),
+        Section(
+            heading=texts.label("unlock"),
+            rows=tuple(Row(head=texts.change(row), text=row.gains) for row in found.unlock),
+        ),
+        Section(
+            rows=(Row(text=texts.label(f"drift-{found.verdict}"), style=styles[found.verdict]),)
+        ),
+    )
+    return tuple(section for section in sections if section.rows)
+
+
+def _moved(row: Moved, texts: Texts) -> str:
+    if row.installed is None:
+        return texts.label("drift-absent", locked=row.locked)
+    if row.locked is None:
+        return texts.label("drift-extra", installed=row.installed)
+    code = "drift-damaged" if row.locked == row.installed else "drift-other"
+    return texts.label(code, locked=row.locked, installed=row.installed)

@@ -1,0 +1,241 @@
+"""The plan, in words and as JSON.
+
+Core: returns sections and documents, prints nothing. JSON is for programs, so its texts are always
+English and its bytes do not depend on the user's language.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ..facts.model import GPU_BUILD, Facts
+from ..messages.catalog import Message, Texts
+from ..messages.sections import STYLES, Row, Section, size
+from ..plan.model import Plan, Reason
+from .rejected import rejected_section
+
+SCHEMA = 1
+HOST = frozenset(
+    {
+        "autoload-needs-line",
+        "change-kept",
+        "change-stale",
+        "change-unfinished",
+        "conda-environment",
+        "driver-libcuda-missing",
+        "driver-no-answer",
+        "driver-not-loaded",
+        "driver-unknown",
+        "driver-unreadable",
+        "driver-version-mismatch",
+        "externally-managed",
+        "gpu-unknown",
+        "gpus-hidden",
+        "gpus-unknown",
+        "managed-by-another",
+        "managed-by-pdm",
+        "managed-by-poetry",
+        "managed-by-uv",
+        "newer-works",
+        "no-driver",
+        "no-gpu",
+        "preload-line",
+        "preload-none",
+        "release-newer",
+        "torch-bound",
+        "torch-driver-too-old",
+        "torch-first",
+        "torch-held",
+        "torch-no-gpu-code",
+        "torch-unknown",
+        "torch-without-cuda",
+        "torch-wish-unfit",
+        "user-environment",
+        "zlibwapi-needed",
+    }
+)
+"""Findings that only the user can mend, or may want to act on."""
+
+
+def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
+    """Return the plan as the document that `--json` prints; `texts` must be English."""
+    selection: dict[str, object] | None = None
+    if plan.verdict != "impossible":
+        selection = {
+            "cuda": plan.cuda,
+            "packages": [
+                {"name": row.name, "version": row.version, "index": row.index_url}
+                for row in plan.selection
+            ],
+        }
+    return {
+        "schema": SCHEMA,
+        "verdict": plan.verdict,
+        "findings": [
+            {
+                "code": finding.code,
+                "severity": finding.severity,
+                "summary": texts.summary(finding),
+                "evidence": list(finding.evidence),
+                "remedy": texts.remedy(finding),
+            }
+            for finding in plan.findings
+        ],
+        "selection": selection,
+        "uninstall": list(plan.uninstall),
+        "install": [
+            {
+                "name": wheel.name,
+                "version": wheel.version,
+                "index": wheel.index_url,
+                **({"file": wheel.file} if wheel.file else {}),
+                "sha256": wheel.sha256 or None,
+                "size": wheel.size or None,
+            }
+            for wheel in plan.install
+        ],
+        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
+        "requires": list(plan.requires),
+        "rejected": [
+            {
+                "package": row.package,
+                "version": row.version,
+                "reasons": reasons_json(row.reasons, texts),
+            }
+            for row in plan.rejected
+        ],
+        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
+        "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},
+    }
+
+
+def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:
+    """Return reasons as every document has them."""
+    return [{"code": why.code, "text": texts.reason(why)} for why in reasons]
+
+
+def error_json(message: Message) -> dict[str, object]:
+    """Return an error as the document that `--json` prints."""
+    return {
+        "schema": SCHEMA,
+        "error": {"code": message.code, "message": message.text, "hint": message.hint},
+    }
+
+
+def machine_section(facts: Facts, texts: Texts) -> Section:
+    """Say which machine and environment the plan is for."""
+    platform, driver = facts.platform, facts.driver
+    system = [platform.distribution or platform.system, platform.machine, platform.libc]
+    if driver is None:
+        driver_text = texts.label("driver-none")
+    elif driver.error is not None and driver.version is None:
+        driver_text = driver.error
+    elif driver.cuda is None:  # then the release decides
+        driver_text = driver.version or texts.label("unknown")
+    else:
+        version = driver.version or texts.label("unknown")
+        driver_text = texts.label("driver-line", version=version, cuda=driver.cuda)
+    if facts.gpus is None:
+        gpu_text = texts.label("unknown")
+    else:
+        unknown = texts.label("unknown")
+        counted = Counter(
+            (gpu.name or "GPU", gpu.compute_capability or unknown) for gpu in facts.gpus
+        )
+        gpu_text = ", ".join(
+            (f"{count} × " if count > 1 else "") + f"{name} ({capability})"
+            for (name, capability), count in counted.items()
+        )
+    python = facts.python
+    where = [f"Python {python.version}", python.environment, python.executable]
+    return Section(
+        rows=(
+            Row(head=texts.label("machine"), text=_joined(system)),
+            Row(head=texts.label("driver"), text=driver_text),
+            Row(head=texts.label("gpus"), text=gpu_text or texts.label("none")),
+            Row(head=texts.label("environment"), text=_joined(where)),
+        )
+    )
+
+
+def _joined(parts: Iterable[str | None]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def plan_sections(
+    plan: Plan, facts: Facts, texts: Texts, *, verbose: bool, asked: bool
+) -> tuple[Section, ...]:
+    """Return the plan for people; `asked`: a wish chose the release."""
+    sections = [machine_section(facts, texts), _findings(plan, texts)]
+    if plan.verdict != "impossible":
+        sections.append(_steps(plan, facts, texts))
+        sections.append(_why(plan, facts, texts, asked=asked))
+    sections.append(rejected_section(plan, texts, verbose=verbose))
+    unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
+    sections.append(Section(heading=texts.label("unlock"), rows=tuple(unlock)))
+    sections.append(Section(rows=(_verdict(plan, texts),)))
+    return tuple(section for section in sections if section.rows)
+
+
+def _verdict(plan: Plan, texts: Texts) -> Row:
+    styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
+    text = texts.label(plan.verdict, version=plan.release or "")
+    return Row(text=text, style=styles[plan.verdict])
+
+
+def _findings(plan: Plan, texts: Texts) -> Section:
+    marks = {"error": "✗", "warning": "!", "info": "·"}
+    rows: list[Row] = []
+    for finding in plan.findings:
+        head, style = marks[finding.severity], STYLES[finding.severity]
+        rows.append(Row(head=head, text=texts.summary(finding), style=style))
+        # What the plan itself does stands there; what only the user can do is said here.
+        if finding.code in HOST:
+            rows.append(Row(text=texts.remedy(finding), style="dim"))
+    return Section(heading=texts.label("findings"), rows=tuple(rows))
+
+
+def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
+    installing = {wheel.name for wheel in plan.install}
+    rows = [
+        Row(head=f"- {name}", text=package.version, style="red")
+        for name in plan.uninstall
+        if (package := facts.package(name)) is not None
+    ]
+    for wheel in plan.install:
+        before = facts.package(wheel.name)
+        moved = f"{before.version} → " if before and before.version != wheel.version else ""
+        more = size(wheel.size) if wheel.size else texts.label("from-index", index=wheel.index_url)
+        text = f"{moved}{wheel.version}, {more}"
+        rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
+    rows.extend(
+        Row(head=f"+ {row.name}", text=f"{row.version}, {texts.label('made-here')}", style="green")
+        for row in plan.companions
+    )
+    rows.extend(
+        Row(head=f"+ {line}", text=texts.label("picked-later"), style="green")
+        for line in plan.requires
+    )
+    rows.extend(
+        Row(head=f"  {row.name}", text=row.version, style="dim")
+        for row in plan.selection
+        if row.name not in installing
+    )
+    if plan.install:
+        total = size(sum(wheel.size for wheel in plan.install))
+        counted = all(wheel.size for wheel in plan.install)
+        rows.append(Row(text=texts.label("total" if counted else "total-and-torch", size=total)))
+    return Section(heading=texts.label("plan"), rows=tuple(rows))
+
+
+def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
+    version = plan.release or ""
+    installed = facts.package(GPU_BUILD)
+    if installed is not None and installed.version == version:
+        code = "why-kept"
+    else:
+        code = "why-asked" if asked else "why-newest"
+    rows = [Row(text=texts.label(code, version=version))]
+    rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
+    return Section(heading=texts.label("why"), rows=tuple(rows))

@@ -1,0 +1,52 @@
+"""What a plan says of the releases that cannot be used.
+
+Core: returns sections, prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..facts.model import GPU_BUILD
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section
+from ..plan.model import Plan, Reason
+from ..versions import newest_first
+
+SHORT = 3
+"""How many groups of rejected releases are shown without `--verbose`."""
+
+
+def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
+    """Say what cannot be used: neighbours that are rejected for the same reasons are one group.
+
+    Releases of onnxruntime-gpu come first, newest first; then the torches that were passed over.
+    """
+    taken = newest_first(plan.release or "0")
+    groups: list[tuple[list[str], str, bool]] = []
+    others = [row for row in plan.rejected if row.package != GPU_BUILD]
+    for row in plan.rejected:
+        if row.package != GPU_BUILD:
+            continue
+        why = said(row.reasons, texts, verbose=verbose)
+        newer = newest_first(row.version) > taken
+        if groups and groups[-1][1:] == (why, newer):
+            groups[-1][0].append(row.version)
+        else:
+            groups.append(([row.version], why, newer))
+    newer_groups = [group for group in groups if group[2]]
+    shown = groups if verbose else newer_groups[:SHORT]
+    rows = [Row(head=texts.versions(versions), text=why) for versions, why, _ in shown]
+    named = others if verbose else others[:SHORT]
+    for row in named:
+        why = said(row.reasons, texts, verbose=verbose)
+        rows.append(Row(head=f"{row.package} {row.version}", text=why))
+    hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
+    if hidden:
+        rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
+    return Section(heading=texts.label("rejected"), rows=tuple(rows))
+
+
+def said(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
+    """Return the first of `reasons` in words; all of them where it may be `verbose`."""
+    return "; ".join(texts.reason(why) for why in (reasons if verbose else reasons[:1]))

@@ -1,0 +1,55 @@
+"""What becomes of requirements files, in words and as JSON.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section
+from ..requirements.rewrite import Edit
+
+Edits = Iterable[tuple[str, Edit]]
+"""File and edit."""
+
+
+def mending_json(edits: Edits) -> list[dict[str, object]]:
+    """Return the rows of `requirements` in the document of a plan.
+
+    `after` is null where a line stays, and `done` says what is done with it.
+    """
+    return [
+        {
+            "file": file,
+            "line": edit.line,
+            "before": _sane(edit.before),
+            "after": None if edit.after is None else _sane(edit.after),
+            "done": edit.done,
+        }
+        for file, edit in edits
+    ]
+
+
+def mending_section(edits: Edits, texts: Texts, *, written: bool) -> Section:
+    """Say which lines are replaced, and which stay and why; `written`: it is done."""
+    rows: list[Row] = []
+    replaced = False
+    for file, edit in edits:
+        head = texts.label("mend-line", file=file, line=edit.line)
+        if edit.after is None:
+            why = texts.label(f"mend-{edit.done}")
+            rows.append(Row(head=head, text=f"{_sane(edit.before)}  ({why})", style="yellow"))
+            continue
+        replaced = True
+        rows.append(Row(head=head, text=f"{_sane(edit.before)}  →  {_sane(edit.after)}"))
+    if replaced and not written:
+        rows.append(Row(text=texts.label("mend-write"), style="dim"))
+    heading = texts.label("mend-written" if written else "mend-should")
+    return Section(heading=heading, rows=tuple(rows))
+
+
+def _sane(text: str) -> str:
+    """Return `text` without what no output can show."""
+    return text.encode("utf-8", "replace").decode()

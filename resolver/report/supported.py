@@ -1,0 +1,126 @@
+"""Which releases run on some GPUs with some driver, on every platform, and why the others do not.
+
+Core: returns sections and documents, prints nothing.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ..facts.model import Driver, Facts, Gpu, Interpreter, Machine, Platform, System
+from ..matrix.model import Build, Matrix
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section, width
+from ..plan.model import Reason
+from ..resolve.candidate import Candidate, candidate
+from ..resolve.rules import reasons_against
+from ..resolve.situation import Situation, Wishes, situation
+from ..versions import numbers
+from .matrix import dated, document, ordered, pythons, summary
+from .plan import reasons_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A build, and what speaks against it on the GPUs and the driver that were asked for."""
+
+    build: Build
+    subject: Candidate
+    reasons: tuple[Reason, ...]
+
+
+def judged(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> list[Judged]:
+    """Return every build with what speaks against it on these GPUs with this driver.
+
+    Each is asked on its own platform and the newest Python that it has a wheel for, with nothing
+    installed.
+    """
+    found: list[Judged] = []
+    for build in ordered(matrix):
+        here = _elsewhere(build, matrix, driver, capabilities)
+        subject = candidate(build, here)
+        reasons = reasons_against(subject, here)
+        found.append(Judged(build=build, subject=subject, reasons=reasons))
+    return found
+
+
+def _elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[str]) -> Situation:
+    system, _, machine = build.platform.partition("_")
+    minor = max(numbers(wheel.python.removeprefix("cp3"))[0] for wheel in build.wheels)
+    facts = Facts(
+        platform=Platform(system=cast("System", system), machine=cast("Machine", machine)),
+        driver=Driver(version=driver),
+        gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
+        python=Interpreter(
+            version=f"3.{minor}.0",
+            free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
+        ),
+    )
+    return situation(facts, Wishes(), matrix)
+
+
+def runs_sections(
+    matrix: Matrix, driver: str, capabilities: Sequence[str], texts: Texts
+) -> tuple[Section, ...]:
+    """Return what runs on these GPUs with this driver, and why the rest does not, by platform."""
+    platforms: dict[str, list[tuple[list[str], str, str]]] = {}
+    for row in sorted(judged(matrix, driver, capabilities), key=lambda row: row.build.platform):
+        style = "dim" if row.reasons else "green"
+        text = texts.reason(row.reasons[0]) if row.reasons else _running(row, texts)
+        groups = platforms.setdefault(row.build.platform, [])
+        if groups and groups[-1][1:] == (text, style):
+            groups[-1][0].append(row.build.version)
+        else:
+            groups.append(([row.build.version], text, style))
+    sections = [
+        Section(
+            heading=platform,
+            rows=tuple(
+                Row(head=texts.versions(versions) if first else "", text=line, style=style)
+                for versions, text, style in groups
+                for first, line in _wrapped(text)
+            ),
+        )
+        for platform, groups in platforms.items()
+    ]
+    return (*sections, dated(matrix, texts))
+
+
+def _wrapped(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield `text` in lines that leave room for a head, and which is the first."""
+    columns = 78 * len(text) // width(text)
+    for at, line in enumerate(textwrap.wrap(text, columns)):
+        yield at == 0, line
+
+
+def _running(row: Judged, texts: Texts) -> str:
+    cudnn = [
+        f"cuDNN {component.release.version}"
+        for component in row.subject.components.chosen
+        if component.release.name.startswith("nvidia-cudnn")
+    ]
+    wheels = ", ".join([f"CUDA {row.build.cuda}", *cudnn])
+    return texts.label("matrix-runs", pythons=pythons(row.build), wheels=wheels)
+
+
+def runs_json(
+    matrix: Matrix, driver: str, capabilities: Sequence[str], texts: Texts
+) -> dict[str, object]:
+    """Return what runs on these GPUs with this driver as a document; `texts` must be English."""
+    releases = [
+        {
+            **summary(row.build, matrix),
+            "runs": not row.reasons,
+            "reasons": reasons_json(row.reasons, texts),
+            "packages": [
+                {"name": component.release.name, "version": component.release.version}
+                for component in row.subject.components.chosen
+                if not row.reasons
+            ],
+        }
+        for row in judged(matrix, driver, capabilities)
+    ]
+    return document(matrix, releases)

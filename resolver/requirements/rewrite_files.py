@@ -1,0 +1,96 @@
+"""The files that `-r` names, and those they include: what should stand in them, and writing it.
+
+Shell. Nothing is written before everything could be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..cli.inputs import Occasion
+from ..errors import Error
+from ..plan.model import Plan
+from ..resolve.situation import marker_environment
+from ..utils.files import write
+from .files import collect, read
+from .rewrite import Edit, mend_requirements, names_gpu_build
+from .rewrite_pyproject import mend_pyproject
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MendedFile:
+    """A file, as it is and as it should be."""
+
+    path: Path
+    edits: tuple[Edit, ...]
+    before: bytes
+    after: bytes
+
+
+def mended_by(plan: Plan, about: Occasion, arguments: argparse.Namespace) -> tuple[MendedFile, ...]:
+    """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
+
+    Raises Error `requirements-unreadable`.
+    """
+    if plan.release is None:
+        return ()
+    return mended(arguments.requirement, plan.release, marker_environment(about.facts))
+
+
+def mended(
+    files: Sequence[str], version: str, markers: Mapping[str, str]
+) -> tuple[MendedFile, ...]:
+    """Return the files that name a build of onnxruntime, with the pin of `version` in them.
+
+    `markers` is the environment of the target. Raises Error `requirements-unreadable`.
+    """
+    paths = [Path(file) for file in files]
+    found = [_pyproject(path, version, markers) for path in paths if path.suffix == ".toml"]
+    texts = collect(path for path in paths if path.suffix != ".toml")
+    naming = {
+        path
+        for path, file in texts.items()
+        if not file.constraint and names_gpu_build(file.text, markers)
+    }
+    for path, file in texts.items():
+        elsewhere = not file.constraint and bool(naming - {path})
+        made = mend_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
+        found.append(
+            MendedFile(
+                path=path, edits=made.edits, before=file.content, after=file.encoded(made.text)
+            )
+        )
+    return tuple(one for one in found if one.edits)
+
+
+def write_mended(files: Sequence[MendedFile]) -> tuple[Path, ...]:
+    """Write what has changed, each file whole or not at all, and return the paths.
+
+    Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
+    not as it was read.
+    """
+    changed = [file for file in files if file.after != file.before]
+    for file in changed:
+        if read(file.path) != file.before:
+            raise Error("file-changed", file=file.path)
+    for file in changed:
+        write(file.path, file.after)
+    return tuple(file.path for file in changed)
+
+
+def _pyproject(path: Path, version: str, markers: Mapping[str, str]) -> MendedFile:
+    content = read(path)
+    try:
+        made = mend_pyproject(content.decode("utf-8"), version, markers)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Error("requirements-unreadable", file=path, cause=error) from error
+    return MendedFile(path=path, edits=made.edits, before=content, after=made.text.encode())

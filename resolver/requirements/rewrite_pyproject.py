@@ -1,0 +1,222 @@
+"""Mend pyproject.toml: the requirements of onnxruntime become the right pin, all else stays.
+
+Core. The text is edited where a string stands, and the edit counts only if the document then parses
+to what it was, apart from that one requirement.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+from packaging.utils import canonicalize_name
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..resolve.situation import applies
+from ..versions import requirement
+from .rewrite import BOTH, Done, Edit, Mended, pin
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Document = dict[str, object]
+Path = tuple[str | int, ...]
+_LISTS = (
+    ("project", "dependencies"),
+    ("tool", "uv", "dev-dependencies"),
+)
+_LISTS_BY_NAME = (
+    ("project", "optional-dependencies"),
+    ("dependency-groups",),
+    ("tool", "pdm", "dev-dependencies"),
+)
+_TOKEN = re.compile(
+    r"""\#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|(?P<one>"(?:\\.|[^"\\\n])*"|'[^'\n]*')""",
+    re.DOTALL,
+)
+_POETRY = re.compile(
+    r"""^(?P<lead>[ \t]*)(?P<quote>["']?)(?P<key>[A-Za-z0-9._-]+)(?P=quote)(?P<equals>[ \t]*=[ \t]*)
+        (?P<table>\{[^\n]*?\bversion[ \t]*=[ \t]*)?(?P<version>"[^"\n]*"|'[^'\n]*')""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def dependencies(text: str) -> tuple[str, ...]:
+    """Return the requirements of the project itself.
+
+    Raises tomllib.TOMLDecodeError.
+    """
+    found = _list(tomllib.loads(text), ("project", "dependencies"))
+    return tuple(row for row in found if isinstance(row, str))
+
+
+def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mended:
+    """Return pyproject.toml with every requirement of onnxruntime that applies pinned to `version`.
+
+    Where one names the GPU build, those of the CPU build stay: a project may have an extra for
+    each. Raises tomllib.TOMLDecodeError.
+    """
+    edits: list[Edit] = []
+    document = tomllib.loads(text)
+    ours = [
+        (path, name, value)
+        for path, value in _requirements(document)
+        if (name := _build(value, markers)) is not None
+    ]
+    ours_of_poetry = list(_poetry(document))
+    names = {name for _, name, _ in ours} | {
+        canonicalize_name(str(path[-1])) for path in ours_of_poetry
+    }
+    for path, name, value in ours:
+        new = pin(value, version)
+        if GPU_BUILD in names and name == CPU_BUILD:
+            edits.append(_kept(text, value, "other", path))
+        elif new is None:
+            edits.append(_kept(text, value, "address", path))
+        elif new != value:
+            text, edit = _replace_string(text, path, value, new)
+            edits.append(edit)
+    extras = set(_names_in_extras(document))
+    for path in ours_of_poetry:
+        build = canonicalize_name(str(path[-1]))
+        if GPU_BUILD in names and build == CPU_BUILD:
+            edits.append(_kept(text, str(path[-1]), "other"))
+        elif build == CPU_BUILD and build in extras:  # it would be named there no more
+            edits.append(_kept(text, str(path[-1]), "odd"))
+        else:
+            text, edits_here = _replace_poetry(text, path, version)
+            edits += edits_here
+    return Mended(text=text, edits=tuple(sorted(edits, key=lambda edit: edit.line)))
+
+
+def _build(value: str, markers: Mapping[str, str]) -> str | None:
+    """Return which build of onnxruntime a requirement names, where it applies."""
+    wanted = requirement(value)
+    if wanted is None or not applies(wanted, markers, ""):
+        return None
+    name = canonicalize_name(wanted.name)
+    return name if name in BOTH else None
+
+
+def _at(document: Document, path: Path) -> object:
+    """Return what stands at `path`; None where there is nothing."""
+    found: object = document
+    for key in path:
+        found = cast("Document", found).get(str(key)) if isinstance(found, dict) else None
+    return found
+
+
+def _table(document: Document, path: Path) -> Document:
+    found = _at(document, path)
+    return cast("Document", found) if isinstance(found, dict) else {}
+
+
+def _list(document: Document, path: Path) -> list[object]:
+    found = _at(document, path)
+    return cast("list[object]", found) if isinstance(found, list) else []
+
+
+def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
+    """Yield every requirement of the project, its extras and groups, and where it stands."""
+    paths: list[Path] = list(_LISTS)
+    for parent in _LISTS_BY_NAME:
+        paths += [(*parent, name) for name in _table(document, parent)]
+    for path in paths:
+        for at, value in enumerate(_list(document, path)):
+            if isinstance(value, str):
+                yield (*path, at), value
+
+
+def _poetry(document: Document) -> Iterator[Path]:
+    """Yield where poetry's tables name a build of onnxruntime."""
+    parents: list[Path] = [
+        ("tool", "poetry", "dependencies"),
+        ("tool", "poetry", "dev-dependencies"),
+    ]
+    groups = _table(document, ("tool", "poetry", "group"))
+    parents += [("tool", "poetry", "group", name, "dependencies") for name in groups]
+    for parent in parents:
+        for name in _table(document, parent):
+            if canonicalize_name(name) in BOTH:
+                yield (*parent, name)
+
+
+def _names_in_extras(document: Document) -> Iterator[str]:
+    """Yield which of poetry's dependencies its extras name."""
+    parent = ("tool", "poetry", "extras")
+    for extra in _table(document, parent):
+        yield from (canonicalize_name(str(name)) for name in _list(document, (*parent, extra)))
+
+
+def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, Edit]:
+    """Replace the string at `path`; where that cannot be done surely, leave it."""
+    placed = _placed(text, path, old, new)
+    if placed is None:
+        return text, _kept(text, old, "odd", path)
+    changed, line = placed
+    return changed, Edit(line=line, before=old, after=new, done="replaced")
+
+
+def _placed(text: str, path: Path, old: str, new: str) -> tuple[str, int] | None:
+    """Return the text with `new` for the string at `path`, and its line; None where not sure."""
+
+    def change(document: Document) -> None:
+        _list(document, path[:-1])[int(path[-1])] = new
+
+    for token in _TOKEN.finditer(text):
+        if token["one"] is None or tomllib.loads(f"v = {token['one']}")["v"] != old:
+            continue
+        raw = token["one"]
+        quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
+        changed = text[: token.start()] + quoted + text[token.end() :]
+        if _is(changed, text, change):
+            return changed, text.count("\n", 0, token.start()) + 1
+    return None
+
+
+def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit]]:
+    """Replace key and version of a dependency in poetry's notation."""
+    key = str(path[-1])
+
+    def change(document: Document) -> None:
+        table = _table(document, path[:-1])
+        value = table.pop(key)
+        more = cast("Document", value) if isinstance(value, dict) else None
+        table[GPU_BUILD] = version if more is None else {**more, "version": version}
+
+    for row in _POETRY.finditer(text):
+        if row["key"] != key:
+            continue
+        start = row["lead"] + GPU_BUILD + row["equals"] + (row["table"] or "")
+        changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
+        if _is(changed, text, change):
+            line = text.count("\n", 0, row.start()) + 1
+            before, after = (one.split("\n")[line - 1].strip() for one in (text, changed))
+            edit = Edit(line=line, before=before, after=after, done="replaced")
+            return changed, [edit] if after != before else []
+    return text, [_kept(text, key, "odd")]
+
+
+def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
+    """Tell whether `changed` parses to what `text` does after `change`."""
+    expected = copy.deepcopy(tomllib.loads(text))
+    change(expected)
+    try:
+        return tomllib.loads(changed) == expected
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _kept(text: str, value: str, done: Done, path: Path | None = None) -> Edit:
+    """Return that `value` stays: the string at `path`, or else a key."""
+    placed = _placed(text, path, value, f"{value} ") if path else None
+    key = rf"^[ \t]*(?:\[[^\]\n]*\.)?[\"']?{re.escape(value)}[\"']?[ \t]*[=.\]]"
+    found = re.search(key, text, re.MULTILINE)
+    line = placed[1] if placed else text.count("\n", 0, found.start() if found else 0) + 1
+    return Edit(line=line, before=value, after=None, done=done)

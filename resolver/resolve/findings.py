@@ -1,0 +1,224 @@
+"""What is wrong here, and what is worth knowing.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..messages.sections import size
+from ..plan.model import Finding, Rejected, Severity, finding
+from ..versions import newest_first
+from . import findings_project as project
+from . import msvc
+from .candidate import Candidate
+from .changes import Steps
+from .findings_torch import torch_findings
+from .situation import Situation
+from .torch_choice import Search
+
+DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
+"""The errors of a driver that have a remedy of their own."""
+
+
+def findings(
+    here: Situation,
+    best: Candidate | None,
+    steps: Steps | None,
+    rejected: Sequence[Rejected],
+    works: Sequence[Candidate],
+    *,
+    found: Search | None,
+) -> tuple[Finding, ...]:
+    """Return what was found, the worst first.
+
+    `best` is the candidate that the plan takes and `steps` what it does for it; both are None where
+    nothing works. `works` are all that work, newest first; `found` came of looking for a torch.
+    """
+    rows = [
+        *_change(here),
+        *_machine(here),
+        *(_owner(here) if steps else ()),
+        *_builds(here),
+        *_installed_release(here, rejected),
+        *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *torch_findings(here, found),
+        *(_windows(here, best) if best else ()),
+        *(_companions(here, best, steps) if best and steps is not None else ()),
+        *(project.findings(here, best, steps) if best and steps is not None else ()),
+        *(_better(best, works) if best else ()),
+    ]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return tuple(sorted(rows, key=lambda row: order[row.severity]))
+
+
+def _machine(here: Situation) -> Iterator[Finding]:
+    facts = here.facts
+    if facts.driver is None:
+        yield finding("no-driver", "error", **_source(here, "driver"))
+    elif facts.driver.error is not None:
+        kind = facts.driver.error.partition(":")[0]
+        code = f"driver-{kind}" if kind in DRIVER_ERRORS else "driver-unreadable"
+        yield finding(code, "error", error=facts.driver.error)
+    elif here.driver_cuda is None:
+        yield finding("driver-unknown", "error")
+    if facts.driver is not None and facts.gpus == ():
+        yield finding("no-gpu", "error")
+    if facts.gpus is None:
+        yield finding("gpus-unknown", "warning")
+    for gpu in facts.gpus or ():
+        if gpu.compute_capability is None:
+            yield finding("gpu-unknown", "warning", gpu=gpu.name or "?")
+        elif gpu.compute_capability in here.wishes.ignored_gpus:
+            yield finding(
+                "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
+            )
+    hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
+    if hidden in {"", "-1"}:
+        yield finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+
+
+def _change(here: Situation) -> Iterator[Finding]:
+    """Say what an earlier run left in the environment."""
+    python = here.facts.python
+    if python.change is not None:
+        severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
+        severity = severities.get(python.change, "info")
+        yield finding(f"change-{python.change}", severity, size=size(python.change_size))
+
+
+def _owner(here: Situation) -> Iterator[Finding]:
+    """Say whose environment it is, where `--apply` refuses it for that."""
+    python = here.facts.python
+    if python.externally_managed:
+        yield finding("externally-managed", "warning")
+    if python.environment in {"conda", "user"}:
+        yield finding(f"{python.environment}-environment", "warning")
+
+
+def _source(here: Situation, name: str) -> dict[str, str]:
+    return {"source": here.facts.sources.get(name, "")}
+
+
+def _builds(here: Situation) -> Iterator[Finding]:
+    """Look at the shared folder, and at who says that it is theirs."""
+    facts = here.facts
+    build = facts.onnxruntime
+    gpu = facts.package(GPU_BUILD)
+    for package in facts.packages:
+        if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
+            continue
+        code = "cpu-build-installed" if package.name == CPU_BUILD else "other-build-installed"
+        seen = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []
+        yield finding(code, "error", *seen, distribution=f"{package.name} {package.version}")
+    if gpu is None:
+        yield finding("gpu-build-missing", "error")
+        return
+    if build is None:
+        yield finding("folder-gutted", "error", distribution=f"{gpu.name} {gpu.version}")
+    elif build.distribution not in {None, GPU_BUILD}:
+        yield finding(
+            "folder-overwritten",
+            "error",
+            distribution=f"{gpu.name} {gpu.version}",
+            by=f"{build.distribution} {build.version or ''}".strip(),
+        )
+    elif not build.intact or build.version not in {None, gpu.version}:
+        seen = [f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()]
+        yield finding("folder-damaged", "error", *seen, distribution=f"{gpu.name} {gpu.version}")
+
+
+def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+    """Say why the release that is installed cannot be used, in the words of the rules."""
+    gpu = here.facts.package(GPU_BUILD)
+    if gpu is None:
+        return
+    if not any(build.version == gpu.version for build in here.matrix.builds):
+        yield _unknown_release(gpu.version, here)
+    for row in rejected:
+        if row.version == gpu.version:
+            for why in row.reasons:
+                values = (("version", gpu.version), *why.values)
+                yield Finding(code=why.code, severity="error", values=values)
+
+
+def _unknown_release(version: str, here: Situation) -> Finding:
+    """Say why nothing is known of a release: it left the index, is too new, or was never there."""
+    newest = max((build.version for build in here.matrix.builds), key=newest_first)
+    code = "release-unknown"
+    if version in here.matrix.gone:
+        code = "release-gone"
+    elif newest_first(version) > newest_first(newest):
+        code = "release-newer"
+    return finding(code, "warning", version=version, newest=newest)
+
+
+def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+    installing = {wheel.name for wheel in steps.install}
+    missing: list[str] = []
+    for component in best.components.chosen:
+        name, version = component.release.name, component.release.version
+        there = here.facts.package(name)
+        if name not in installing:
+            continue
+        if there is None:
+            libraries = [need.library for need in best.build.needs if need.distribution == name]
+            missing.extend(libraries or [name])
+            continue
+        yield finding(
+            "library-unfit" if there.intact else "library-gutted",
+            "error",
+            installed=f"{name} {there.version}",
+            distribution=f"{name} {version}",
+        )
+    if missing:
+        yield finding("library-missing", "error", libraries=", ".join(missing))
+    for library in sorted(steps.system):
+        found = steps.system[library]
+        yield finding(
+            "system-library",
+            "info",
+            library=library,
+            path=found.path or "",
+            version=found.version or "",
+        )
+    if steps.requires:
+        yield finding("requirement-missing", "error", requirements=", ".join(steps.requires))
+    if "numpy" in installing:
+        numpy = here.facts.package("numpy")
+        yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
+    for name in steps.uninstall:
+        if name not in here.matrix.owners:
+            yield finding("shared-folder", "error", rival=name)
+
+
+def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
+    """Look for what no wheel of NVIDIA's holds: Microsoft's runtime, and what cuDNN 8 needs."""
+    yield from msvc.findings(best.build, best.runtime, here)
+    found = {library.name.lower() for library in here.facts.libraries}
+    windows = here.facts.platform.system == "windows"
+    if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:
+        yield finding("zlibwapi-needed", "warning", version=best.version)
+
+
+def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+    """Look at what makes it last: who loads the libraries, and who brings the CPU build back."""
+    names = [companion.name for companion in steps.companions]
+    if LIBRARIES in names and not steps.install:
+        yield finding("libraries-not-loaded", "error")
+    if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in steps.uninstall:
+        by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
+        yield finding("onnxruntime-not-provided", "warning", by=by)
+    if here.facts.python.autoload is False and here.wishes.autoload and not steps.system:
+        yield finding("autoload-needs-line", "warning", line=LINE)
+    elif not here.wishes.autoload and not steps.system:
+        code = "preload-line" if best.build.preload_dlls else "preload-none"
+        yield finding(code, "warning", version=best.version)
+
+
+def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:
+    if works[0].version != best.version:
+        yield finding("newer-works", "info", version=works[0].version, kept=best.version)

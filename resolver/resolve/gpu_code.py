@@ -1,0 +1,51 @@
+"""Whether a GPU can run what a library carries.
+
+Core. Sources: CUDA Programming Guide, "Compute Capabilities" (machine code runs on the same major
+and the same or a newer minor; `a` targets on exactly theirs, `f` targets within their family), and
+"CUDA Compatibility" (an old driver cannot compile PTX that is newer than itself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from ..versions import numbers
+
+Run = Literal["sass", "ptx", "no"]
+
+
+def runs(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Run:
+    """Return how a GPU of `compute_capability` (`8.6`) runs code for these targets.
+
+    `sass` and `ptx` hold targets such as `9.0`, `9.0a`, `12.0f`. `ptx` as the answer means that the
+    driver has to compile it, and must be new enough for that.
+    """
+    gpu = numbers(compute_capability)
+    if any(_machine_code_runs(target, gpu) for target in sass):
+        return "sass"
+    if any(_ptx_compiles(target, gpu) for target in ptx):
+        return "ptx"
+    return "no"
+
+
+def carried(sass: Iterable[str], ptx: Iterable[str]) -> str:
+    """Return code for these targets as people read it: `7.5, 8.6; as PTX 9.0`."""
+    compiled = ", ".join(ptx)
+    return ", ".join(sass) + (f"; as PTX {compiled}" if compiled else "")
+
+
+def _machine_code_runs(target: str, gpu: tuple[int, ...]) -> bool:
+    built = numbers(target)
+    if target.endswith("a"):
+        return gpu == built
+    return gpu[:1] == built[:1] and gpu >= built
+
+
+def _ptx_compiles(target: str, gpu: tuple[int, ...]) -> bool:
+    built = numbers(target)
+    if target.endswith("a"):
+        return gpu == built
+    if target.endswith("f"):
+        return gpu[:1] == built[:1] and gpu >= built
+    return gpu >= built

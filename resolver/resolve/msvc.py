@@ -1,0 +1,93 @@
+"""The Visual C++ runtime on Windows: whether the system's suffices, else the wheel that brings one.
+
+Core. The runtime must be as new as the build tools of everything that uses it, or newer; Microsoft
+supports nothing else, and older ones do crash. The build tools of a release are in its row of the
+matrix: the version of the linker in the header of the provider.
+Sources: https://learn.microsoft.com/cpp/porting/binary-compat-2015-2017 ("Restrictions on binary
+compatibility"), https://github.com/onnx/onnx/issues/6267 (a crash below 14.38).
+
+`msvcp140.dll` alone decides: Python brings vcruntime140.dll with itself, and has it loaded before
+anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..facts.model import Library
+from ..matrix.model import Build
+from ..plan.model import Finding, Reason, finding, reason
+from ..versions import newest_first, numbers
+from .components import Component
+from .situation import Situation
+
+NAME = "msvc-runtime"
+LIBRARY = "msvcp140.dll"
+SEARCHED = "libraries"
+"""The source in a facts file that says that its list of libraries is whole."""
+
+
+def runtime_for(build: Build, here: Situation) -> Component | None:
+    """Return the wheel of the runtime that belongs to the set of `build`.
+
+    None where the system's own suffices, and where there is no wheel for this Python that does.
+    """
+    if build.toolset is None or build.platform != here.platform:
+        return None
+    rows = [row for row in here.matrix.msvc if suffices(row.version, build)]
+    installed = here.facts.package(NAME)
+    for row in rows:
+        if installed and installed.intact and row.version == installed.version:
+            return Component(release=row, installed=True)
+    fitting = [row for row in rows if row.python == here.abi]
+    if not fitting or _lack(build, here) is None:
+        return None
+    newest = max(fitting, key=lambda row: newest_first(row.version))
+    return Component(release=newest, installed=False)
+
+
+def is_unfit(build: Build, here: Situation) -> bool:
+    """Tell whether the system's runtime is known to be too old, or not to be there."""
+    return _lack(build, here) in {"old", "absent"}
+
+
+def suffices(version: str, build: Build) -> bool:
+    """Tell whether a runtime (`14.42.34433`) is as new as the build tools of `build`."""
+    return numbers(version)[:2] >= numbers(build.toolset or "0")[:2]
+
+
+def findings(build: Build, runtime: Component | None, here: Situation) -> Iterator[Finding]:
+    """Say what is wrong with the system's runtime, where no wheel that is installed makes up."""
+    if (runtime and runtime.installed) or not is_unfit(build, here):
+        return
+    found = _system(here)
+    values = {"needs": build.toolset or "", "release": build.version}
+    if found:
+        values |= {"version": found.version or "", "path": found.path or LIBRARY}
+    kind = "old" if found else "absent"
+    if runtime:
+        wheel = f"{NAME} {runtime.release.version}"
+        yield finding(f"msvc-{kind}", "error", **values, wheel=wheel)
+    else:
+        yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=here.abi)
+
+
+def why(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
+    """Say why the runtime comes along where nothing is known to be wrong with the system's."""
+    if runtime and not runtime.installed and _lack(build, here) == "unknown":
+        yield reason("why-msvc", needs=build.toolset or "", wheel=runtime.release.version)
+
+
+def _lack(build: Build, here: Situation) -> str | None:
+    """Return what speaks against the system's runtime: `old`, `absent`, `unknown`, or None.
+
+    One whose version is not known counts as new enough, like every library of the system.
+    """
+    found = _system(here)
+    if found is None:
+        return "absent" if SEARCHED in here.facts.sources else "unknown"
+    return "old" if found.version and not suffices(found.version, build) else None
+
+
+def _system(here: Situation) -> Library | None:
+    return next((row for row in here.facts.libraries if row.name.lower() == LIBRARY), None)

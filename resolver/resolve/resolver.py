@@ -1,0 +1,152 @@
+"""Resolve: facts, wishes and matrix into the plan.
+
+Core, and deterministic: the same three give the same plan, byte for byte. An installed
+onnxruntime-gpu that can work here is kept and completed; otherwise the newest that can work wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..facts.model import GPU_BUILD, Facts
+from ..matrix.model import Build, Matrix
+from ..plan.model import Plan, Reason, Rejected, Verdict, reason
+from ..versions import major, newest_first
+from .candidate import Candidate, candidate
+from .changes import by_name, steps_to, with_torch
+from .components import Picked
+from .findings import findings
+from .rules import reasons_against, reasons_for, works
+from .situation import Situation, Wishes, situation
+from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
+from .torch_wheels import kept_torch
+from .unlock import unlock
+
+
+def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = True) -> Plan:
+    """Return the plan for the machine and environment of `facts`.
+
+    `unlocking` False leaves out what would allow more: that takes longer than all the rest.
+    """
+    here = situation(facts, wishes, matrix)
+    found = _find_torch(here) if is_asked_for(here) else None
+    choice = found.choice if found else None
+    there = choice.there if choice else here
+    judged = _judged(here if found is None else choice.there if choice else without_torch(here))
+    if found is not None and choice is None:
+        none = reason("torch-none-fits", wish=f"--torch {wishes.torch.removeprefix('==')}")
+        judged = [(subject, reasons or (none,)) for subject, reasons in judged]
+    working = [subject for subject, reasons in judged if not reasons]
+    rejected = tuple(
+        Rejected(package=GPU_BUILD, version=subject.version, reasons=reasons)
+        for subject, reasons in judged
+        if reasons
+    )
+    best = _preferred(working, there)
+    steps = None if best is None else steps_to(best, there)
+    if steps is not None and choice is not None:
+        steps = with_torch(steps, choice)
+    kept = kept_torch(here) if choice is None else ()
+    half = facts.python.change == "unfinished"  # `--apply` puts it back first
+    verdict: Verdict = "impossible" if steps is None else "fixable" if steps or half else "healthy"
+    return Plan(
+        verdict=verdict,
+        findings=findings(here, best, steps, rejected, working, found=found),
+        why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
+        cuda=None if best is None else major(best.build.cuda),
+        selection=() if steps is None else by_name((*steps.selection, *kept)),
+        uninstall=steps.uninstall if steps else (),
+        install=steps.install if steps else (),
+        companions=steps.companions if steps else (),
+        requires=steps.requires if steps else (),
+        rejected=(*(found.rejected if found else ()), *rejected),
+        unlock=unlock(here, working, _newest_that_works, torches) if unlocking else (),
+        matrix_date=matrix.date,
+        matrix_digest=matrix.digest,
+    )
+
+
+def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
+    return [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+
+
+def torches(here: Situation) -> Iterator[Choice]:
+    """Yield the torch to take, then the nearest one with which a newer onnxruntime-gpu works."""
+    nearest = _find_torch(here).choice
+    if nearest is None:
+        return
+    yield nearest
+    fits = _fits(here)
+    now = newest_first(nearest.build.version)
+    for build in [build for build in _builds(here) if newest_first(build.version) > now]:
+        farther = search(here, [build], fits).choice
+        if farther is not None:
+            yield farther
+            return
+
+
+def _find_torch(here: Situation) -> Search:
+    """Return the torch to take by the wishes of `here`."""
+    builds = _builds(here)
+    installed = here.facts.package(GPU_BUILD)
+    if installed is not None and not here.wishes.latest:
+        builds.sort(key=lambda build: build.version != installed.version)
+    return search(here, builds, _fits(here))
+
+
+def _fits(here: Situation) -> Works:
+    """Return the question whether a build works in a situation that is `here` with some torch.
+
+    One that does not work without torch is not asked about again for each.
+    """
+    bare = without_torch(here)
+    able: dict[str, bool] = {}
+
+    def fits(build: Build, there: Situation) -> bool:
+        if build.version not in able:
+            able[build.version] = works(build, bare)
+        return able[build.version] and works(build, there)
+
+    return fits
+
+
+def candidates(here: Situation) -> list[Candidate]:
+    """Return every release of the matrix as a candidate for this machine, newest first."""
+    picked: Picked = {}
+    return [candidate(build, here, picked=picked) for build in _builds(here)]
+
+
+def _newest_that_works(here: Situation, above: str | None) -> str | None:
+    """Return the newest release without a reason against it, or None.
+
+    Only releases newer than `above` count, where it is given.
+    """
+    if is_asked_for(here):
+        choice = _find_torch(here).choice
+        gain = choice.build.version if choice else None
+        newer = gain and (above is None or newest_first(gain) > newest_first(above))
+        return gain if newer else None
+    for build in _builds(here):
+        if above is not None and newest_first(build.version) <= newest_first(above):
+            return None
+        if works(build, here):
+            return build.version
+    return None
+
+
+def _builds(here: Situation) -> list[Build]:
+    """Return a build for each release, newest first: this platform's where there is one."""
+    chosen: dict[str, Build] = {}
+    for build in here.matrix.builds:
+        if build.version not in chosen or build.platform == here.platform:
+            chosen[build.version] = build
+    return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
+
+
+def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
+    installed = here.facts.package(GPU_BUILD)
+    if installed is not None and not here.wishes.latest:
+        for subject in able:
+            if subject.version == installed.version:
+                return subject
+    return able[0] if able else None

@@ -1,0 +1,228 @@
+"""The rules: why a release of onnxruntime-gpu cannot be used here.
+
+Core. A rule is one small function `(candidate, situation) -> reasons`; the resolver is the list of
+them. What would unlock a better answer is the same rules asked again with one fact changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+
+from packaging.specifiers import SpecifierSet
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..matrix.model import Build
+from ..plan.model import Reason, reason
+from ..versions import allows, major, numbers
+from .candidate import Candidate, bare, candidate
+from .dependencies import required
+from .gpu_code import carried, runs
+from .msvc import why
+from .release_checks import capabilities, glibc_suffices
+from .situation import Situation, cuda_major_runs
+from .torch_rules import against_torch
+
+Rule = Callable[[Candidate, Situation], Iterator[Reason]]
+
+
+def reasons_against(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
+    """Return every reason why `subject` cannot be used here, in the order of the rules."""
+    return tuple(found for rule in RULES for found in rule(subject, here))
+
+
+def gpu_there(_: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a GPU, apart from those ignored on request."""
+    if here.gpus == ():
+        yield reason("no-gpu-left" if here.facts.gpus else "no-gpu")
+
+
+def driver_runs(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a driver that runs the CUDA major of the build."""
+    driver = here.facts.driver
+    cuda_major = major(subject.build.cuda)
+    if driver is None:
+        yield reason("no-driver")
+    elif here.driver_cuda is None and driver.error is not None:
+        yield reason("driver-unreadable", error=driver.error)
+    elif here.driver_cuda is None:
+        yield reason("driver-unknown")
+    elif not cuda_major_runs(here.driver_cuda, subject.build.cuda):
+        yield reason(
+            "driver-too-old",
+            cuda=cuda_major,
+            floor=here.floor(cuda_major) or "",
+            driver_cuda=here.driver_cuda,
+        )
+
+
+def platform_has_build(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a build for this system, and a system that such wheels run on."""
+    platform = here.facts.platform
+    if platform.jetson is not None:
+        yield reason("jetson")
+    if platform.libc is not None and platform.libc.startswith("musl"):
+        yield reason("musl", libc=platform.libc)
+    elif subject.build.platform != here.platform:
+        yield reason("no-wheel-platform", platform=here.platform)
+    elif not glibc_suffices(here, subject.build.glibc):
+        yield reason(
+            "glibc-too-old", glibc=subject.build.glibc or "", libc=here.facts.platform.libc or ""
+        )
+
+
+def python_has_wheel(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a wheel for this Python."""
+    if here.facts.python.implementation != "cpython":
+        yield reason("not-cpython", implementation=here.facts.python.implementation)
+    elif subject.wheel is None and subject.build.platform == here.platform:
+        yield reason("no-wheel-python", python=here.abi)
+
+
+def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for code in the provider that every GPU can run."""
+    build = subject.build
+    for capability in capabilities(here) if build.platform == here.platform else ():
+        how = runs(build.sass, build.ptx, capability)
+        if how == "no":
+            yield reason("no-gpu-code", gpu=capability, carried=carried(build.sass, build.ptx))
+        elif (
+            how == "ptx"
+            and here.driver_cuda is not None
+            and numbers(here.driver_cuda)[:2] < numbers(build.cuda)[:2]
+        ):
+            yield reason(
+                "ptx-needs-driver", gpu=capability, cuda=build.cuda, driver_cuda=here.driver_cuda
+            )
+
+
+def torch_shares(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that torch can be loaded into the same process."""
+    if subject.build.platform == here.platform:
+        yield from against_torch(subject.build, here)
+
+
+def libraries_found(subject: Candidate, _: Situation) -> Iterator[Reason]:
+    """Ask for nvidia wheels with every library, for this platform and these GPUs."""
+    yield from subject.components.reasons
+
+
+def folders_free(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Refuse a set that owns the files of a distribution that must stay."""
+    for component in subject.components.chosen:
+        for rival in rivals(component.release.name, here):
+            demands = here.demanded(rival)
+            if demands and here.facts.package(rival) is not None:
+                yield reason(
+                    "folder-owned",
+                    distribution=component.release.name,
+                    rival=rival,
+                    by=", ".join(demand.by for demand in demands),
+                )
+
+
+def rivals(name: str, here: Situation) -> tuple[str, ...]:
+    """Return the distributions that own the same files as `name`."""
+    return tuple(
+        other
+        for owners in here.matrix.shared.values()
+        if name in owners
+        for other in owners
+        if other != name
+    )
+
+
+def numpy_fits(subject: Candidate, _: Situation) -> Iterator[Reason]:
+    """Ask for a numpy that everybody can live with, where it must move."""
+    if isinstance(subject.numpy, Reason):
+        yield subject.numpy
+
+
+def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that what is installed can live with this release and with what it requires."""
+    for name in (CPU_BUILD, GPU_BUILD):
+        for demand in here.demanded(name):
+            if not allows(demand.specifier, subject.version):
+                yield reason("demand-conflict", by=demand.by, requires=f"{name}{demand.specifier}")
+    if subject.build.platform != here.platform:
+        return
+    for name, needed in required(subject.build, here).items():
+        installed = here.facts.package(name)
+        if installed is not None and (name == "numpy" or allows(needed, installed.version)):
+            continue
+        demands = here.demanded(name)
+        if not demands:
+            continue
+        refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
+        together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
+        if not refusing and not _overlap(needed, together):
+            refusing = [*demands]  # each leaves some, and all of them nothing
+        for demand in refusing:
+            yield reason(
+                "requirement-conflict",
+                needs=f"{name}{needed}",
+                by=demand.by,
+                requires=f"{name}{demand.specifier}",
+            )
+
+
+def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
+    """Tell whether some version satisfies both, as far as the versions that they name can show.
+
+    Tried are those versions, the next after each, and one below and above all: enough for bounds
+    and pins.
+    """
+    named = [spec.version.removesuffix(".*") for spec in (*left, *right)]
+    both = left & right
+    points = [point for version in named for point in (version, f"{version}.0.1", f"{version}.1")]
+    return any(both.contains(point, prereleases=True) for point in ["0", *points, "9999"])
+
+
+def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Take the user's wishes as rules."""
+    wishes = here.wishes
+    if wishes.onnxruntime and not allows(SpecifierSet(wishes.onnxruntime), subject.version):
+        yield reason("not-wished", wish=f"--ort {wishes.onnxruntime}")
+    if wishes.cuda is not None and major(subject.build.cuda) != wishes.cuda:
+        yield reason("not-wished", wish=f"--cuda {wishes.cuda}")
+
+
+OF_BUILD: tuple[Rule, ...] = (
+    gpu_there,
+    platform_has_build,
+    python_has_wheel,
+    driver_runs,
+    gpus_have_code,
+    torch_shares,
+)
+OF_SET: tuple[Rule, ...] = (libraries_found, folders_free, numpy_fits)
+"""The rules that look at the wheels chosen for a build: choosing them takes time."""
+OF_WILL: tuple[Rule, ...] = (requirements_agree, wishes_met)
+RULES = (*OF_BUILD, *OF_SET, *OF_WILL)
+
+
+def works(build: Build, here: Situation) -> bool:
+    """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
+    if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare(build, here), here)):
+        return False
+    return not reasons_against(candidate(build, here, briefly=True), here)
+
+
+def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
+    """Return what speaks for a candidate that has no reason against it."""
+    build = subject.build
+    found = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
+    for capability in capabilities(here):
+        how = runs(build.sass, build.ptx, capability)
+        found.append(reason(f"why-{how}", gpu=capability))
+    for component in subject.components.chosen:
+        demands = here.demanded(component.release.name)
+        if demands:
+            found.append(
+                reason(
+                    "why-pinned",
+                    distribution=f"{component.release.name} {component.release.version}",
+                    by=", ".join(demand.by for demand in demands),
+                )
+            )
+    return (*found, *why(build, subject.runtime, here))

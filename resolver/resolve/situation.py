@@ -1,0 +1,240 @@
+"""What the rules look at: facts and wishes, brought into the matrix's own terms.
+
+Core.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from ..facts.model import Facts, Gpu, Package
+from ..facts.wheel_tags import abi
+from ..matrix.model import DriverFloor, Matrix
+from ..matrix.torch import INDEX, TORCH
+from ..versions import major, numbers, requirement
+from .torch_installed import Torch, torch_of, with_pins
+
+
+class Wishes(NamedTuple):
+    """What the user asked for."""
+
+    onnxruntime: str = ""
+    """A specifier: `==1.26.0`, `<1.27`; empty for whatever works."""
+    latest: bool = False
+    """Rather the newest that works than the one that is installed."""
+    cuda: str | None = None
+    """The CUDA major that it must be."""
+    ignored_gpus: frozenset[str] = frozenset()
+    """Compute capabilities of GPUs that need not run it."""
+    autoload: bool = True
+    """Unchanged applications must find the libraries."""
+    provide: bool = True
+    """Those who require onnxruntime by name must find it provided."""
+    requirements: tuple[str, ...] = ()
+    """Requirements of the user's own file, which the plan must leave satisfied."""
+    torch: str = "keep"
+    """`keep` an installed torch as it is; `match`: move it where that fits better; or a specifier
+    (`==2.7.1+cu128`, `>=2.6`) of the torch that shall be there."""
+    torch_index: str = INDEX
+    """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
+
+    @property
+    def chooses(self) -> bool:
+        """Tell whether a wish has a say in which release is taken."""
+        return bool(self.onnxruntime or self.latest or self.cuda)
+
+
+class Demand(NamedTuple):
+    """What something requires of a distribution."""
+
+    by: str
+    """`fastembed 0.9.1`, or the user's requirements file."""
+    specifier: SpecifierSet
+
+
+class Situation(NamedTuple):
+    """Facts and wishes as the rules need them. Made by `situation`."""
+
+    facts: Facts
+    wishes: Wishes
+    matrix: Matrix
+    platform: str
+    """The matrix's key: `linux_x86_64`."""
+    abi: str
+    """The ABI tag of the target: `cp311`, `cp313t`."""
+    gpus: tuple[Gpu, ...] | None
+    """The GPUs that must be able to run the set; None: not known."""
+    driver_cuda: str | None
+    """The CUDA that the driver speaks, by its own word or by its branch; None: not known."""
+    markers: Mapping[str, str]
+    demands: Mapping[str, tuple[Demand, ...]]
+    """By canonical name: what stays installed requires of it."""
+    torch: Torch | None
+    """The torch that is installed, or that is tried."""
+
+    def demanded(self, name: str) -> tuple[Demand, ...]:
+        """Return what is required of the distribution `name`."""
+        return self.demands.get(name, ())
+
+    def floor(self, cuda_major: str) -> str | None:
+        """Return the oldest driver release for a CUDA major on this system."""
+        row = next((row for row in self.matrix.floors if row.cuda == cuda_major), None)
+        return self.driver_release(row) if row else None
+
+    def driver_release(self, row: DriverFloor) -> str | None:
+        """Return the driver release that a row of the matrix names for this system."""
+        return row.windows if self.facts.platform.system == "windows" else row.linux
+
+
+def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
+    """Bring `facts` and `wishes` into the terms of `matrix`."""
+    facts = facts._replace(packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
+    platform = f"{facts.platform.system}_{facts.platform.machine}"
+    facts, torch = _with_torch(facts, matrix, platform)
+    markers = marker_environment(facts)
+    gpus = facts.gpus
+    if gpus is not None:
+        gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in wishes.ignored_gpus)
+    return Situation(
+        facts=facts,
+        wishes=wishes,
+        matrix=matrix,
+        platform=platform,
+        abi=abi(facts.python.version, free_threaded=facts.python.free_threaded),
+        gpus=gpus,
+        driver_cuda=_driver_cuda(facts, matrix),
+        markers=markers,
+        demands=_demands(facts, wishes, matrix, markers),
+        torch=torch,
+    )
+
+
+def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Torch | None]:
+    """Return the installed torch, and `facts` with everything that it requires."""
+    package = facts.package(TORCH)
+    if package is None:
+        return facts, None
+    torch = torch_of(package, matrix.torch, platform)
+    others = [row for row in facts.packages if row.name != TORCH]
+    packages = (*others, with_pins(package, torch, others))
+    return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
+
+
+def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
+    """Return the CUDA that the driver speaks, or else the newest that its release is enough for.
+
+    The first releases of a branch are below the floor of its CUDA's major: they speak 11.0, and do
+    not run what is built for 11.8.
+    """
+    if facts.driver is None:
+        return None
+    if facts.driver.cuda is not None:
+        return facts.driver.cuda
+    if facts.driver.version is None:
+        return None
+    release = numbers(facts.driver.version)
+    windows = facts.platform.system == "windows"
+    floors = {row.cuda: row.windows if windows else row.linux for row in matrix.floors}
+    for branch, cuda in sorted(matrix.branches.items(), reverse=True):
+        floor = numbers(floors.get(major(cuda)) or "")
+        # `--driver 580` is the branch, whatever its release.
+        if branch <= release[0] and floor[: len(release)] <= release:
+            return cuda
+    return None
+
+
+def marker_environment(facts: Facts) -> dict[str, str]:
+    """Return the environment of PEP 508 markers for the target of `facts`."""
+    windows = facts.platform.system == "windows"
+    machine = facts.platform.machine
+    version = facts.python.version
+    implementation = facts.python.implementation
+    return {
+        "implementation_name": implementation,
+        "implementation_version": version,
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": "AMD64" if windows and machine == "x86_64" else machine,
+        "platform_python_implementation": "CPython" if implementation == "cpython" else "PyPy",
+        "platform_release": "",
+        "platform_system": "Windows" if windows else "Linux",
+        "platform_version": "",
+        "python_full_version": version,
+        "python_version": ".".join(version.split(".")[:2]),
+        "sys_platform": "win32" if windows else "linux",
+        "extra": "",
+    }
+
+
+def _demands(
+    facts: Facts, wishes: Wishes, matrix: Matrix, markers: Mapping[str, str]
+) -> dict[str, tuple[Demand, ...]]:
+    """Return what stays installed requires of each distribution.
+
+    The builds of onnxruntime and the nvidia wheels themselves do not count: they are what a plan
+    replaces, and the matrix knows what they require.
+    """
+    staying = tuple(
+        package
+        for package in facts.packages
+        if package.name not in matrix.owners and package.name not in matrix.distributions
+    )
+    demands: defaultdict[str, list[Demand]] = defaultdict(list)
+    for package, wanted in _active_requirements(staying, tuple(markers.items())):
+        by = f"{package.name} {package.version}"
+        demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
+    for line in wishes.requirements:
+        wanted_line = requirement(line)
+        if wanted_line and applies(wanted_line, markers, ""):
+            demand = Demand(by=line, specifier=wanted_line.specifier)
+            demands[canonicalize_name(wanted_line.name)].append(demand)
+    return {name: tuple(rows) for name, rows in demands.items()}
+
+
+@lru_cache(maxsize=64)  # the same packages are asked about for every change that might unlock more
+def _active_requirements(
+    packages: tuple[Package, ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[tuple[Package, Requirement], ...]:
+    """Return every requirement that is in force, those behind extras that something asks for too.
+
+    torch 2.11 and newer pins its nvidia wheels only so: through `cuda-toolkit[cublas,…]==13.0.2`.
+    """
+    markers = dict(environment)
+    found: list[tuple[Package, Requirement]] = []
+    by_name = {package.name: package for package in packages}
+    waiting = [(package, "") for package in packages]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        package, extra = waiting.pop()
+        if (package.name, extra) in seen:
+            continue
+        seen.add((package.name, extra))
+        for text in package.requires:
+            wanted = requirement(text)
+            if wanted is None or not applies(wanted, markers, extra):
+                continue
+            if extra and applies(wanted, markers, ""):
+                continue  # in force without the extra, so it was yielded already
+            found.append((package, wanted))
+            provider = by_name.get(canonicalize_name(wanted.name))
+            if provider is not None:
+                waiting.extend((provider, name) for name in sorted(wanted.extras))
+    return tuple(found)
+
+
+def applies(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
+    """Tell whether `wanted` is in force under `markers`, with `extra` asked for (empty: none)."""
+    return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})
+
+
+def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:
+    """Tell whether a driver that speaks `driver_cuda` runs binaries of the CUDA major of `cuda`.
+
+    Minor-version compatibility: any driver of that major or a newer one does. Source: CUDA
+    Compatibility, https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+    """
+    return numbers(driver_cuda)[0] >= int(major(cuda))

@@ -1,0 +1,213 @@
+"""Choose a torch: the release, the CUDA and the index that fit machine and onnxruntime-gpu.
+
+Core. The rules are those of a torch that stays: each build is tried as if it were installed. The
+release comes first: the one that is installed if any of its builds fits, else the nearest that
+does. Then the onnxruntime-gpu: the installed one if it works, else the newest that does with a
+build of that release. Then the build (`torch_rule.preference`).
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from ..facts.model import Package
+from ..matrix.model import Build
+from ..matrix.torch import COMPANIONS, TORCH, TorchBuild
+from ..plan.model import Reason, Rejected, Wheel, reason
+from ..versions import allows, major, newest_first, version
+from .situation import Demand, Situation, situation
+from .torch_rules import against_machine, preference
+from .torch_wheels import kept_wheel, orphans, paired, wheel_of_torch
+
+Works = Callable[[Build, Situation], bool]
+
+
+class Choice(NamedTuple):
+    """A torch, and the environment with it."""
+
+    there: Situation
+    """As if it were installed already."""
+    build: Build
+    """The onnxruntime-gpu that goes with it."""
+    wheels: tuple[Wheel, ...]
+    """torch, torchaudio and torchvision of the set, what is kept included."""
+    install: tuple[Wheel, ...]
+    leaving: tuple[str, ...]
+    """Canonical names of what only the torch before it needed."""
+
+
+class Search(NamedTuple):
+    """What came of looking for a torch."""
+
+    choice: Choice | None
+    rejected: tuple[Rejected, ...]
+    """The builds that were passed over on the way, with the reason."""
+
+
+def is_asked_for(here: Situation) -> bool:
+    """Tell whether the wishes let torch be chosen, and there is one to choose."""
+    wish = here.wishes.torch
+    return wish != "keep" and (wish != "match" or here.torch is not None)
+
+
+def without_torch(here: Situation) -> Situation:
+    """Return `here` without torch and what goes with it: more works there than with any torch."""
+    staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
+    wishes = here.wishes._replace(torch="keep")
+    return situation(here.facts._replace(packages=tuple(staying)), wishes, here.matrix)
+
+
+def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
+    """Return the torch to take for the first of `builds` that it works with.
+
+    `builds` are of onnxruntime-gpu, the best first; `works` tells whether nothing speaks against
+    one of them in a situation.
+    """
+    rejected: list[Rejected] = []
+    for release in _releases(here):
+        able: list[tuple[TorchBuild, Situation, dict[str, Wheel]]] = []
+        for build in sorted(release, key=lambda build: preference(build, here)):
+            tried = _tried(build, here)
+            if isinstance(tried, Reason):
+                rejected.append(_rejection(build, tried))
+            else:
+                able.append((build, *tried))
+        for wanted in builds if able else ():
+            for _, there, wheels in able:
+                if works(wanted, there):
+                    return Search(
+                        choice=_choice(wanted, here, there, wheels), rejected=tuple(rejected)
+                    )
+        rejected += [_rejection(build, reason("torch-without-partner")) for build, _, _ in able]
+    return Search(choice=None, rejected=tuple(rejected))
+
+
+def covering(here: Situation) -> TorchBuild | None:
+    """Return the build nearest to the torch of `here` that the machine and its Python can run.
+
+    One that all which require torch allow goes first.
+    """
+    anything = here._replace(wishes=here.wishes._replace(torch="match"))
+    able = [
+        build
+        for release in _releases(anything)
+        for build in sorted(release, key=lambda build: preference(build, here))
+        if against_machine(build, here) is None
+    ]
+    return next(
+        (build for build in able if not holding(build.version, here)), next(iter(able), None)
+    )
+
+
+def holding(release: str, here: Situation) -> list[Demand]:
+    """Return what stays and does not allow this release of torch; the companions move along."""
+    return [
+        demand
+        for demand in here.demanded(TORCH)
+        if demand.by.partition(" ")[0] not in {TORCH, *COMPANIONS}
+        and not allows(demand.specifier, release)
+    ]
+
+
+def _rejection(build: TorchBuild, why: Reason) -> Rejected:
+    return Rejected(package=TORCH, version=build.name, reasons=(why,))
+
+
+def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
+    """Yield the builds of each release that is wished for, the nearest release first."""
+    wish = here.wishes.torch
+    wanted = SpecifierSet("" if wish == "match" else wish)
+    labelled = "+" in wish
+    own = here.torch.build if here.torch else None
+    by_release: dict[str, list[TorchBuild]] = {}
+    for build in here.matrix.torch.of(here.platform):
+        # Who names the label of PyTorch's own index wants the build from there.
+        if build.cuda and allows(wanted, build.name) and not (labelled and build.wheels):
+            rows = by_release.setdefault(build.version, [])
+            if not any(row.wheels and row.local == build.local for row in rows) or build == own:
+                rows.append(build)
+    order = sorted(by_release, key=newest_first)
+    installed = version(here.torch.version) if here.torch else None
+    if installed is None or (wish != "match" and not allows(wanted, str(installed))):
+        order.reverse()
+    else:
+        order = _nearest_first(order, Version(installed.public))
+    for release in order:
+        yield by_release[release]
+
+
+def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
+    """Sort ascending `releases`: `to` itself, then by how many minor releases lie between.
+
+    Of two minors as near the newer comes first, of each minor its newest release.
+    """
+    minors = sorted({Version(release).release[:2] for release in releases})
+    at = bisect_left(minors, to.release[:2])
+    between = 0 if to.release[:2] in minors[at : at + 1] else 1
+
+    def distance(release: str) -> tuple[bool, int, bool]:
+        place = minors.index(Version(release).release[:2])
+        away = at - place if place < at else place - at + between
+        return Version(release) != to, away, place < at
+
+    newest_down = list(reversed(releases))
+    return sorted(newest_down, key=distance)
+
+
+def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
+    """Return `here` as if `build` were installed and the wheels for that, or why it cannot be."""
+    refusal = against_machine(build, here)
+    if refusal is not None:
+        return refusal
+    if here.torch is not None and build == here.torch.build:
+        kept = [here.facts.package(name) for name in (TORCH, *COMPANIONS)]
+        wheels = {row.name: kept_wheel(row, build, here) for row in kept if row is not None}
+        return here, wheels
+    wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, here)}
+    for name in COMPANIONS:
+        if here.facts.package(name) is None:
+            continue
+        companion = paired(name, build, here)
+        if companion is None:
+            return reason("torch-without-companion", name=name)
+        wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
+    for demand in holding(wheels[TORCH].version, here):
+        return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
+    replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
+    staying = [row for row in here.facts.packages if row.name not in wheels]
+    facts = here.facts._replace(packages=(*staying, *replaced))
+    return situation(facts, here.wishes, here.matrix), wheels
+
+
+def why_torch(here: Situation, choice: Choice | None) -> Iterator[Reason]:
+    """Yield what speaks for the torch of `choice`."""
+    if choice is None:
+        return
+    there = choice.there.torch
+    name = there.name if there else TORCH
+    major_of = major(choice.build.cuda)
+    if not any(wheel.name == TORCH for wheel in choice.install):
+        yield reason("why-torch-kept", torch=name, cuda=major_of)
+    elif here.torch is None:
+        yield reason("why-torch-newest", torch=name, cuda=major_of)
+    else:
+        yield reason("why-torch-nearest", torch=name, cuda=major_of, before=here.torch.name)
+
+
+def _choice(build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]) -> Choice:
+    before = {package.name: package for package in here.facts.packages}
+    moving = tuple(
+        wheel
+        for name, wheel in sorted(wheels.items())
+        if name not in before or before[name].version != wheel.version or not before[name].intact
+    )
+    return Choice(
+        there=there,
+        build=build,
+        wheels=tuple(wheel for _, wheel in sorted(wheels.items())),
+        install=moving,
+        leaving=tuple(sorted(orphans(here, there))) if moving else (),
+    )

@@ -1,0 +1,156 @@
+"""What would allow something better: the rules asked again with one fact changed.
+
+Core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from packaging.version import Version
+
+from ..facts.model import GPU_BUILD, Driver, Facts
+from ..matrix.torch import TORCH
+from ..plan.model import Reason, Unlock, reason
+from ..versions import newest_first, numbers
+from .candidate import Candidate
+from .release_checks import capabilities, glibc_suffices
+from .situation import Situation, Wishes, situation
+from .torch_choice import Choice, without_torch
+
+Newest = Callable[[Situation, str | None], str | None]
+Torches = Callable[[Situation], Iterator[Choice]]
+
+
+def unlock(
+    here: Situation, works: list[Candidate], newest: Newest, torches: Torches
+) -> tuple[Unlock, ...]:
+    """Return every single change that would allow a newer release than any that works now.
+
+    `newest` is the resolver: it returns the newest release above another that works in a situation;
+    `torches` yields the torch to take, the nearest first.
+    """
+    now = works[0].version if works else None
+    found: list[Unlock] = []
+    for change, facts, wishes in _changes(here):
+        version = newest(situation(facts, wishes, here.matrix), now)
+        if version is not None:
+            found.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
+    if here.facts.platform.jetson is not None:
+        found.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
+    fixed = here.torch is not None or here.wishes.torch != "keep"
+    if fixed and newest(without_torch(here), now) is not None:
+        return (*_other_torches(here, now, torches), *_distinct(found))
+    return _distinct(found)
+
+
+def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:
+    """Yield what the nearest torch that fits would allow, and what a farther one would.
+
+    Where none is installed the newest counts as the nearest.
+    """
+    anything = "match" if here.torch is not None else ">=0"
+    matching = here._replace(wishes=here.wishes._replace(torch=anything))
+    for at, choice in enumerate(torches(matching)):
+        torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
+        change = (
+            reason("match-torch")
+            if not at and anything == "match"
+            else reason("other-torch", torch=torch)
+        )
+        if now is None or newest_first(choice.build.version) > newest_first(now):
+            gains = f"{GPU_BUILD} {choice.build.version}, {TORCH} {torch}"
+            yield Unlock(change=change, gains=gains)
+
+
+def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
+    """Keep, of the changes of one kind, those that gain more than every smaller one."""
+    kept: list[Unlock] = []
+    best: dict[str, Version] = {}
+    for row in found:
+        gain = newest_first(row.gains.rpartition(" ")[2])
+        if row.change.code not in best or gain > best[row.change.code]:
+            best[row.change.code] = gain
+            kept.append(row)
+    return tuple(kept)
+
+
+def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    facts, wishes = here.facts, here.wishes
+    yield from _other_drivers(here)
+    for capability in capabilities(here):
+        ignoring = wishes.ignored_gpus | {capability}
+        remaining = [gpu for gpu in here.gpus or () if gpu.compute_capability != capability]
+        if remaining:
+            change = reason("ignore-gpu", gpu=capability)
+            yield change, facts, wishes._replace(ignored_gpus=ignoring)
+    yield from _other_pythons(here)
+    yield from _other_platforms(here)
+    if wishes.onnxruntime:
+        yield reason("drop-wish", wish="--ort"), facts, wishes._replace(onnxruntime="")
+    if wishes.cuda is not None:
+        yield reason("drop-wish", wish="--cuda"), facts, wishes._replace(cuda=None)
+
+
+def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield the driver floors above the driver here, and the drivers that compile newer PTX."""
+    facts = here.facts
+    if facts.driver is None:
+        # Nothing says which GPU it is: the gain is what the driver alone would allow.
+        newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
+        driver = Driver(cuda=f"{newest.cuda}.0")
+        changed = facts._replace(driver=driver, gpus=facts.gpus or None)
+        yield reason("driver-visible"), changed, here.wishes
+        return
+    if facts.gpus == ():
+        yield reason("gpu-visible"), facts._replace(gpus=None), here.wishes
+    if here.driver_cuda is None:
+        return
+    newer = [
+        row
+        for row in (*here.matrix.floors, *here.matrix.toolkit_drivers)
+        if numbers(row.cuda) > numbers(here.driver_cuda)
+    ]
+    for row in sorted(newer, key=lambda row: numbers(row.cuda)):
+        release = here.driver_release(row)
+        if release is not None:
+            cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
+            driver = Driver(version=release, cuda=cuda)
+            yield reason("newer-driver", floor=release), facts._replace(driver=driver), here.wishes
+
+
+def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield a machine that there are builds for, and each newer glibc that builds here ask for."""
+    facts = here.facts
+    builds = [build for build in here.matrix.builds if build.platform == here.platform]
+    if not builds:
+        platform = facts.platform._replace(machine="x86_64")
+        yield reason("other-machine"), facts._replace(platform=platform), here.wishes
+    if facts.platform.jetson is None:
+        floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
+        for floor in sorted(filter(None, floors), key=numbers):
+            platform = facts.platform._replace(libc=f"glibc {floor}")
+            change = reason("newer-glibc", glibc=floor)
+            yield change, facts._replace(platform=platform), here.wishes
+
+
+def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+    """Yield the other Pythons that the matrix has wheels for, the nearest first."""
+    facts = here.facts
+    present = numbers(facts.python.version)
+    name = "Python" if facts.python.implementation == "cpython" else "CPython"
+    minors = {
+        int(wheel.python.removeprefix("cp3").rstrip("mt"))
+        for build in here.matrix.builds
+        for wheel in build.wheels
+    }
+    for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):
+        ordinary = facts.python.implementation == "cpython" and not facts.python.free_threaded
+        if minor != present[1] or not ordinary:
+            python = facts.python._replace(
+                version=f"3.{minor}.0",
+                implementation="cpython",
+                free_threaded=False,
+            )
+            change = reason("other-python", python=f"{name} 3.{minor}")
+            yield change, facts._replace(python=python), here.wishes
