@@ -55,7 +55,7 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     import traceback  # noqa: PLC0415 - all this takes a while to import
 
     from .cli import console  # noqa: PLC0415
-    from .matrix.load import load_texts  # noqa: PLC0415
+    from .messages.catalog import load_texts  # noqa: PLC0415
 
     if console.debugging(os.environ):
         traceback.print_exception(behind)

@@ -1,6 +1,6 @@
 """The one error of this program.
 
-Core. What a user reads stands in `texts.toml` under the error's code, in every language;
+What a user reads stands in `texts.toml` under the error's code, in every language;
 here is only the code and the values that the text names.
 """
 

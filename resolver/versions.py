@@ -1,6 +1,6 @@
 """Versions, dotted numbers and requirements, compared the way the field does.
 
-Core. Parsing a version takes microseconds and a plan compares thousands: results are kept.
+Parsing a version takes microseconds and a plan compares thousands: results are kept.
 """
 
 from __future__ import annotations

@@ -42,9 +42,10 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.parsers import read_dll_version
 from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix.model import Matrix
-from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.versions import numbers
 

@@ -38,7 +38,7 @@ from standins import find_uv, make_set, state_of, without_notes
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import rollback as restore
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 
 CALLS = ("rename", "fsync", "mkdir", "rmdir", "unlink", "unlinkat")
 """Those of which every one is made to fail; writing and opening for it are in `more_faults`."""

@@ -29,9 +29,10 @@ from ortgpu_fix.companions import build as companion_wheels
 from ortgpu_fix.companions import contents as companions
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.messages import catalog
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 HERE = Path(__file__).parent
 RELEASE = "1.26.0"
@@ -159,7 +160,7 @@ def put_companions(folder: Path) -> tuple[Path, Path]:
 def lines(tool: str, name: str) -> str:
     """Return what the plan's remedy says `name` is to be: the text of a list or table."""
     [finding] = [row for row in planned(tool).findings if row.code == f"managed-by-{tool}"]
-    remedy = data_files.load_texts("en").remedy(finding)
+    remedy = catalog.load_texts("en").remedy(finding)
     found = re.search(rf"(?<![\w-]){name} = (\[.*?\]|\{{.*?\}})(?=[\s.,]|$)", remedy)
     if found is None:
         sys.exit(f"the remedy for {tool} says nothing of {name}: {remedy}")

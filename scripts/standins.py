@@ -22,7 +22,8 @@ from packaging.utils import parse_wheel_filename
 
 from ortgpu_fix.apply.state_folder import NAME
 from ortgpu_fix.facts.target import Target
-from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 

@@ -45,10 +45,11 @@ def install() -> None:
 
 
 def lint() -> None:
-    """Look at the form: formatting, lint, types, schemas."""
+    """Look at the form: formatting, lint, types, the directions of imports, schemas."""
     run(BIN / "ruff", "format", "--check", ".")
     run(BIN / "ruff", "check", ".")
     run(BIN / "mypy")
+    run(BIN / "lint-imports")
     for schema in sorted((ROOT / "data").glob("*.schema.json")):
         table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
         run(BIN / "check-jsonschema", "--schemafile", schema, table)

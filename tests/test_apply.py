@@ -40,8 +40,10 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
-from ortgpu_fix.matrix.load import companion_modules, load_texts
-from ortgpu_fix.plan.model import Pinned, Plan
+from ortgpu_fix.matrix.load import companion_modules
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Pinned
 from ortgpu_fix.utils.progress import silent
 
 

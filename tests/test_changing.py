@@ -28,10 +28,12 @@ from ortgpu_fix.apply.change import Change, append
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.state_folder import Site, prepare
 from ortgpu_fix.cli.commands import apply as changing
+from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.matrix.load import example_machine, load_matrix, load_texts
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 from ortgpu_fix.utils.process import install_environment
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -30,9 +30,9 @@ from ortgpu_fix.companions.build import (
 )
 from ortgpu_fix.companions.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.matrix import model
 from ortgpu_fix.matrix.model import Build, Contents, Distribution, Matrix, Need, Release
-from ortgpu_fix.plan.model import Wheel
-from ortgpu_fix.resolve import msvc
+from ortgpu_fix.plan.wheels import Wheel
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
 MODULES = {"__init__.py": "def start(): ...\n", "load.py": "\n"}
@@ -202,7 +202,7 @@ def test_what_lies_beside_the_one_that_opens_it_is_left_to_that_one() -> None:
 
 
 def test_windows_loads_everything_by_its_full_path() -> None:
-    names = [*WINDOWS_12, msvc.NAME]
+    names = [*WINDOWS_12, model.MSVC_RUNTIME]
     entries = libraries(selection("1.26.0", names), MATRIX, WINDOWS)
 
     assert [entry.when for entry in entries] == ["newer"] * 7 + ["always"] * 7

@@ -20,7 +20,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
 from ortgpu_fix.index.download import disk_error, download_all
-from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
 
 QUICK = Limits(connect=2, read=2, window=0.5, pauses=(0.01, 0.02))

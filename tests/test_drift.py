@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.cli.commands import inspect as commands
+from ortgpu_fix.cli.commands import check_lock
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
@@ -22,12 +22,13 @@ from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.model import Lock, Target
 from ortgpu_fix.lock.parse import read_lock
-from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.plan.model import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.report.drift import drift_json, drift_sections
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = synthetic.matrix()
 ZERO, ONE = "0" * 64, "1" * 64
@@ -366,7 +367,7 @@ def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
 
 
 def exit_code(*argv: str) -> int:
-    return commands.check_lock(parse(argv), {}, "en")
+    return check_lock.run(parse(argv), {}, "en")
 
 
 def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

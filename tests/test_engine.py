@@ -23,7 +23,7 @@ from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
 from ortgpu_fix.index.config import Sources
-from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import Finished, own_environment, run
 
 DIGEST = "ab" * 32

@@ -8,10 +8,10 @@ import synthetic
 from ortgpu_fix.fleet.model import FleetPlan, Machine, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_sections
-from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.resolve.options import Wishes
 
 MATRIX = synthetic.matrix()
 

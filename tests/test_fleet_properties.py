@@ -20,10 +20,11 @@ from ortgpu_fix.fleet.model import Machine
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.model import Lock, Target
-from ortgpu_fix.matrix.load import load_matrix, load_texts
-from ortgpu_fix.plan.model import Pinned
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.plan.wheels import Pinned
 from ortgpu_fix.report.fleet import fleet_json
-from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.resolve.options import Wishes
 
 CAPTURES = Path(__file__).parent / "captures"
 TABLES = tables()

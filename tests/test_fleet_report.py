@@ -10,10 +10,10 @@ import pytest
 import synthetic
 from ortgpu_fix.fleet.model import Machine, machine_names
 from ortgpu_fix.fleet.planner import plan_fleet
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_json, fleet_sections
-from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.resolve.options import Wishes
 
 MATRIX = synthetic.matrix()
 OLD: dict[str, Any] = {"driver": "11.7", "gpus": ("7.0",)}

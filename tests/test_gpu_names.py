@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import synthetic
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.gpu_names import by_name, with_capabilities
 from ortgpu_fix.facts.model import Gpu
-from ortgpu_fix.matrix.load import table
 
-LOOK_UP = by_name(table("gpus"))
+LOOK_UP = by_name(load_table("gpus"))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,11 @@ import pytest
 
 import ortgpu_fix.matrix.model
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[1]
 RESOLVER = ROOT / "resolver"
 MODULES = {
@@ -21,17 +26,8 @@ MODULES = {
     for path in sorted(RESOLVER.rglob("*.py"))
     if path.read_bytes()
 }
-SCRIPTS = {
-    "companions.loader.__init__",
-    "companions.loader.load",
-    "engine.guard",
-    "probe.children.query_gpus",
-    "probe.children.describe_target",
-    "verify.children.smoke",
-    "verify.children.smoke_libraries",
-    "verify.children.smoke_torch",
-}
-"""Run by other interpreters, or apart: neither core nor shell."""
+CHILDREN = {name for name in MODULES if ".children." in name or ".loader." in name}
+"""Run by other interpreters than ours, or in processes of their own."""
 
 
 def imports(path: Path) -> set[str]:
@@ -45,13 +41,48 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_says_whether_it_is_core_or_shell(name: str) -> None:
-    docstring = ast.get_docstring(ast.parse(MODULES[name].read_text())) or ""
+def packages() -> set[str]:
+    """Return the names of the folders of `resolver/` that hold an `__init__.py`."""
+    folders = [path.parent.relative_to(RESOLVER) for path in RESOLVER.rglob("__init__.py")]
+    return {".".join(("ortgpu_fix", *folder.parts)) for folder in folders}
 
-    assert docstring
-    if name not in SCRIPTS | {"__init__", "__main__"}:
-        assert re.search(r"^(Core|Shell)\b", docstring, re.MULTILINE)
+
+def test_the_rules_look_at_all_modules() -> None:
+    assert len(MODULES) > 140
+    assert len(CHILDREN) >= 7
+
+
+def test_every_package_is_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = project["tool"]["setuptools"]["packages"]
+
+    assert set(listed) == packages() | {"ortgpu_fix.data"}
+    assert len(listed) == len(set(listed))
+
+
+def test_every_package_is_empty_in_itself() -> None:
+    full = {path for path in RESOLVER.rglob("__init__.py") if path.read_bytes()}
+
+    assert full == {RESOLVER / "__init__.py", RESOLVER / "companions/loader/__init__.py"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is(name: str) -> None:
+    assert ast.get_docstring(ast.parse(MODULES[name].read_text()))
+
+
+@pytest.mark.parametrize("name", sorted(CHILDREN))
+def test_what_others_run_needs_the_standard_library_alone(name: str) -> None:
+    """`query_gpus` is run by our own interpreter, and asks NVML by its own bindings."""
+    ours = {"pynvml"} if name.endswith("query_gpus") else {"numpy", "onnxruntime", "torch"}
+
+    assert imports(MODULES[name]) - sys.stdlib_module_names - ours == set()
+
+
+def test_nobody_imports_what_others_run() -> None:
+    folders = re.compile(r"^\s*(?:from|import) [\w.]*\b(?:children|loader)\b", re.MULTILINE)
+
+    assert [name for name, path in MODULES.items() if folders.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize("name", MODULES)

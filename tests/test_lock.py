@@ -17,7 +17,7 @@ from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.model import Lock, Target, header, pins
-from ortgpu_fix.plan.model import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -22,7 +22,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.model import Lock, pins
-from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.plan.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the plan is for Linux"

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.cli.commands.inspect import VERDICT_EXIT
+from ortgpu_fix.cli.commands.plan import VERDICT_EXIT
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_sections
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 FOLDER = Path(__file__).parent / "captures"
 MACHINES = sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))

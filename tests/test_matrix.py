@@ -11,13 +11,15 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import synthetic
+from ortgpu_fix import data_files
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.load import load_matrix, table
+from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.resolve.gpu_code import runs
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.release_checks import glibc_suffices
-from ortgpu_fix.resolve.situation import Wishes, situation
+from ortgpu_fix.resolve.situation import situation
 from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
 
 
@@ -40,7 +42,7 @@ def test_the_matrix_is_read_in_no_time() -> None:
     """
     spent = []
     for _ in range(10):
-        data_files.table.cache_clear()
+        data_files.load_table.cache_clear()
         begin = time.process_time()
         load_matrix(torch=False)  # as every plan does that is not about torch
         spent.append(time.process_time() - begin)
@@ -78,7 +80,7 @@ def test_a_matrix_that_lacks_even_a_table_that_it_does_not_read_is_refused(
     monkeypatch.setattr(data_files, "_compact", lambda: rest)
 
     with pytest.raises(Error) as caught:
-        data_files.load_matrix(torch=False)
+        load_matrix(torch=False)
 
     assert caught.value.code == "matrix-invalid"
     assert caught.value.values["problem"] == "no table torch"
@@ -86,7 +88,7 @@ def test_a_matrix_that_lacks_even_a_table_that_it_does_not_read_is_refused(
 
 def test_a_file_that_is_not_there_is_an_error_of_the_installation() -> None:
     with pytest.raises(Error) as caught:
-        table("nothing")
+        load_table("nothing")
 
     assert caught.value.code == "matrix-invalid"
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import synthetic
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.load import load_matrix, load_texts, table
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain, width
 from ortgpu_fix.report import matrix as report
 from ortgpu_fix.report import supported as matrix_runs
@@ -191,7 +193,7 @@ def test_the_documents() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_real_matrix_fits_100_columns(language: Any) -> None:
     matrix, texts = load_matrix(), load_texts(language)
-    rows, floors = table("onnxruntime")["build"], table("drivers")["floor"]
+    rows, floors = load_table("onnxruntime")["build"], load_table("drivers")["floor"]
     said = [
         plain(report.overview_sections(matrix, texts)),
         plain(matrix_runs.runs_sections(matrix, "535.104.12", ["7.0"], texts)),

@@ -16,13 +16,13 @@ from packaging.requirements import Requirement
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.facts.markers import marker_environment
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.requirements import mending_json, mending_section
 from ortgpu_fix.requirements.rewrite import Done, Edit, mend_requirements
 from ortgpu_fix.requirements.rewrite_files import mended, write_mended
 from ortgpu_fix.requirements.rewrite_pyproject import dependencies, mend_pyproject
-from ortgpu_fix.resolve.situation import marker_environment
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,10 +13,10 @@ import pytest
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = matrix_parse.parse(synthetic.windows_tables(), "", {"__init__.py": "", "load.py": ""})
 WHOLE = (

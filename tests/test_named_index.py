@@ -23,8 +23,8 @@ from ortgpu_fix.index.download import download_all
 from ortgpu_fix.index.page import IndexFile
 from ortgpu_fix.index.pinning import fit_of, from_index, has, settled
 from ortgpu_fix.index.wheel_choice import Fit, exactly, newest
-from ortgpu_fix.matrix.load import load_texts
-from ortgpu_fix.plan.model import Wheel
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent

@@ -11,8 +11,8 @@ from packaging.version import Version
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = synthetic.matrix()
 CUDA = ["10.1", "11.4", "12.0", "12.2", "12.8", "13.0", "13.4"]

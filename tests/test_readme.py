@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.matrix.load import table
+from ortgpu_fix.data_files import load_table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_every_command_is_told() -> None:
 def test_every_exit_code_is_told() -> None:
     told = {int(code) for code in re.findall(r"^\| (\d) \|", README, re.MULTILINE)}
 
-    assert told >= {row["exit"] for row in table("texts")["errors"].values()} | {0, 1, 3}
+    assert told >= {row["exit"] for row in load_table("texts")["errors"].values()} | {0, 1, 3}
 
 
 def test_the_gate_is_the_test_command() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix.load import load_texts
-from ortgpu_fix.messages.catalog import Message
+from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import plain, size, width
 from ortgpu_fix.report.plan import (
     error_json,
@@ -18,8 +17,8 @@ from ortgpu_fix.report.plan import (
     plan_json,
     plan_sections,
 )
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 EN = load_texts("en")
 SET = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import explain
-from ortgpu_fix.matrix.load import load_texts, table
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.plan.model import reason
+from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.verification import explanation_sections, verification_sections
 from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.smoke_result import Loaded
@@ -46,7 +47,7 @@ def test_a_log_that_tells_something() -> None:
         "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
     )
     log += " cannot open shared object file: No such file or directory\n"
-    found = explain(log, parse_failures(table("failures")))
+    found = explain(log, parse_failures(load_table("failures")))
 
     text = plain(explanation_sections(found, EN))
 
@@ -56,7 +57,7 @@ def test_a_log_that_tells_something() -> None:
 
 
 def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
-    known = {**table("failures"), "library": table("failures")["library"][:1]}
+    known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
     log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
 
     found = explain(log + ": No such file or directory", parse_failures(known))

@@ -8,13 +8,13 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts import project_tool
 from ortgpu_fix.facts.model import Change
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve import findings_project as project
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = synthetic.matrix()
 WHOLE_12 = (
@@ -593,7 +593,7 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     ],
 )
 def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: str | None) -> None:
-    assert project.tool_of_folder(prefix) == tool
+    assert project_tool.tool_of_folder(prefix) == tool
 
 
 LIBRARIES = {row.name: row.version for row in plan("onnxruntime 1.22.1", "numpy 2.2.6").companions}[

@@ -29,8 +29,8 @@ from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
 

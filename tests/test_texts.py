@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.load import table
 from ortgpu_fix.messages.catalog import Texts
-from ortgpu_fix.plan.model import Finding
+from ortgpu_fix.plan.reasons import Finding
 
-TABLE = table("texts")
+TABLE = load_table("texts")
 SOURCES = sorted((Path(__file__).parents[1] / "resolver").rglob("*.py"))
 
 

@@ -15,13 +15,15 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.matrix import load as data_files
-from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.parse import with_torch
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_json, plan_sections
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes, situation
+from ortgpu_fix.resolve.situation import situation
 from ortgpu_fix.resolve.torch_wheels import kept_torch
 
 MATRIX = load_matrix()

@@ -28,7 +28,8 @@ from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
-from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
 

@@ -16,7 +16,8 @@ from ortgpu_fix.apply.wheel_contents import Contents
 from ortgpu_fix.apply.wheel_reader import look_into
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
-from ortgpu_fix.plan.model import Plan, Wheel
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 

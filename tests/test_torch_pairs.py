@@ -14,10 +14,11 @@ from raw_torch import raw_builds
 from tables import tables
 
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix.load import load_matrix, load_texts
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.plan import plan_json
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 Document = dict[str, Any]
 TORCHES = {

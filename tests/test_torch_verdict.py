@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.verify.model import Verification, exit_code
 from ortgpu_fix.verify.torch_verdict import Order, suspicious, together, worth_it

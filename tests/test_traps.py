@@ -13,8 +13,8 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Wishes
 
 MATRIX = load_matrix()
 WINDOWS = {"system": "windows", "machine": "x86_64"}

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.matrix.load import table
 from ortgpu_fix.verify.model import UP_TO_THE_DRIVER, Verdict, Verification, exit_code
 from ortgpu_fix.verify.verdict import EXPLAINED, judge
 
@@ -514,7 +514,7 @@ def test_the_document() -> None:
 
 
 def test_every_verdict_and_note_has_its_text() -> None:
-    texts = table("texts")["verdicts"]
+    texts = load_table("texts")["verdicts"]
     codes = set(get_args(Verdict))
     assert codes > UP_TO_THE_DRIVER
     for code in codes:

@@ -19,7 +19,7 @@ from local_index import make_wheel
 from ortgpu_fix.apply.wheel_contents import Contents, Member, contents, entry_points
 from ortgpu_fix.apply.wheel_reader import look_into
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.load import load_texts
+from ortgpu_fix.messages.catalog import load_texts
 
 FILE = "stand_in-1.0-py3-none-any.whl"
 INFO = "stand_in-1.0.dist-info"

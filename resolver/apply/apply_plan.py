@@ -1,7 +1,4 @@
-"""Do a plan: stage, set aside, install, verify; and put everything back where one of them fails.
-
-Shell.
-"""
+"""Do a plan: stage, set aside, install, verify; and put everything back where one of them fails."""
 
 from __future__ import annotations
 

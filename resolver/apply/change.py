@@ -1,6 +1,6 @@
 """Change an environment so that it can be put back at any instant.
 
-Shell. What is about to be done is in the journal, on the disk, before it is done; what has to go
+What is about to be done is in the journal, on the disk, before it is done; what has to go
 is moved aside, file by file, by rename; what comes is known by name before the engine starts.
 `restore` reads the same journal to go back, whoever was killed whenever.
 """

@@ -1,6 +1,6 @@
 """What installed distributions would miss after a change, and did not miss before.
 
-Core. Requirements are judged as `pip check` judges them: no extras, markers of the target.
+Requirements are judged as `pip check` judges them: no extras, markers of the target.
 """
 
 from __future__ import annotations

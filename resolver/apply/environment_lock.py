@@ -1,6 +1,6 @@
 """The lock of an environment: one run at a time changes it.
 
-Shell. The lock is the system's own, so that it ends with its holder, however that ends.
+The lock is the system's own, so that it ends with its holder, however that ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is kept of earlier changes of an environment, and when it may go.
 
-Shell. A folder without a journal stands for nothing, a change that came to its end can be undone
+A folder without a journal stands for nothing, a change that came to its end can be undone
 until the next one does, and one that did not has to be put back first: that is `restore`.
 """
 

@@ -1,6 +1,6 @@
 """The journal of a change: what is about to be done, so that it can be undone.
 
-Core. A journal is a text of JSON lines. A line is on the disk before what it says is done, so a
+A journal is a text of JSON lines. A line is on the disk before what it says is done, so a
 line that was torn off by a crash stands for nothing. Paths are relative to the site-packages
 folder of the environment, so that an environment that was moved can still be put back.
 """

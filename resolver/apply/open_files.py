@@ -1,6 +1,6 @@
 """Who has files open that are about to leave.
 
-Shell. On Linux a file that is mapped can be moved and stays usable to whoever has it: a word to the
+On Linux a file that is mapped can be moved and stays usable to whoever has it: a word to the
 user is enough. On Windows a file may be open in a way that forbids it, which must be known before
 the first one is moved.
 """

@@ -1,6 +1,6 @@
 """Which files have to leave before others come.
 
-Shell; reads RECORDs and folders, changes nothing. Several distributions may own one file (all of
+Reads RECORDs and folders, changes nothing. Several distributions may own one file (all of
 `nvidia-*` share `nvidia/__init__.py`, both builds of onnxruntime share everything): a file leaves
 where all of its owners leave, or where a wheel that comes brings it anew.
 """

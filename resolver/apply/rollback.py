@@ -1,6 +1,6 @@
 """Put an environment back: after a failure, after a crash, or because the user wants it.
 
-Shell. Works from the journal alone and can be repeated: whatever ends it half-way, the next run
+Works from the journal alone and can be repeated: whatever ends it half-way, the next run
 goes on. What came is moved away rather than removed: that takes milliseconds for gigabytes, and a
 library in use allows it everywhere. When its journal is gone the environment is whole; `tidy`
 removes what was moved away, now or at any later run.

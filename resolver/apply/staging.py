@@ -1,6 +1,6 @@
 """Bring everything that will be installed into the environment's own filesystem, and look at it.
 
-Shell. After this nothing of the network is needed any more, and it is known which files will come.
+After this nothing of the network is needed any more, and it is known which files will come.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import disk_error, download_all, file_digest
 from ..index.pinning import fit_of, settled
-from ..plan.model import HERE, Plan, Wheel
+from ..plan.model import Plan
+from ..plan.wheels import HERE, Wheel
 from ..utils.progress import Progress
 from .staging_torch import closure
 from .state_folder import Site

@@ -1,6 +1,6 @@
 """Bring a torch, and find out what it requires besides the plan.
 
-Shell. Each package is looked for on one index alone: torch and its companions where the plan says,
+Each package is looked for on one index alone: torch and its companions where the plan says,
 what they require on the default index, and only what that does not have on torch's. A higher
 version elsewhere is nobody's reason.
 """
@@ -19,7 +19,8 @@ from ..index.client import Index
 from ..index.download import download_all
 from ..index.pinning import fit_of, from_index, has, wheels_in
 from ..index.wheel_choice import Fit, newest
-from ..plan.model import PYPI, Pinned, Plan, Wheel
+from ..plan.model import Plan
+from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
 from .torch_requirements import FAMILY, Need, afterwards, movable, needs
 from .wheel_contents import Contents

@@ -1,6 +1,6 @@
 """The folder in which this program keeps what it needs to undo a change.
 
-Shell. `<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
+`<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
 environment goes, and is never imported: its name is no module's.
 
     lock                 who is changing this environment now; see `exclusive`

@@ -1,6 +1,6 @@
 """The switch: what leaves is set aside, what is staged comes, and is verified; or nothing changed.
 
-Shell. The caller holds the lock of the environment and has staged everything.
+The caller holds the lock of the environment and has staged everything.
 """
 
 from __future__ import annotations

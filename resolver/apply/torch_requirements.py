@@ -1,6 +1,6 @@
 """What a torch that comes requires besides the plan, by the metadata of its own wheel.
 
-Core. The plan has what concerns onnxruntime too, at exact versions; the rest (nccl, triton, sympy)
+The plan has what concerns onnxruntime too, at exact versions; the rest (nccl, triton, sympy)
 only the wheel knows. In come the plan, the environment and what is in the wheels; out come the
 requirements that nothing meets yet, and the environment that they are resolved within.
 """
@@ -16,7 +16,8 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..facts.target import Installed, Target
 from ..matrix.torch import COMPANIONS, TORCH
-from ..plan.model import Plan, Wheel
+from ..plan.model import Plan
+from ..plan.wheels import Wheel
 from .conflicts import Has, environment_of, unmet
 from .wheel_contents import Contents
 

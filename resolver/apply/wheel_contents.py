@@ -1,6 +1,6 @@
 """What is in a wheel, and whether it may be unpacked.
 
-Core. The list of a zip's members and the texts of its metadata go in; the files that an engine
+The list of a zip's members and the texts of its metadata go in; the files that an engine
 will write come out, or the reason for which it must not.
 """
 

@@ -1,7 +1,4 @@
-"""Look into a wheel that is here.
-
-Shell.
-"""
+"""Look into a wheel that is here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where the output goes, and how it looks there.
 
-Shell. Data and plans go to stdout, talk and errors to stderr. `rich` draws where a person looks on;
+Data and plans go to stdout, talk and errors to stderr. `rich` draws where a person looks on;
 a pipe gets plain text.
 """
 

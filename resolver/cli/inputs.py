@@ -1,7 +1,4 @@
-"""What a command is about: the machine, the environment, the wishes and the matrix.
-
-Shell.
-"""
+"""What a command is about: the machine, the environment, the wishes and the matrix."""
 
 import argparse
 import functools
@@ -12,19 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..apply.state_folder import NAME, Site
+from ..data_files import example_machine, load_table
 from ..errors import Error
 from ..facts import capture
 from ..facts.document import from_json
 from ..facts.gpu_names import by_name, with_capabilities
 from ..facts.model import Change, Driver, Facts, Gpu, Platform
+from ..facts.project_tool import LOCKS, tool_of_folder
 from ..facts.target import Target, in_environment
-from ..matrix.load import add_torch, example_machine, load_matrix, table
+from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..probe.background import begin
 from ..probe.machine import probe, target_of
-from ..resolve.findings_project import LOCKS, tool_of_folder
-from ..resolve.situation import Wishes
+from ..resolve.options import Wishes
 from ..utils.process import run
 from .options import capability, read_wishes
 
@@ -126,7 +124,7 @@ def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Fac
 @functools.cache
 def _capability(gpu: str) -> str | None:
     """Return the compute capability of a GPU by its name; few machines are asked for that."""
-    return by_name(table("gpus"))(gpu)
+    return by_name(load_table("gpus"))(gpu)
 
 
 def with_surroundings(facts: Facts, target: Target) -> Facts:

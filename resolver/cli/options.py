@@ -1,6 +1,6 @@
 """The wishes of the command line, checked.
 
-Shell: reads the user's requirements file. What that needs is imported where there is one.
+Reads the user's requirements file. What that needs is imported where there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..facts.model import CPU_BUILD
 from ..matrix.torch import INDEX
-from ..resolve.situation import Wishes
+from ..resolve.options import Wishes
 from ..versions import requirement
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")

@@ -1,6 +1,6 @@
 """The command line: flags, and which function each command is.
 
-Shell. What a command needs is imported when it runs, so that `--help` is there at once, and only
+What a command needs is imported when it runs, so that `--help` is there at once, and only
 after the children that it waits for were started.
 """
 
@@ -31,17 +31,10 @@ FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 ALLOWANCES = ("conflicts", "conda", "system")
 PLAN = "plan"
 """What runs without a command."""
-MODULES = {
-    "apply": ".commands.apply",
-    "undo": ".commands.apply",
-    "lock": ".commands.lock",
-    "download": ".commands.lock",
-}
-"""Where a command is; all others are in `commands`."""
 LOOKING = frozenset({PLAN, "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
-FOR_SEVERAL = frozenset({PLAN, "check"})
-"""The commands that `fleet_commands` has; lock and download are for one machine and for several."""
+LONG = frozenset({"apply", "download", "lock", "undo"})
+"""The commands that take long, or much memory."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -181,15 +174,13 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         from ..probe.background import begin
 
         arguments.asking = begin(arguments.python, environ)
-    where = MODULES.get(name, ".commands.inspect")
-    if arguments.machines and where != ".commands.lock":
-        where = ".commands.fleet"
-        name = name if name in FOR_SEVERAL else "refuse"
-    with _uncollected() if where == ".commands.inspect" else contextlib.nullcontext():
+    if arguments.machines and name not in {"lock", "download"}:
+        name = "fleet"
+    with contextlib.nullcontext() if name in LONG | {"fleet"} else _uncollected():
         from . import console
 
-        module = import_module(where, __package__)
-        code: int = getattr(module, name)(arguments, environ, console.language(environ))
+        command = import_module(f".commands.{name}", __package__)
+        code: int = command.run(arguments, environ, console.language(environ))
     return code
 
 

@@ -1,6 +1,6 @@
 """Progress bars, for a person at a terminal.
 
-Shell; imported only where it draws.
+Imported only where it draws.
 """
 
 from __future__ import annotations

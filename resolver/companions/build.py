@@ -1,6 +1,6 @@
 """The wheels of the companions: the same bytes every time.
 
-Core: values in, the bytes of wheels out.
+Values in, the bytes of wheels out.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Matrix
-from ..plan.model import Wheel
+from ..plan.wheels import Wheel
 from .contents import LIBRARIES, STAND_IN, expected, library_files, library_version, wheel_file
 from .library_list import Entry, libraries
 

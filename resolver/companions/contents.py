@@ -1,6 +1,6 @@
 """What makes a plan stick: a wheel that loads CUDA's libraries, one that stands in for onnxruntime.
 
-Core: what is in them and which version that makes; `companion_wheels` makes them. Nothing ever
+What is in them and which version that makes; `companion_wheels` makes them. Nothing ever
 looks their names up on an index; a stranger may own them there.
 
 `ortgpu-fix-libraries` holds the list of the library files that the plan has, and two modules
@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Matrix
-from ..plan.model import Wheel
+from ..plan.wheels import Wheel
 from .library_list import Entry, libraries
 
 LIBRARIES = "ortgpu-fix-libraries"

@@ -1,6 +1,6 @@
 """Which library files are loaded for an onnxruntime-gpu, and in which order.
 
-Core. What is loaded was decided by measurement (onnxruntime-gpu 1.26.0, CUDA 12.8, cuDNN 9.28,
+What is loaded was decided by measurement (onnxruntime-gpu 1.26.0, CUDA 12.8, cuDNN 9.28,
 files in the page cache; read from a disk for the first time it is about five times as long):
 
 - What the provider links or opens by name takes 160 ms and 165 MB of memory, nine tenths of it for
@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ..facts.model import GPU_BUILD
+from ..matrix import model
+from ..matrix.lookup import contents_of
 from ..matrix.model import Build, Contents, Matrix
-from ..plan.model import Wheel
-from ..resolve import msvc
-from ..resolve.release_checks import contents_of
+from ..plan.wheels import Wheel
 
 _MSVC_FILES = (
     "vcruntime140.dll",
@@ -86,7 +86,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
         )
         for library, when in _wanted(build, held, windows=windows).items()
     )
-    if windows and msvc.NAME in versions:
+    if windows and model.MSVC_RUNTIME in versions:
         # Each is a group of its own: Python brings vcruntime140.dll, and none of the others.
         runtime = (
             Entry(when="newer", distribution=name, path=f"{_MSVC_FOLDER}/{name}")

@@ -1,6 +1,6 @@
 """The program that resolves ordinary requirements and installs the staged wheels: uv or pip.
 
-Shell. Both read the user's own configuration while they resolve, and none at all while they
+Both read the user's own configuration while they resolve, and none at all while they
 install: then only the staged files exist, each named with its version and its hash.
 """
 
@@ -22,7 +22,7 @@ from ..errors import Error
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..index.config import Sources
-from ..plan.model import Pinned
+from ..plan.wheels import Pinned
 from ..utils.process import Runner, install_environment
 from ..versions import at_least
 from .common import Staged

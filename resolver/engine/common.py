@@ -1,7 +1,4 @@
-"""What uv and pip are given to work with, and how they are run.
-
-Shell.
-"""
+"""What uv and pip are given to work with, and how they are run."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from packaging.utils import canonicalize_name
 from ..companions.contents import LIBRARIES, PACKAGE
 from ..errors import Error
 from ..facts.target import Target
-from ..plan.model import Wheel
+from ..plan.wheels import Wheel
 from ..utils.process import Finished, Runner, install_environment
 from ..versions import version as parsed
 from .guard import guarded

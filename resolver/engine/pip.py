@@ -1,7 +1,4 @@
-"""pip as the engine: the target's own, or ours working on the target.
-
-Shell.
-"""
+"""pip as the engine: the target's own, or ours working on the target."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
+from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
 from ..index.config import Sources
-from ..plan.model import PYPI, Pinned, Wheel
-from ..resolve.situation import marker_environment
+from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.process import Runner, own_environment
 from .common import (
     RESOLVE_SECONDS,

@@ -1,6 +1,6 @@
 """What a set of requirements reaches, by the metadata of what was chosen for them.
 
-Core. pip judges environment markers by the Python that runs it, even where it resolves for another
+pip judges environment markers by the Python that runs it, even where it resolves for another
 platform: for a Windows machine it leaves out, on Linux, what is required on Windows alone. Reading
 its answer again with the markers of the machine says what is too much in it, and what is missing.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ..resolve.situation import applies
+from ..facts.markers import applies
 from ..versions import requirement
 
 

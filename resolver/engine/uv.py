@@ -1,7 +1,4 @@
-"""uv as the engine.
-
-Shell.
-"""
+"""uv as the engine."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from pathlib import Path
 from packaging.tags import Tag
 
 from ..errors import Error
+from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import fitting
 from ..index.config import Sources
 from ..index.pinning import fit_of
-from ..plan.model import Pinned
-from ..resolve.situation import marker_environment
+from ..plan.wheels import Pinned
 from ..utils.process import Runner, own_environment
 from .common import (
     RESOLVE_SECONDS,

@@ -1,7 +1,4 @@
-"""uv's words: the lock that it prints, and its names of platforms.
-
-Core.
-"""
+"""uv's words: the lock that it prints, and its names of platforms."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc
-from ..plan.model import PYPI, Pinned, Wheel
+from ..plan.wheels import PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
     import tomllib

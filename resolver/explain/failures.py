@@ -1,6 +1,6 @@
 """The table of known failures: the rows of `failures.toml`.
 
-Core. In: the parsed TOML; out: frozen rows, the most particular first, ready to be searched for.
+In: the parsed TOML; out: frozen rows, the most particular first, ready to be searched for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from string import Formatter
 from typing import Any, TypeVar, get_args
 
 from ..messages.catalog import LANGUAGES
-from ..plan.model import Severity
+from ..plan.reasons import Severity
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Error logs: which known failures stand in a text, and what mends each.
 
-Core. In: any text (a log, a traceback, what a user pasted) and the table of `failures.toml`; out:
+In: any text (a log, a traceback, what a user pasted) and the table of `failures.toml`; out:
 explanations, the worst first. A row claims the text that it matched, so that a general row does
 not speak again where a particular one did: the table's order is its precedence.
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ..messages.catalog import Language
-from ..plan.model import Severity
+from ..plan.reasons import Severity
 from .failures import (
     SEVERITIES,
     Failure,

@@ -1,6 +1,6 @@
 """What was seen of a machine and an environment, as raw texts, and the facts in it.
 
-Core. `probe` makes a `Capture`; its JSON is also how a machine is recorded for the tests. It
+`probe` makes a `Capture`; its JSON is also how a machine is recorded for the tests. It
 carries nothing private: homes, host names and serial numbers were replaced when it was made.
 """
 
@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from ..errors import Error
-from ..resolve import msvc
 from ..utils.json_strict import as_table
+from . import model
 from .driver import Evidence, read_driver
 from .driver_replies import Asked, read_asked
 from .model import Facts, Library, Machine, Platform, System, Toolkit
@@ -119,7 +119,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         libraries=_libraries(capture),
         onnxruntime=target.build,
         environment=dict(capture.environment),
-        sources={**reading.sources, **({msvc.SEARCHED: "search"} if windows else {})},
+        sources={**reading.sources, **({model.LIBRARIES_SEARCHED: "search"} if windows else {})},
     )
 
 

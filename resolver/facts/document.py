@@ -1,6 +1,6 @@
 """The JSON of facts.
 
-Core. `facts` writes this document and `--facts` reads it; its shape is a promise to users.
+`facts` writes this document and `--facts` reads it; its shape is a promise to users.
 """
 
 from __future__ import annotations

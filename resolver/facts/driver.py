@@ -1,6 +1,6 @@
 """What NVML, libcuda, nvidia-smi and /proc said, put together: the driver and the GPUs.
 
-Core. Each of them knows a part, and some lie or hang; here is decided who is believed for what.
+Each of them knows a part, and some lie or hang; here is decided who is believed for what.
 `Driver.error` begins with a code that stays, one of those in `_error`: `version-mismatch: …`.
 """
 

@@ -1,6 +1,6 @@
 """What one of NVIDIA's libraries answered, in the lines that `gpu_query.py` printed.
 
-Core. A library that hung or crashed has answered too: what it said before counts.
+A library that hung or crashed has answered too: what it said before counts.
 """
 
 import re

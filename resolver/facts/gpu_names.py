@@ -1,6 +1,6 @@
 """The compute capability of a GPU by its product name.
 
-Core. For facts that have a name only: /proc tells no more. `gpus.toml` says how names are compared.
+For facts that have a name only: /proc tells no more. `gpus.toml` says how names are compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Facts: what is known of a machine and of a Python environment.
 
-Core. Only values; `facts_json` writes and reads them. Absent, unreadable and unknown stay three
+Only values; `facts_json` writes and reads them. Absent, unreadable and unknown stay three
 different things: `driver` None is a machine without a driver, `Driver.error` one that cannot be
 read, a None inside a value that is not known.
 
@@ -131,3 +131,7 @@ class Facts(NamedTuple):
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""
         return next((package for package in self.packages if package.name == name), None)
+
+
+LIBRARIES_SEARCHED = "libraries"
+"""The source in a facts file that says that its list of libraries is whole."""

@@ -1,6 +1,6 @@
 """Read the texts that a machine offers: each function one text, quoted as it looks.
 
-Core. Any text is accepted; what is not understood is nothing, never an exception.
+Any text is accepted; what is not understood is nothing, never an exception.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a facts file must not carry: homes, names of users and hosts, tokens.
 
-Core. Only text goes in and comes out.
+Only text goes in and comes out.
 """
 
 from __future__ import annotations

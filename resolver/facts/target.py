@@ -1,6 +1,6 @@
 """The target environment: the one value that says where this program works.
 
-Core. `inside_answer` makes it. Its paths are real ones; what goes into a facts file is in
+`inside_answer` makes it. Its paths are real ones; what goes into a facts file is in
 `python_of` and `packages_of`.
 """
 

@@ -1,6 +1,6 @@
 """Reads what `inside.py` printed in the target environment.
 
-Core. Whatever else stands there is passed over: a `.pth` file of the target may print too.
+Whatever else stands there is passed over: a `.pth` file of the target may print too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which wheels fit a Python on a machine that need not be this one: its tags, the best first.
 
-Core. `packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
+`packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
 platforms.
 """
 

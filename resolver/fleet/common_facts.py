@@ -1,7 +1,4 @@
-"""The facts of a machine as a fleet's plan sees them, and what several machines have in common.
-
-Core.
-"""
+"""The facts of a machine as a fleet's plan sees them, and what several machines have in common."""
 
 from __future__ import annotations
 
@@ -10,10 +7,9 @@ from collections.abc import Hashable, Sequence
 from packaging.utils import canonicalize_name
 
 from ..companions.contents import LIBRARIES
-from ..facts.model import Driver, Facts, Gpu, Package
+from ..facts.model import LIBRARIES_SEARCHED, Driver, Facts, Gpu, Package
+from ..matrix.model import MSVC_RUNTIME as MSVC
 from ..matrix.model import Matrix
-from ..resolve.msvc import NAME as MSVC
-from ..resolve.msvc import SEARCHED
 from ..resolve.release_checks import capabilities
 from ..resolve.situation import Situation
 from ..versions import numbers, requirement
@@ -35,7 +31,7 @@ def fresh(facts: Facts, matrix: Matrix) -> Facts:
         for package in facts.packages
         if package.name not in brought
     )
-    sources = {name: text for name, text in facts.sources.items() if name != SEARCHED}
+    sources = {name: text for name, text in facts.sources.items() if name != LIBRARIES_SEARCHED}
     return facts._replace(
         packages=packages, toolkits=(), libraries=(), onnxruntime=None, sources=sources
     )

@@ -1,6 +1,6 @@
 """The plan of a fleet: who shares a lock, what is in it, and what excludes newer releases.
 
-Core. Only values; `fleet` makes them.
+Only values; `fleet` makes them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..facts.model import CPU_BUILD, Facts
-from ..plan.model import Plan, Reason
+from ..plan.model import Plan
+from ..plan.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One plan for many machines, or the smallest split into groups with a plan each.
 
-Core, and deterministic: the order of the machines does not matter. A fleet's plan is made from
+Deterministic: the order of the machines does not matter. A fleet's plan is made from
 nothing: that some release is installed on one machine is no reason to take it on all. What stays
 installed there keeps its say (torch's pins, what fastembed requires), as on one machine.
 """
@@ -11,13 +11,15 @@ from collections.abc import Iterable, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Matrix
-from ..plan.model import Plan, Reason, reason
+from ..plan.model import Plan
+from ..plan.reasons import Reason, reason
 from ..resolve.candidate import bare
 from ..resolve.changes import steps_to
 from ..resolve.components import Components
 from ..resolve.msvc import runtime_for
+from ..resolve.options import Wishes
 from ..resolve.rules import reasons_for
-from ..resolve.situation import Situation, Wishes, situation
+from ..resolve.situation import Situation, situation
 from ..versions import major
 from .common_facts import common, fresh, has_gpu, kind
 from .model import Excluded, Exclusion, FleetPlan, Group, Machine, TargetPlan

@@ -1,6 +1,6 @@
 """The smallest split: as few groups as possible, so that each has something that works for all.
 
-Core, and deterministic. A set is a bit mask of the things to be covered.
+Deterministic. A set is a bit mask of the things to be covered.
 """
 
 from __future__ import annotations

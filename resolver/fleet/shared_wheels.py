@@ -1,6 +1,6 @@
 """Choose the nvidia wheels that serve one release on several machines at once.
 
-Core. The rules for each wheel are those of `components`; here every machine has to agree, and the
+The rules for each wheel are those of `components`; here every machine has to agree, and the
 versions are the same on every platform, as far as the platforms have them.
 """
 

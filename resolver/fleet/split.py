@@ -1,6 +1,6 @@
 """Which release serves which machines, and the fewest groups that serve all.
 
-Core. Machines are their situations here, known by their index.
+Machines are their situations here, known by their index.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from ..matrix.model import Build, Matrix
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from ..resolve.candidate import bare
 from ..resolve.components import Components, choose
 from ..resolve.rules import OF_BUILD, OF_WILL, folders_free, reasons_against

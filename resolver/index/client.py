@@ -1,6 +1,6 @@
 """Ask a package index: which files it offers, and what is in them.
 
-Shell; the only module that uses the network. It is patient with an index that stumbles (another
+The only module that uses the network. It is patient with an index that stumbles (another
 try, after a pause) and not with one that stalls (a limit on every wait, a floor on the throughput).
 """
 
@@ -19,7 +19,7 @@ import requests
 import urllib3
 
 from ..errors import Error
-from ..plan.model import PYPI, Wheel
+from ..plan.wheels import PYPI, Wheel
 from .config import Sources, is_trusted, require_secure
 from .credentials import Credentials
 from .folder import folder_page, local_path

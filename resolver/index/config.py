@@ -1,6 +1,6 @@
 """Where packages come from: the user's flags, else the user's uv or pip configuration.
 
-Shell. Reads the environment that it is given and the configuration files of uv and pip; goes out:
+Reads the environment that it is given and the configuration files of uv and pip; goes out:
 one `Sources` for the index client and the engines.
 """
 

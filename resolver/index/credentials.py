@@ -1,6 +1,6 @@
 """Name and password for an index: from its address, or from the user's keyring.
 
-Shell. What a netrc file holds is looked up by the network library itself.
+What a netrc file holds is looked up by the network library itself.
 """
 
 from __future__ import annotations

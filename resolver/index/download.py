@@ -1,6 +1,6 @@
 """Bring wheels into a folder, whole and checked.
 
-Shell. What comes in is checked against the size and the hash that the caller knows, never against
+What comes in is checked against the size and the hash that the caller knows, never against
 what an index says of itself; what is complete, or begun, from an earlier run is used.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 
 from ..errors import Error
-from ..plan.model import Wheel
+from ..plan.wheels import Wheel
 from ..utils.progress import Progress
 from .client import Index, Stopped
 from .folder import local_path

@@ -1,7 +1,4 @@
-"""A package index that is a folder of this machine, named by a `file:` address.
-
-Shell.
-"""
+"""A package index that is a folder of this machine, named by a `file:` address."""
 
 from __future__ import annotations
 

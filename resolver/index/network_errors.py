@@ -1,6 +1,6 @@
 """What an error of the network means: the end, or that another try may go well.
 
-Shell: it knows the errors of the libraries that `index` uses the network with.
+It knows the errors of the libraries that `index` uses the network with.
 """
 
 from __future__ import annotations

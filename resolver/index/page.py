@@ -1,6 +1,6 @@
 """A project page of a package index: the files that it offers.
 
-Core. Comes in: the text that an index answered, HTML (PEP 503) or JSON (PEP 691), and the address
+Comes in: the text that an index answered, HTML (PEP 503) or JSON (PEP 691), and the address
 that it was read from. Goes out: one `IndexFile` for each file.
 """
 

@@ -1,6 +1,6 @@
 """A wheel that one named index must serve: what that index says of it, and nobody else.
 
-Shell. PyTorch's builds for the CUDA versions live on indexes of their own, which the matrix knows
+PyTorch's builds for the CUDA versions live on indexes of their own, which the matrix knows
 by document alone: the file, its size and its hash are asked of the index itself.
 """
 
@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from ..errors import Error
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_on
-from ..plan.model import Wheel
+from ..plan.wheels import Wheel
 from .client import Index
 from .download import file_digest
 from .folder import local_path

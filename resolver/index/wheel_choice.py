@@ -1,6 +1,6 @@
 """Which file of an index's project page is the wheel that is wanted.
 
-Core. In come the files of a page, the wanted version, the tags that fit, the best first, and the
+In come the files of a page, the wanted version, the tags that fit, the best first, and the
 Python; out comes the file, or the Error that says what the page offers instead.
 """
 

@@ -1,7 +1,4 @@
-"""Make a lock of a group's plan: what an engine resolves around it, and where the wheels are.
-
-Shell.
-"""
+"""Make a lock of a group's plan: what an engine resolves around it, and where the wheels are."""
 
 from __future__ import annotations
 
@@ -27,8 +24,9 @@ from ..index.pinning import settled
 from ..index.wheel_choice import Fit
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
-from ..plan.model import HERE, PYPI, Pinned, Wheel
-from ..resolve.situation import Situation, Wishes, situation
+from ..plan.wheels import HERE, PYPI, Pinned, Wheel
+from ..resolve.options import Wishes
+from ..resolve.situation import Situation, situation
 from ..versions import allows
 from .model import Lock, Target
 

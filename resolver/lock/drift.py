@@ -1,6 +1,6 @@
 """Whether a lock still holds for a machine, and what has moved since it was written.
 
-Core. The rules are asked about exactly the set of the lock; every pin and hash that the matrix
+The rules are asked about exactly the set of the lock; every pin and hash that the matrix
 knows is compared with it; what is installed is compared with the pins; and a plan made afresh says
 what newer releases or another driver would change.
 """
@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..companions.contents import LIBRARIES
+from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
 from ..fleet.common_facts import fresh, has_gpu
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
-from ..plan.model import Reason, Unlock, reason
+from ..plan.model import Unlock
+from ..plan.reasons import Reason, reason
+from ..resolve.options import Wishes
 from ..resolve.resolver import resolve
-from ..resolve.situation import Situation, Wishes, marker_environment, situation
+from ..resolve.situation import Situation, situation
 from ..versions import newest_first
 from .parse import Locked, LockPin
 

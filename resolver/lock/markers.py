@@ -1,7 +1,4 @@
-"""Environment markers: as few words as tell the machines of a lock apart.
-
-Core.
-"""
+"""Environment markers: as few words as tell the machines of a lock apart."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass
 from itertools import combinations
 
+from ..facts.markers import marker_environment
 from ..facts.model import Facts
-from ..resolve.situation import marker_environment
 
 _AXES = ("sys_platform", "platform_machine", "python_version")
 

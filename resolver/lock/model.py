@@ -1,6 +1,6 @@
 """A lock: exact versions for all machines of a group, with the hash of every wheel.
 
-Core. A lock is the same, byte for byte, for the same machines, wishes, matrix and index: its header
+A lock is the same, byte for byte, for the same machines, wishes, matrix and index: its header
 says which machines and which matrix, not when. It is in English whoever writes it, because a team
 shares it. The formats are in `lock_requirements`, `lock_pylock`, `lock_uv` and `lock_dockerfile`.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..companions.contents import LIBRARIES
 from ..errors import Error
 from ..facts.model import Facts
-from ..plan.model import HERE, PYPI, Pinned
+from ..plan.wheels import HERE, PYPI, Pinned
 from .markers import Where, marker, where
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})

@@ -1,6 +1,6 @@
 """Read a lock back: which distributions it pins, with which hashes, and on which lines.
 
-Core. Every format that `ortgpu-fix lock` writes, and what others write in the same formats, as far
+Every format that `ortgpu-fix lock` writes, and what others write in the same formats, as far
 as exact pins and SHA-256 hashes are in it.
 """
 

@@ -1,6 +1,6 @@
 """The compatibility matrix: the tables of `data/` as frozen rows.
 
-Core. The tables are generated from the wheels themselves (`scripts/refresh_matrix.py`) or curated
+The tables are generated from the wheels themselves (`scripts/refresh_matrix.py`) or curated
 with a source on every row; here they only get types, and `matrix_parse` makes them.
 """
 
@@ -155,3 +155,6 @@ class Matrix(NamedTuple):
     """The texts of the modules that travel in a companion, by their names there."""
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans are about torch."""
+
+
+MSVC_RUNTIME = "msvc-runtime"

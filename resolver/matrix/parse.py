@@ -1,6 +1,6 @@
 """The rows of the matrix from the parsed tables of `data/`.
 
-Core. A row that does not fit is a defect of the installation, so it ends the command with
+A row that does not fit is a defect of the installation, so it ends the command with
 `matrix-invalid`, the file and what is wrong.
 """
 

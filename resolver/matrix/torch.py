@@ -1,6 +1,6 @@
 """The builds of torch: the table `torch` of the matrix as frozen rows.
 
-Core. A build is a release for one CUDA on one platform. PyPI carries one build of each release,
+A build is a release for one CUDA on one platform. PyPI carries one build of each release,
 read from its wheels; all of them are on PyTorch's own index, a folder for each CUDA, and what is
 said of those comes from documents (`documented`).
 """

@@ -1,13 +1,15 @@
 """The texts for people, by code and language.
 
-Core. `texts.toml` holds them all; a code without a text is a defect that the tests look for.
+`texts.toml` holds them all; a code without a text is a defect that the tests look for.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from ..data_files import load_table
 from ..errors import Error
-from ..plan.model import Finding, Reason, Unlock
+from ..plan.model import Unlock
+from ..plan.reasons import Finding, Reason
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -94,3 +96,8 @@ class Texts(NamedTuple):
     def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
         text: str = self.table[table][code][key][self.language]
         return text.format(**dict(values))
+
+
+def load_texts(language: Language) -> Texts:
+    """Return all texts, in `language`. Raises `matrix-invalid`."""
+    return Texts(table=load_table("texts"), language=language)

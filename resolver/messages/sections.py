@@ -1,7 +1,4 @@
-"""What is said to people: lines under headings, whatever they are about.
-
-Core.
-"""
+"""What is said to people: lines under headings, whatever they are about."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Begin to look: the children that ask the environment and the driver what they are.
 
-Shell. They take about as long as all of the rest that a plan needs, so they are on their way
+They take about as long as all of the rest that a plan needs, so they are on their way
 before the rest is even imported. What this module imports is kept small for that.
 """
 

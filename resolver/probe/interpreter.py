@@ -1,7 +1,4 @@
-"""Which interpreter to work on.
-
-Shell.
-"""
+"""Which interpreter to work on."""
 
 from __future__ import annotations
 

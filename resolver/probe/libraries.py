@@ -1,6 +1,6 @@
 """Look for CUDA toolkits and for the libraries that the loader would find.
 
-Shell. Files are listed and a few small ones read; nothing is loaded and nothing run but ldconfig.
+Files are listed and a few small ones read; nothing is loaded and nothing run but ldconfig.
 `root` stands for `/` in tests.
 """
 

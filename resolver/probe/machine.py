@@ -1,6 +1,6 @@
 """Read the machine and the target environment.
 
-Shell. Everything that may hang or crash is a child with a time limit; they run side by side.
+Everything that may hang or crash is a child with a time limit; they run side by side.
 What is read is made fit to be shared here, before anything else sees it.
 """
 

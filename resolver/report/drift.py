@@ -1,6 +1,6 @@
 """What has drifted from a lock, in words and as JSON.
 
-Core: returns sections and documents, prints nothing.
+Returns sections and documents, prints nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A fleet's plan, in words and as JSON.
 
-Core: returns sections and documents, prints nothing.
+Returns sections and documents, prints nothing.
 
 The document is that of a plan, as far as it can be. `verdict` is `fixable`, or `impossible` where a
 machine is left without anything. `groups` hold their `machines` and their `targets`, each with the

@@ -1,6 +1,6 @@
 """What the matrix holds: all releases, or one of them with its sources.
 
-Core: returns sections and documents, prints nothing. `rows` are the builds as their table has them,
+Returns sections and documents, prints nothing. `rows` are the builds as their table has them,
 with the sources that plans have no use for.
 """
 

@@ -1,6 +1,6 @@
 """The plan, in words and as JSON.
 
-Core: returns sections and documents, prints nothing. JSON is for programs, so its texts are always
+Returns sections and documents, prints nothing. JSON is for programs, so its texts are always
 English and its bytes do not depend on the user's language.
 """
 
@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from ..facts.model import GPU_BUILD, Facts
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import Plan, Reason
+from ..plan.model import Plan
+from ..plan.reasons import Reason
 from .rejected import rejected_section
 
 SCHEMA = 1

@@ -1,6 +1,6 @@
 """What a plan says of the releases that cannot be used.
 
-Core: returns sections, prints nothing.
+Returns sections, prints nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from ..facts.model import GPU_BUILD
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..plan.model import Plan, Reason
+from ..plan.model import Plan
+from ..plan.reasons import Reason
 from ..versions import newest_first
 
 SHORT = 3

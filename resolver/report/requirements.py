@@ -1,7 +1,4 @@
-"""What becomes of requirements files, in words and as JSON.
-
-Core.
-"""
+"""What becomes of requirements files, in words and as JSON."""
 
 from __future__ import annotations
 

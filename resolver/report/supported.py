@@ -1,6 +1,6 @@
 """Which releases run on some GPUs with some driver, on every platform, and why the others do not.
 
-Core: returns sections and documents, prints nothing.
+Returns sections and documents, prints nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from ..facts.model import Driver, Facts, Gpu, Interpreter, Machine, Platform, Sy
 from ..matrix.model import Build, Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, width
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, candidate
+from ..resolve.options import Wishes
 from ..resolve.rules import reasons_against
-from ..resolve.situation import Situation, Wishes, situation
+from ..resolve.situation import Situation, situation
 from ..versions import numbers
 from .matrix import dated, document, ordered, pythons, summary
 from .plan import reasons_json

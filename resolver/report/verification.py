@@ -1,7 +1,4 @@
-"""A verification and the explanation of a log, in words.
-
-Core.
-"""
+"""A verification and the explanation of a log, in words."""
 
 from __future__ import annotations
 

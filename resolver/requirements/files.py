@@ -1,6 +1,6 @@
 """Requirements files with those that they name, read from the disk.
 
-Shell. `packaging` reads a line that begins with a name. What an address or a path installs, pip-api
+`packaging` reads a line that begins with a name. What an address or a path installs, pip-api
 knows: from a wheel's name, or from what follows `#egg=`. It does not read the whole file, for it
 judges markers by the Python that runs us, takes the file of `-c` for a distribution, and ends at
 the first line that it cannot name.

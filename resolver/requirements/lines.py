@@ -1,7 +1,4 @@
-"""The lines of a requirements file, as pip understands them.
-
-Core.
-"""
+"""The lines of a requirements file, as pip understands them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mend a requirements file: the lines of onnxruntime become the right pin, all else stays.
 
-Core. What is not replaced is the same, byte for byte: comments, order, markers, extras, spaces and
+What is not replaced is the same, byte for byte: comments, order, markers, extras, spaces and
 line ends. `mending_toml` does the same for pyproject.toml.
 """
 
@@ -14,8 +14,8 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ..facts.markers import applies
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..resolve.situation import applies
 from ..versions import requirement
 from .lines import bare, logical
 

@@ -1,20 +1,16 @@
 """The files that `-r` names, and those they include: what should stand in them, and writing it.
 
-Shell. Nothing is written before everything could be read.
+Nothing is written before everything could be read.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..cli.inputs import Occasion
 from ..errors import Error
-from ..plan.model import Plan
-from ..resolve.situation import marker_environment
 from ..utils.files import write
 from .files import collect, read
 from .rewrite import Edit, mend_requirements, names_gpu_build
@@ -34,16 +30,6 @@ class MendedFile:
     edits: tuple[Edit, ...]
     before: bytes
     after: bytes
-
-
-def mended_by(plan: Plan, about: Occasion, arguments: argparse.Namespace) -> tuple[MendedFile, ...]:
-    """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
-
-    Raises Error `requirements-unreadable`.
-    """
-    if plan.release is None:
-        return ()
-    return mended(arguments.requirement, plan.release, marker_environment(about.facts))
 
 
 def mended(

@@ -1,6 +1,6 @@
 """Mend pyproject.toml: the requirements of onnxruntime become the right pin, all else stays.
 
-Core. The text is edited where a string stands, and the edit counts only if the document then parses
+The text is edited where a string stands, and the edit counts only if the document then parses
 to what it was, apart from that one requirement.
 """
 
@@ -15,8 +15,8 @@ from typing import cast
 
 from packaging.utils import canonicalize_name
 
+from ..facts.markers import applies
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..resolve.situation import applies
 from ..versions import requirement
 from .rewrite import BOTH, Done, Edit, Mended, pin
 

@@ -1,12 +1,9 @@
-"""A release of onnxruntime-gpu with everything that a plan for it would hold.
-
-Core.
-"""
+"""A release of onnxruntime-gpu with everything that a plan for it would hold."""
 
 from typing import NamedTuple
 
 from ..matrix.model import Build, BuildWheel
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from .components import Component, Components, Picked, choose
 from .dependencies import numpy_for, wheel_for
 from .msvc import runtime_for

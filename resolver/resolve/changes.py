@@ -1,7 +1,4 @@
-"""The steps from what is installed to a candidate's set.
-
-Core.
-"""
+"""The steps from what is installed to a candidate's set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +6,7 @@ from typing import NamedTuple
 from ..companions.contents import STAND_IN, expected
 from ..facts.model import GPU_BUILD, Library
 from ..matrix.model import Need
-from ..plan.model import Companion, Wheel, on_pypi
+from ..plan.wheels import Companion, Wheel, on_pypi
 from ..versions import numbers
 from .candidate import Candidate
 from .components import Component

@@ -1,6 +1,6 @@
 """Choose the nvidia wheels for a build of onnxruntime-gpu.
 
-Core. The wheels are those of the toolkit release that the provider was built with, in its newest
+The wheels are those of the toolkit release that the provider was built with, in its newest
 patch; of a newer one only where a GPU or a missing wheel needs it. cuDNN is the newest of the right
 major with machine code for every GPU. What is installed and works, or is pinned by something that
 stays (torch), is kept as it is.
@@ -13,11 +13,13 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from ..facts.markers import applies
+from ..matrix.lookup import code_of, contents_of
 from ..matrix.model import Build, Distribution, Need, Release, ToolkitRelease
-from ..plan.model import Reason, reason
+from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
-from .release_checks import code_of, contents_of, glibc_suffices, gpu_without_code
-from .situation import Demand, Situation, applies
+from .release_checks import glibc_suffices, gpu_without_code
+from .situation import Demand, Situation
 
 
 class Component(NamedTuple):

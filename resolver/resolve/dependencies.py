@@ -1,6 +1,6 @@
 """The ordinary requirements of onnxruntime-gpu: numpy, protobuf, flatbuffers and the like.
 
-Core. Their versions are the engine's business, within what is installed; only numpy is moved by
+Their versions are the engine's business, within what is installed; only numpy is moved by
 the plan itself, where a release breaks with the one that is there.
 """
 
@@ -11,12 +11,13 @@ from functools import reduce
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from ..facts.markers import applies
 from ..matrix.model import Build, BuildWheel
-from ..plan.model import Reason, reason
+from ..plan.reasons import Reason, reason
 from ..versions import allows, newest_first, requirement
 from .components import Component
 from .release_checks import glibc_suffices
-from .situation import Situation, applies
+from .situation import Situation
 
 
 def numpy_for(build: Build, here: Situation) -> Component | Reason | None:

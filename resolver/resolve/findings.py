@@ -1,7 +1,4 @@
-"""What is wrong here, and what is worth knowing.
-
-Core.
-"""
+"""What is wrong here, and what is worth knowing."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from ..companions.contents import LIBRARIES, LINE, STAND_IN
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..messages.sections import size
-from ..plan.model import Finding, Rejected, Severity, finding
+from ..plan.model import Rejected
+from ..plan.reasons import Finding, Severity, finding
 from ..versions import newest_first
 from . import findings_project as project
 from . import msvc

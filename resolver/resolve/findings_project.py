@@ -1,6 +1,6 @@
 """The tool that makes an environment anew from its lock, and what its project file must say.
 
-Core. uv, PDM and Poetry put back what their lock names: the CPU build, where something in it
+uv, PDM and Poetry put back what their lock names: the CPU build, where something in it
 requires onnxruntime. uv can override a requirement, PDM can exclude one; Poetry can do neither
 (https://github.com/python-poetry/poetry/issues/697, closed as not planned), and takes the stand-in
 as a dependency with a path. pip has no project; a constraint cannot exclude either, but may name
@@ -10,28 +10,15 @@ the stand-in's file. Each was tried: `scripts/prove_projects.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from ..companions.contents import STAND_IN, wheel_file
 from ..facts.model import GPU_BUILD
-from ..plan.model import PYPI, Finding, finding
+from ..facts.project_tool import LOCKS
+from ..plan.reasons import Finding, finding
+from ..plan.wheels import PYPI
 from .candidate import Candidate
 from .changes import Steps
 from .situation import Situation
-
-LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
-"""The lock beside an environment in the folder of its project."""
-_ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
-"""The folder of the tool, and the one in it where it keeps environments outside of projects."""
-
-
-def tool_of_folder(prefix: str) -> str | None:
-    """Return the tool that keeps the environment at `prefix` in a folder of its own, or None."""
-    *above, folder, _ = ("", "", *PurePath(prefix).parts)
-    for tool, (home, name) in _ELSEWHERE.items():
-        if folder == name and home in above:
-            return tool
-    return None
 
 
 def findings(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:

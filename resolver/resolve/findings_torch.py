@@ -1,7 +1,4 @@
-"""What is wrong with the installed torch, or between it and onnxruntime-gpu.
-
-Core.
-"""
+"""What is wrong with the installed torch, or between it and onnxruntime-gpu."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Build, Need
 from ..matrix.torch import COMPANIONS, TORCH
-from ..plan.model import Finding, finding
+from ..plan.reasons import Finding, finding
 from ..versions import at_least, major, newest_first
 from .situation import Situation, cuda_major_runs
 from .torch_choice import Choice, Search, covering, holding

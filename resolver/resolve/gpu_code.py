@@ -1,6 +1,6 @@
 """Whether a GPU can run what a library carries.
 
-Core. Sources: CUDA Programming Guide, "Compute Capabilities" (machine code runs on the same major
+Sources: CUDA Programming Guide, "Compute Capabilities" (machine code runs on the same major
 and the same or a newer minor; `a` targets on exactly theirs, `f` targets within their family), and
 "CUDA Compatibility" (an old driver cannot compile PTX that is newer than itself).
 """

@@ -1,6 +1,6 @@
 """The Visual C++ runtime on Windows: whether the system's suffices, else the wheel that brings one.
 
-Core. The runtime must be as new as the build tools of everything that uses it, or newer; Microsoft
+The runtime must be as new as the build tools of everything that uses it, or newer; Microsoft
 supports nothing else, and older ones do crash. The build tools of a release are in its row of the
 matrix: the version of the linker in the header of the provider.
 Sources: https://learn.microsoft.com/cpp/porting/binary-compat-2015-2017 ("Restrictions on binary
@@ -14,17 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..facts.model import Library
-from ..matrix.model import Build
-from ..plan.model import Finding, Reason, finding, reason
+from ..facts.model import LIBRARIES_SEARCHED, Library
+from ..matrix.model import MSVC_RUNTIME, Build
+from ..plan.reasons import Finding, Reason, finding, reason
 from ..versions import newest_first, numbers
 from .components import Component
 from .situation import Situation
 
-NAME = "msvc-runtime"
 LIBRARY = "msvcp140.dll"
-SEARCHED = "libraries"
-"""The source in a facts file that says that its list of libraries is whole."""
 
 
 def runtime_for(build: Build, here: Situation) -> Component | None:
@@ -35,7 +32,7 @@ def runtime_for(build: Build, here: Situation) -> Component | None:
     if build.toolset is None or build.platform != here.platform:
         return None
     rows = [row for row in here.matrix.msvc if suffices(row.version, build)]
-    installed = here.facts.package(NAME)
+    installed = here.facts.package(MSVC_RUNTIME)
     for row in rows:
         if installed and installed.intact and row.version == installed.version:
             return Component(release=row, installed=True)
@@ -66,7 +63,7 @@ def findings(build: Build, runtime: Component | None, here: Situation) -> Iterat
         values |= {"version": found.version or "", "path": found.path or LIBRARY}
     kind = "old" if found else "absent"
     if runtime:
-        wheel = f"{NAME} {runtime.release.version}"
+        wheel = f"{MSVC_RUNTIME} {runtime.release.version}"
         yield finding(f"msvc-{kind}", "error", **values, wheel=wheel)
     else:
         yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=here.abi)
@@ -85,7 +82,7 @@ def _lack(build: Build, here: Situation) -> str | None:
     """
     found = _system(here)
     if found is None:
-        return "absent" if SEARCHED in here.facts.sources else "unknown"
+        return "absent" if LIBRARIES_SEARCHED in here.facts.sources else "unknown"
     return "old" if found.version and not suffices(found.version, build) else None
 
 

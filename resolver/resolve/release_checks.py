@@ -1,13 +1,8 @@
-"""What a release of an nvidia distribution holds, and whether it can be used here.
-
-Core.
-"""
+"""What a release of an nvidia distribution holds, and whether it can be used here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ..matrix.model import Code, Contents, Distribution, Need, Release
+from ..matrix.model import Code, Need
 from ..versions import at_least, numbers
 from .gpu_code import runs
 from .situation import Situation
@@ -46,32 +41,6 @@ def oldest_that_serves(need: Need, here: Situation) -> str | None:
         for version in contents.versions
     )
     return None if all(at_least(version, since) for version in holding) else since
-
-
-def contents_of(distribution: Distribution, release: Release) -> Contents | None:
-    """Return the libraries in `release`, or None where the matrix does not know them."""
-    return next(
-        (
-            row
-            for row in distribution.contents
-            if row.platform == release.platform and release.version in row.versions
-        ),
-        None,
-    )
-
-
-def code_of(rows: Iterable[Code], release: Release) -> Code | None:
-    """Return the GPU code in `release`; None where it carries none."""
-    return next(
-        (
-            row
-            for row in rows
-            if row.platform == release.platform
-            and at_least(release.version, row.first)
-            and at_least(row.last, release.version)
-        ),
-        None,
-    )
 
 
 def capabilities(here: Situation) -> tuple[str, ...]:

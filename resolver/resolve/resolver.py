@@ -1,6 +1,6 @@
 """Resolve: facts, wishes and matrix into the plan.
 
-Core, and deterministic: the same three give the same plan, byte for byte. An installed
+Deterministic: the same three give the same plan, byte for byte. An installed
 onnxruntime-gpu that can work here is kept and completed; otherwise the newest that can work wins.
 """
 
@@ -10,14 +10,16 @@ from collections.abc import Iterator
 
 from ..facts.model import GPU_BUILD, Facts
 from ..matrix.model import Build, Matrix
-from ..plan.model import Plan, Reason, Rejected, Verdict, reason
+from ..plan.model import Plan, Rejected, Verdict
+from ..plan.reasons import Reason, reason
 from ..versions import major, newest_first
 from .candidate import Candidate, candidate
 from .changes import by_name, steps_to, with_torch
 from .components import Picked
 from .findings import findings
+from .options import Wishes
 from .rules import reasons_against, reasons_for, works
-from .situation import Situation, Wishes, situation
+from .situation import Situation, situation
 from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
 from .torch_wheels import kept_torch
 from .unlock import unlock

@@ -1,6 +1,6 @@
 """The rules: why a release of onnxruntime-gpu cannot be used here.
 
-Core. A rule is one small function `(candidate, situation) -> reasons`; the resolver is the list of
+A rule is one small function `(candidate, situation) -> reasons`; the resolver is the list of
 them. What would unlock a better answer is the same rules asked again with one fact changed.
 """
 
@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Build
-from ..plan.model import Reason, reason
+from ..plan.reasons import Reason, reason
 from ..versions import allows, major, numbers
 from .candidate import Candidate, bare, candidate
 from .dependencies import required

@@ -1,7 +1,4 @@
-"""What the rules look at: facts and wishes, brought into the matrix's own terms.
-
-Core.
-"""
+"""What the rules look at: facts and wishes, brought into the matrix's own terms."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,41 +9,14 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from ..facts.markers import applies, marker_environment
 from ..facts.model import Facts, Gpu, Package
 from ..facts.wheel_tags import abi
 from ..matrix.model import DriverFloor, Matrix
-from ..matrix.torch import INDEX, TORCH
+from ..matrix.torch import TORCH
 from ..versions import major, numbers, requirement
+from .options import Wishes
 from .torch_installed import Torch, torch_of, with_pins
-
-
-class Wishes(NamedTuple):
-    """What the user asked for."""
-
-    onnxruntime: str = ""
-    """A specifier: `==1.26.0`, `<1.27`; empty for whatever works."""
-    latest: bool = False
-    """Rather the newest that works than the one that is installed."""
-    cuda: str | None = None
-    """The CUDA major that it must be."""
-    ignored_gpus: frozenset[str] = frozenset()
-    """Compute capabilities of GPUs that need not run it."""
-    autoload: bool = True
-    """Unchanged applications must find the libraries."""
-    provide: bool = True
-    """Those who require onnxruntime by name must find it provided."""
-    requirements: tuple[str, ...] = ()
-    """Requirements of the user's own file, which the plan must leave satisfied."""
-    torch: str = "keep"
-    """`keep` an installed torch as it is; `match`: move it where that fits better; or a specifier
-    (`==2.7.1+cu128`, `>=2.6`) of the torch that shall be there."""
-    torch_index: str = INDEX
-    """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
-
-    @property
-    def chooses(self) -> bool:
-        """Tell whether a wish has a say in which release is taken."""
-        return bool(self.onnxruntime or self.latest or self.cuda)
 
 
 class Demand(NamedTuple):
@@ -148,28 +118,6 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
     return None
 
 
-def marker_environment(facts: Facts) -> dict[str, str]:
-    """Return the environment of PEP 508 markers for the target of `facts`."""
-    windows = facts.platform.system == "windows"
-    machine = facts.platform.machine
-    version = facts.python.version
-    implementation = facts.python.implementation
-    return {
-        "implementation_name": implementation,
-        "implementation_version": version,
-        "os_name": "nt" if windows else "posix",
-        "platform_machine": "AMD64" if windows and machine == "x86_64" else machine,
-        "platform_python_implementation": "CPython" if implementation == "cpython" else "PyPy",
-        "platform_release": "",
-        "platform_system": "Windows" if windows else "Linux",
-        "platform_version": "",
-        "python_full_version": version,
-        "python_version": ".".join(version.split(".")[:2]),
-        "sys_platform": "win32" if windows else "linux",
-        "extra": "",
-    }
-
-
 def _demands(
     facts: Facts, wishes: Wishes, matrix: Matrix, markers: Mapping[str, str]
 ) -> dict[str, tuple[Demand, ...]]:
@@ -224,11 +172,6 @@ def _active_requirements(
             if provider is not None:
                 waiting.extend((provider, name) for name in sorted(wanted.extras))
     return tuple(found)
-
-
-def applies(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether `wanted` is in force under `markers`, with `extra` asked for (empty: none)."""
-    return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:

@@ -1,6 +1,6 @@
 """Choose a torch: the release, the CUDA and the index that fit machine and onnxruntime-gpu.
 
-Core. The rules are those of a torch that stays: each build is tried as if it were installed. The
+The rules are those of a torch that stays: each build is tried as if it were installed. The
 release comes first: the one that is installed if any of its builds fits, else the nearest that
 does. Then the onnxruntime-gpu: the installed one if it works, else the newest that does with a
 build of that release. Then the build (`torch_rule.preference`).
@@ -16,7 +16,9 @@ from packaging.version import Version
 from ..facts.model import Package
 from ..matrix.model import Build
 from ..matrix.torch import COMPANIONS, TORCH, TorchBuild
-from ..plan.model import Reason, Rejected, Wheel, reason
+from ..plan.model import Rejected
+from ..plan.reasons import Reason, reason
+from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, version
 from .situation import Demand, Situation, situation
 from .torch_rules import against_machine, preference

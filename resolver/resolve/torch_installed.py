@@ -1,6 +1,6 @@
 """The torch of an environment: which build it is, what its CUDA is, and what it leaves to choose.
 
-Core. torch loads CUDA's libraries into the process that onnxruntime loads them into, so the two
+torch loads CUDA's libraries into the process that onnxruntime loads them into, so the two
 share what has one name: the CUDA major and the cuDNN major must be the same. What torch pins of
 NVIDIA's wheels is a requirement like any other; what it carries in `torch/lib` must do for both.
 """

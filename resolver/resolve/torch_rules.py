@@ -1,7 +1,4 @@
-"""Why a release of onnxruntime-gpu and a build of torch cannot share a process; or torch a machine.
-
-Core.
-"""
+"""Why an onnxruntime-gpu and a torch cannot share a process, or a torch cannot run here."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterator
 
 from ..matrix.model import Build
 from ..matrix.torch import TorchBuild
-from ..plan.model import Reason, reason
+from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
 from .gpu_code import carried, runs
 from .release_checks import capabilities, glibc_suffices, oldest_that_serves

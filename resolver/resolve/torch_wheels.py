@@ -1,7 +1,4 @@
-"""What belongs to a torch: its wheel, its companions, and what goes when it does.
-
-Core.
-"""
+"""What belongs to a torch: its wheel, its companions, and what goes when it does."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..facts.model import Package
 from ..matrix.torch import TORCH, Companion, PypiWheel, TorchBuild
-from ..plan.model import Wheel, on_pypi
+from ..plan.wheels import Wheel, on_pypi
 from ..versions import allows, major, newest_first
 from .situation import Situation
 

@@ -1,7 +1,4 @@
-"""What would allow something better: the rules asked again with one fact changed.
-
-Core.
-"""
+"""What would allow something better: the rules asked again with one fact changed."""
 
 from __future__ import annotations
 
@@ -11,11 +8,13 @@ from packaging.version import Version
 
 from ..facts.model import GPU_BUILD, Driver, Facts
 from ..matrix.torch import TORCH
-from ..plan.model import Reason, Unlock, reason
+from ..plan.model import Unlock
+from ..plan.reasons import Reason, reason
 from ..versions import newest_first, numbers
 from .candidate import Candidate
+from .options import Wishes
 from .release_checks import capabilities, glibc_suffices
-from .situation import Situation, Wishes, situation
+from .situation import Situation, situation
 from .torch_choice import Choice, without_torch
 
 Newest = Callable[[Situation, str | None], str | None]

@@ -1,7 +1,4 @@
-"""Write files so that nobody ever sees half of one.
-
-Shell.
-"""
+"""Write files so that nobody ever sees half of one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Lines of JSON that a child printed, of which nothing is believed before it was looked at.
 
-Core. Whatever else stands there is passed over, because the child's libraries may print too.
+Whatever else stands there is passed over, because the child's libraries may print too.
 """
 
 from __future__ import annotations

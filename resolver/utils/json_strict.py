@@ -1,7 +1,4 @@
-"""JSON objects: one that is read key by key and says by its path what is wrong, one to be written.
-
-Core.
-"""
+"""JSON objects, read key by key: an error names the path of what is wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Start other programs: the only place that does.
 
-Shell. Every child gets a time limit, its own process group (so that nothing it started outlives
+Every child gets a time limit, its own process group (so that nothing it started outlives
 it, or us) and an environment that was chosen for it.
 """
 

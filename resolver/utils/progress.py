@@ -1,6 +1,6 @@
 """How a step that takes long says how far it is.
 
-Core. The steps call a `Progress`; what is drawn, and whether anything is, is the caller's business.
+The steps call a `Progress`; what is drawn, and whether anything is, is the caller's business.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the signals that end a program do while an environment is being changed.
-
-Shell.
-"""
+"""What the signals that end a program do while an environment is being changed."""
 
 from __future__ import annotations
 

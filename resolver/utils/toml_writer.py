@@ -1,6 +1,6 @@
 """Write TOML: one row a line, the same bytes for the same values.
 
-Core. Enough of the language for what this project writes: the lock and its own tables.
+Enough of the language for what this project writes: the lock and its own tables.
 """
 
 from __future__ import annotations

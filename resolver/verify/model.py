@@ -1,6 +1,6 @@
 """What was proven in an environment.
 
-Core. Only values; `verdict` and `torch_verdict` make them, `report_checks` says them.
+Only values; `verdict` and `torch_verdict` make them, `report_checks` says them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from .smoke_result import Loaded, ModelRun, Torch
 
 SCHEMA = 1

@@ -1,6 +1,6 @@
 """Run the check in the target environment.
 
-Shell. Starts `smoke` with the target's interpreter and hands its answer to `verdict`.
+Starts `smoke` with the target's interpreter and hands its answer to `verdict`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..data_files import DATA
 from ..errors import Error
 from ..facts.model import Driver
-from ..matrix.load import DATA
 from ..utils.process import Runner, own_environment
 from .model import Verification
 from .torch_verdict import ORDERS, Order, suspicious, together, worth_it

@@ -1,6 +1,6 @@
 """Reads what the check in the target environment printed.
 
-Core. `smoke` prints one JSON object a line, its `event`.
+`smoke` prints one JSON object a line, its `event`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the check in the target environment said, as values.
 
-Core. `answer_lines` reads them, `verdict` judges them.
+`answer_lines` reads them, `verdict` judges them.
 """
 
 from __future__ import annotations

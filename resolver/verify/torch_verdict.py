@@ -1,6 +1,6 @@
 """What onnxruntime and torch prove in one process.
 
-Core. In come the verification of onnxruntime alone and those with torch imported before and after
+In come the verification of onnxruntime alone and those with torch imported before and after
 it; out comes the first, with what the others add. What torch cannot do by itself is told, and is
 no fault of the pair.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from .model import UP_TO_THE_DRIVER, Verification
 
 Order = Literal["first", "last", "alone"]

@@ -1,6 +1,6 @@
 """What the check in the target environment proves.
 
-Core. In comes what `smoke` printed and how it ended; out comes a `Verification`. A child that died
+In comes what `smoke` printed and how it ended; out comes a `Verification`. A child that died
 is an answer too: some releases (1.18 to 1.22) crash where there is no driver.
 """
 
@@ -10,7 +10,7 @@ import re
 import signal
 
 from ..facts.model import Driver
-from ..plan.model import Reason
+from ..plan.reasons import Reason
 from .model import UP_TO_THE_DRIVER, TorchBuild, Verdict, Verification
 from .smoke_output import read
 from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, Answer

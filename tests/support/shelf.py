@@ -16,7 +16,7 @@ from ortgpu_fix.fleet.model import Group, Machine, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
 from ortgpu_fix.lock.builder import Maker
-from ortgpu_fix.resolve.situation import Wishes
+from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.utils.process import run
 
 SET = ("onnxruntime-gpu", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")

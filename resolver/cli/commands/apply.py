@@ -1,48 +1,41 @@
-"""The commands that change an environment: apply and undo.
+"""`--apply`: do the plan, verify it, undo it if it fails.
 
-Shell. They raise the Errors of what they call, `apply.apply` and `restore.undo` above all.
+Raises the Errors of what it calls, those of `apply_plan.apply` above all.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...apply.apply_plan import Allowed, require_ours
-from ...apply.apply_plan import apply as do_plan
-from ...apply.history import forget
-from ...apply.removal import own
+from ...apply.apply_plan import Allowed, apply, require_ours
 from ...apply.rollback import recover
-from ...apply.rollback import undo as undo_last
-from ...apply.state_folder import Site, size_of
+from ...apply.state_folder import Site
 from ...companions.build import for_plan
 from ...companions.contents import LIBRARIES
 from ...engine.choose import choose
-from ...errors import Error
 from ...facts.target import Target
 from ...index.client import Index
-from ...index.config import Sources, read
-from ...matrix.load import load_texts
-from ...messages.catalog import Language, Texts
-from ...messages.sections import size
+from ...messages.catalog import Language, Texts, load_texts
 from ...plan.model import Plan
 from ...probe.machine import target_of
 from ...report.plan import plan_json, plan_sections
 from ...report.requirements import mending_json, mending_section
 from ...report.verification import verification_sections
-from ...requirements.rewrite_files import MendedFile, mended_by, write_mended
+from ...requirements.rewrite_files import MendedFile, write_mended
 from ...resolve.resolver import resolve
-from ...utils.process import run
+from ...utils.process import run as run_process
 from ...verify.model import Verification, exit_code
 from ...verify.runner import verify
 from .. import console
+from ..confirmation import confirm, warn_of_leftovers
+from ..index_options import sources_of
 from ..inputs import Occasion, occasion
+from ..requirements import mended_by
 
 
-def apply(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Do the plan, verify it, undo it if it fails."""
     texts = load_texts("en" if arguments.json else language)
     _recover(arguments, environ, texts)
@@ -111,7 +104,7 @@ def _do(  # noqa: PLR0917
         verification = verify(
             target.executable,
             driver=driver,
-            runner=run,
+            runner=run_process,
             environ=environ,
             plain=plain,
             ignore_gpus=sorted(about.wishes.ignored_gpus),
@@ -123,11 +116,13 @@ def _do(  # noqa: PLR0917
     sources = sources_of(arguments, environ, Path(target.prefix))
     allowed = allowed_by(arguments)
     with console.progress(texts, quiet=arguments.json) as progress:
-        done = do_plan(
+        done = apply(
             made,
             target,
             index=Index(sources),
-            engine=choose(target, environ, run, break_system_packages=allowed.externally_managed),
+            engine=choose(
+                target, environ, run_process, break_system_packages=allowed.externally_managed
+            ),
             verify=verified,
             progress=progress,
             allowed=allowed,
@@ -136,7 +131,7 @@ def _do(  # noqa: PLR0917
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
         console.say(texts.label("conflicts-allowed", conflicts=said))
-    _warn_of(done.untidy, Site.of(target), texts)
+    warn_of_leftovers(done.untidy, Site.of(target), texts)
     return seen[-1]
 
 
@@ -163,85 +158,8 @@ def _companions(made: Plan, about: Occasion) -> dict[str, bytes]:
     return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 
-def sources_of(
-    arguments: argparse.Namespace, environ: Mapping[str, str], prefix: Path | None
-) -> Sources:
-    """Return where packages come from, by the flags and the user's configuration.
-
-    Raises Error `index-insecure`.
-    """
-    find_links = None if arguments.find_links is None else Path(arguments.find_links)
-    return read(
-        environ,
-        index_url=arguments.index_url,
-        torch_index=arguments.torch_index_url,
-        find_links=find_links,
-        offline=arguments.offline,
-        prefix=prefix,
-    )
-
-
-def confirm(
-    arguments: argparse.Namespace, texts: Texts, label: str = "ask", **values: object
-) -> None:
-    """Ask whether to go on, unless `--yes`; `label` is the question.
-
-    Raises Error `not-confirmed` without a terminal, and `declined`.
-    """
-    if arguments.yes:
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or arguments.json:
-        raise Error("not-confirmed")
-    print("\n" + texts.label(label, **values), end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
-        raise Error("declined")
-
-
 def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: Texts) -> None:
     """Put back what an interrupted run left half done, before anything is planned on it."""
-    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
     if recover(Site.of(target)):
         console.say(texts.label("recovered", path=target.prefix))
-
-
-def undo(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Put the environment back to before the last apply, or forget how it was before."""
-    texts = load_texts("en" if arguments.json else language)
-    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
-    site = Site.of(target)
-    if arguments.forget:
-        return _forget(site, arguments, texts)
-
-    def say(label: str) -> None:
-        if arguments.json:
-            console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
-        else:
-            console.put(texts.label(label, path=target.prefix))
-
-    if recover(site):
-        say("recovered")
-        return 0
-    confirm(arguments, texts, "ask-undo")
-    left = undo_last(site, own(target, site), lambda: say("undone"))
-    _warn_of(left, site, texts)
-    return 0
-
-
-def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
-    """Remove what is kept for `undo`, and say how much that freed."""
-    kept = size_of(site.state)
-    if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy
-        confirm(arguments, texts, "ask-forget", size=size(kept))
-    left = forget(site)
-    if arguments.json:
-        console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
-    else:
-        console.put(texts.label("forgotten", size=size(kept - left)))
-    _warn_of(left, site, texts)
-    return 0
-
-
-def _warn_of(left: int, site: Site, texts: Texts) -> None:
-    """Say where something is left that could not be removed; the next run tries again."""
-    if left:
-        console.say(texts.label("untidy", size=size(left), folder=site.state))

@@ -1,7 +1,4 @@
-"""The commands for several facts files: `(arguments, environ, language) -> exit code`.
-
-Shell.
-"""
+"""One plan for several facts files, and `--check` of all of them."""
 
 from __future__ import annotations
 
@@ -13,17 +10,29 @@ from ...errors import Error
 from ...facts.model import Facts
 from ...fleet.model import FleetPlan, Machine, machine_names
 from ...fleet.planner import plan_fleet
-from ...matrix.load import load_matrix, load_texts
-from ...messages.catalog import Language
+from ...matrix.load import load_matrix
+from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve
 from .. import console
 from ..inputs import read_facts, wishes_of
 
 
-def plan(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Plan for all machines, or check them all.
+
+    Raises Error `several-machines` for what is about one machine, and those of `planned`.
+    """
     del environ
+    if arguments.command or arguments.apply:
+        words = [arguments.command, arguments.apply and "--apply", arguments.check and "--check"]
+        command = " ".join(word for word in words if word)
+        raise Error("several-machines", command=command, count=len(arguments.machines))
+    return _check(arguments) if arguments.check else _plan(arguments, language)
+
+
+def _plan(arguments: argparse.Namespace, language: Language) -> int:
+    """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
     made = planned(arguments)
     show(made, arguments, language)
     return 0 if made.complete else 3
@@ -49,21 +58,12 @@ def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> 
         console.print_sections(fleet_sections(made, texts, verbose=arguments.verbose))
 
 
-def check(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def _check(arguments: argparse.Namespace) -> int:
     """Tell by the exit code alone how the worst of the machines and their environments is."""
-    del environ, language
     wishes, matrix = wishes_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
     verdicts = {resolve(machine.facts, wishes, matrix).verdict for machine in machines}
     return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
-
-
-def refuse(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Refuse what is about one machine. Raises Error `several-machines`."""
-    del environ, language
-    words = [arguments.command, arguments.apply and "--apply", arguments.check and "--check"]
-    command = " ".join(word for word in words if word)
-    raise Error("several-machines", command=command, count=len(arguments.machines))
 
 
 def _read_machines(files: Sequence[str]) -> tuple[Machine, ...]:

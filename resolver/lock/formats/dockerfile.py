@@ -1,6 +1,6 @@
 """A lock as a Dockerfile: the set in a small image, and a look at the GPU before the application.
 
-Core. One file holds all: the requirements are a here-document (BuildKit, which Docker 23 and newer
+One file holds all: the requirements are a here-document (BuildKit, which Docker 23 and newer
 use; Buildah 1.33). The wheels bring CUDA and cuDNN, so the base is Python's own slim image; the
 driver comes into the container from the host.
 """
@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from ...companions.contents import LIBRARIES
 from ...errors import Error
-from ...plan.model import HERE
+from ...plan.wheels import HERE
 from ..model import Lock, header, place_text
 from .requirements_txt import pinned
 

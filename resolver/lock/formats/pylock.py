@@ -1,7 +1,4 @@
-"""A lock as pylock.toml (PEP 751), for pip 26.1 and newer, uv, and what else reads it.
-
-Core.
-"""
+"""A lock as pylock.toml (PEP 751), for pip 26.1 and newer, uv, and what else reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A lock as a requirements file, for `pip install --require-hashes -r`.
-
-Core.
-"""
+"""A lock as a requirements file, for `pip install --require-hashes -r`."""
 
 from __future__ import annotations
 

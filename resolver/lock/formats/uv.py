@@ -1,6 +1,6 @@
 """A lock as lines for a uv project's pyproject.toml; its uv.lock holds the hashes then.
 
-Core. Everything beside the set is the project's own affair, so the closure is not pinned here:
+Everything beside the set is the project's own affair, so the closure is not pinned here:
 its limits are, and uv's lock pins it together with the rest of the project.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from packaging.requirements import Requirement
 
 from ...companions.contents import STAND_IN
-from ...plan.model import HERE
+from ...plan.wheels import HERE
 from ...utils.toml_writer import Rows, Value, single, table
 from ..markers import Where, marker
 from ..model import Lock, Pin, header, pins

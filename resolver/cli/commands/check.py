@@ -1,0 +1,18 @@
+"""`--check`: tell by the exit code alone whether the environment is right."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from ...messages.catalog import Language
+from ...resolve.resolver import resolve
+from ..inputs import occasion
+from .plan import VERDICT_EXIT
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Tell by the exit code alone whether the environment is right."""
+    del language
+    about = occasion(arguments, environ)
+    return VERDICT_EXIT[resolve(about.facts, about.wishes, about.matrix, unlocking=False).verdict]

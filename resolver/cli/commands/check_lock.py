@@ -1,0 +1,44 @@
+"""`lock --check FILE`: tell whether a lock still holds here, and what has drifted from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...errors import Error
+from ...lock.drift import drift
+from ...lock.parse import read_lock
+from ...matrix.load import add_torch
+from ...matrix.torch import TORCH
+from ...messages.catalog import Language, load_texts
+from ...report.drift import drift_json, drift_sections
+from .. import console
+from ..inputs import occasion
+
+DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Tell whether a lock still holds here, and what has drifted from it.
+
+    Raises Error `lock-unreadable`, and those of `occasion`.
+    """
+    file = arguments.argument
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Error("lock-unreadable", file=file, cause=error.strerror or error) from error
+    except ValueError as error:
+        raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
+    locked = read_lock(text, file)
+    about = occasion(arguments, environ)
+    torch = any(pin.name == TORCH for pin in locked.pins)
+    matrix = add_torch(about.matrix) if torch else about.matrix
+    found = drift(locked, about.facts, about.wishes, matrix)
+    if arguments.json:
+        console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
+    else:
+        texts = load_texts(language)
+        console.print_sections(drift_sections(found, locked, file, matrix, texts))
+    return DRIFT_EXIT[found.verdict]

@@ -1,0 +1,26 @@
+"""Write what was seen of this machine and environment."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...facts.document import to_json
+from ...messages.catalog import Language, load_texts
+from ...utils.files import write
+from .. import console
+from ..inputs import seen
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Write what was seen of this machine and environment."""
+    found, _ = seen(arguments, environ)
+    if arguments.output is None:
+        console.print_json(to_json(found))
+    else:
+        text = json.dumps(to_json(found), indent=2) + "\n"
+        write(Path(arguments.output), text)
+        console.say(load_texts(language).label("written", file=arguments.output))
+    return 0

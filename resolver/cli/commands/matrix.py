@@ -1,0 +1,44 @@
+"""Show what the matrix holds, and where each row comes from."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from ...data_files import load_table
+from ...errors import Error
+from ...facts.model import GPU_BUILD
+from ...matrix.load import load_matrix
+from ...messages.catalog import Language, load_texts
+from ...report import matrix as report
+from ...report import supported
+from .. import console
+from ..inputs import read_short_form
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Show all releases, one of them, or what runs on a GPU and a driver.
+
+    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`.
+    """
+    del environ
+    known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
+    rows, floors = load_table("onnxruntime")["build"], load_table("drivers")["floor"]
+    version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
+    if version:
+        document = report.release_json(known, rows, floors, version)
+        sections = report.release_sections(known, rows, floors, version, texts)
+        if document is None:
+            raise Error("usage", problem=f"the matrix holds no {GPU_BUILD} {version}")
+    elif arguments.driver is not None:
+        driver, gpus = read_short_form(arguments.driver, arguments.gpu)
+        document = supported.runs_json(known, driver, gpus, texts)
+        sections = supported.runs_sections(known, driver, gpus, texts)
+    else:
+        document = report.overview_json(known)
+        sections = report.overview_sections(known, texts)
+    if arguments.json:
+        console.print_json(document)
+    else:
+        console.print_sections(sections)
+    return 0

@@ -1,0 +1,57 @@
+"""The command that runs without a name: diagnose, and print the plan."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...messages.catalog import Language, load_texts
+from ...plan.model import Plan
+from ...resolve.resolver import resolve
+from .. import console
+from ..inputs import Occasion, occasion
+
+if TYPE_CHECKING:  # it takes part of what a plan without `-r` takes
+    from ...requirements.rewrite import Edit
+
+VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Diagnose, and print the plan."""
+    about = occasion(arguments, environ)
+    made = resolve(about.facts, about.wishes, about.matrix)
+    show(made, about, arguments, language)
+    return VERDICT_EXIT[made.verdict]
+
+
+def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
+    """Print a plan, for people or as JSON."""
+    from ...report.plan import plan_json, plan_sections
+
+    edits = _edits(made, about, arguments) if arguments.requirement else []
+    if arguments.json:
+        document = plan_json(made, load_texts("en"))
+        if edits:
+            from ...report.requirements import mending_json
+
+            document["requirements"] = mending_json(edits)
+        console.print_json(document)
+        return
+    texts = load_texts(language)
+    asked = about.wishes.chooses
+    sections = plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
+    if edits:
+        from ...report.requirements import mending_section
+
+        sections = (*sections[:-1], mending_section(edits, texts, written=False), sections[-1])
+    console.print_sections(sections)
+
+
+def _edits(made: Plan, about: Occasion, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
+    """Return what should become of the lines of the files that `-r` names."""
+    from ..requirements import mended_by
+
+    found = mended_by(made, about, arguments)
+    return [(str(file.path), edit) for file in found for edit in file.edits]

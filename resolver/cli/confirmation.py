@@ -1,0 +1,34 @@
+"""Ask before a change, and tell what was left after it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..apply.state_folder import Site
+from ..errors import Error
+from ..messages.catalog import Texts
+from ..messages.sections import size
+from . import console
+
+
+def confirm(
+    arguments: argparse.Namespace, texts: Texts, label: str = "ask", **values: object
+) -> None:
+    """Ask whether to go on, unless `--yes`; `label` is the question.
+
+    Raises Error `not-confirmed` without a terminal, and `declined`.
+    """
+    if arguments.yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or arguments.json:
+        raise Error("not-confirmed")
+    print("\n" + texts.label(label, **values), end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
+        raise Error("declined")
+
+
+def warn_of_leftovers(left: int, site: Site, texts: Texts) -> None:
+    """Say where something is left that could not be removed; the next run tries again."""
+    if left:
+        console.say(texts.label("untidy", size=size(left), folder=site.state))

@@ -1,0 +1,139 @@
+"""What lock and download have in common: the groups of machines, and what builds their locks."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..companions.build import LocalWheel
+from ..engine.choose import choose_resolver
+from ..errors import Error
+from ..facts.model import GPU_BUILD
+from ..fleet.common_facts import fresh
+from ..fleet.model import Group, Machine, TargetPlan
+from ..index.client import Index
+from ..index.page import public
+from ..lock.builder import Maker
+from ..matrix.load import load_matrix
+from ..matrix.model import Matrix
+from ..matrix.torch import TORCH
+from ..messages.catalog import Language
+from ..plan.model import Plan
+from ..resolve.options import Wishes
+from ..resolve.resolver import resolve
+from ..resolve.situation import situation
+from ..utils.files import write
+from ..utils.process import run
+from .commands import fleet as fleet_commands
+from .commands.plan import VERDICT_EXIT, show
+from .index_options import sources_of
+from .inputs import Occasion, occasion, wishes_of
+
+_FLAGS = (
+    *("python", "facts", "machines", "driver", "gpu", "ignore_gpu", "ort", "cuda", "torch"),
+    *("requirement", "with_cpu", "no_autoload", "no_provide"),
+    *("format", "directory", "find_links", "offline", "index_url", "torch_index_url"),
+)
+
+_NAMES = {"directory": "-d", "machines": "--facts"}
+_DEFAULTS = {"format": "requirements"}
+_ADDRESSED = frozenset({"pylock"})
+"""The formats that name every wheel by its address."""
+
+
+def planned_groups(
+    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
+) -> tuple[Sequence[Group], Wishes, Matrix] | int:
+    """Return the groups to lock; where nothing works, show that and return the exit code."""
+    if arguments.machines:
+        fleet = fleet_commands.planned(arguments)
+        if fleet.complete:
+            return fleet.groups, wishes_of(arguments), load_matrix()
+        fleet_commands.show(fleet, arguments, language)
+        return VERDICT_EXIT["impossible"]
+    about = occasion(arguments, environ)
+    made = resolve(about.facts, about.wishes, about.matrix)
+    group = _group(made, about)
+    if group is not None:
+        return [group], about.wishes, about.matrix
+    show(made, about, arguments, language)
+    return VERDICT_EXIT["impossible"]
+
+
+def _group(made: Plan, about: Occasion) -> Group | None:
+    """Return the set of the plan `made` as the lock of one machine; None where nothing works.
+
+    It is planned again from nothing, for the release that the plan has: what is installed there
+    will not be where the lock is.
+    """
+    version = made.release
+    if version is None:
+        return None
+    wishes = about.wishes._replace(onnxruntime=f"=={version}", latest=False)
+    facts = fresh(about.facts, about.matrix)
+    plan = resolve(facts, wishes, about.matrix)
+    if wishes.torch == "keep":  # it is the application's own; the lock leaves it to its owner
+        selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
+        plan = plan._replace(selection=selection)
+    here = situation(facts, wishes, about.matrix)
+    target = TargetPlan(
+        platform=here.platform,
+        abi=here.abi,
+        machines=(Machine(name="", facts=about.facts),),
+        facts=facts,
+        plan=plan,
+    )
+    return Group(distribution=GPU_BUILD, version=version, cuda=plan.cuda, targets=(target,))
+
+
+def lock_builder(
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str],
+    wishes: Wishes,
+    matrix: Matrix,
+    output: Path | None,
+) -> Maker:
+    """Return what builds the locks of this command line; its companions lie beside `output`."""
+    return Maker(
+        wishes=wishes,
+        matrix=matrix,
+        index=Index(sources_of(arguments, environ, None)),
+        resolver=choose_resolver(environ, run),
+        command=_command(arguments),
+        folder=Path.cwd() if output is None else output.absolute().parent,
+        companions=arguments.directory,
+        addresses=arguments.format in _ADDRESSED,
+    )
+
+
+def write_companions(maker: Maker, groups: Sequence[Group], folder: Path) -> tuple[LocalWheel, ...]:
+    """Write the companions of all groups into `folder`. Raises Error `file-unwritable`."""
+    made = {
+        wheel.file: wheel
+        for group in groups
+        for target in group.targets
+        for wheel in maker.made_here(target)
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Error("file-unwritable", file=folder, cause=error.strerror or error) from error
+    for wheel in made.values():
+        write(folder / wheel.file, wheel.content)
+    return tuple(made.values())
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """Return the command line without what says where the lock goes, and without credentials."""
+    words = ["ortgpu-fix", "lock"]
+    for flag in _FLAGS:
+        value = getattr(arguments, flag)
+        if not value or value == _DEFAULTS.get(flag):
+            continue
+        name = _NAMES.get(flag, "--" + flag.replace("_", "-"))
+        for one in value if isinstance(value, list) else [value]:
+            words.append(name)
+            words += [] if one is True else [shlex.quote(public(one) if "://" in one else one)]
+    return " ".join(words)

@@ -1,0 +1,70 @@
+"""Read what is installed with the program as data: bytes, and parsed tables.
+
+The only reader of `ortgpu_fix.data`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from . import data  # type: ignore[attr-defined] # it is beside this folder
+from .errors import Error
+
+DATA = Path(data.__file__).parent
+
+
+COMPACT = "tables.jsonl"
+
+
+def read_data_file(name: str) -> bytes:
+    """Return a data file's bytes. Raises Error `matrix-invalid` where it cannot be read."""
+    try:
+        return (DATA / name).read_bytes()
+    except OSError as error:
+        raise Error("matrix-invalid", file=name, problem=error.strerror or error) from error
+
+
+@functools.cache
+def _compact() -> dict[str, tuple[str, bytes]]:
+    """Return the hash and the line of each table in the compact form (`scripts/compact.py`)."""
+    content = read_data_file(COMPACT)
+    try:
+        first, *lines = content.rstrip().split(b"\n")
+        hashes: dict[str, str] = json.loads(first)
+        rows = zip(hashes.items(), lines, strict=True)
+        return {name: (digest, line) for (name, digest), line in rows}
+    except ValueError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+
+
+def table_hash(name: str) -> str:
+    """Return the SHA-256 of the table `name` as it stands in `data/`. Raises `matrix-invalid`."""
+    return _entry(name)[0]
+
+
+def _entry(name: str) -> tuple[str, bytes]:
+    try:
+        return _compact()[name]
+    except KeyError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
+
+
+@functools.cache
+def load_table(name: str) -> dict[str, Any]:
+    """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
+    try:
+        found: dict[str, Any] = json.loads(_entry(name)[1])
+    except ValueError as error:
+        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+    return found
+
+
+def example_machine() -> object:
+    """Return the facts document of the machine that `--facts example` names.
+
+    Raises Error `matrix-invalid`.
+    """
+    return json.loads(read_data_file("example_machine.json"))

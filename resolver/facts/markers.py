@@ -1,0 +1,36 @@
+"""The environment of PEP 508 markers on a machine, and whether a requirement is in force there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from packaging.requirements import Requirement
+
+from .model import Facts
+
+
+def marker_environment(facts: Facts) -> dict[str, str]:
+    """Return the environment of PEP 508 markers for the target of `facts`."""
+    windows = facts.platform.system == "windows"
+    machine = facts.platform.machine
+    version = facts.python.version
+    implementation = facts.python.implementation
+    return {
+        "implementation_name": implementation,
+        "implementation_version": version,
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": "AMD64" if windows and machine == "x86_64" else machine,
+        "platform_python_implementation": "CPython" if implementation == "cpython" else "PyPy",
+        "platform_release": "",
+        "platform_system": "Windows" if windows else "Linux",
+        "platform_version": "",
+        "python_full_version": version,
+        "python_version": ".".join(version.split(".")[:2]),
+        "sys_platform": "win32" if windows else "linux",
+        "extra": "",
+    }
+
+
+def applies(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
+    """Tell whether `wanted` is in force under `markers`, with `extra` asked for (empty: none)."""
+    return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})
