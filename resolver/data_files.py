@@ -16,7 +16,7 @@ from .errors import Error
 DATA = Path(data.__file__).parent
 
 
-COMPACT = "tables.jsonl"
+COMPILED = "compiled.jsonl"
 
 
 def read_data_file(name: str) -> bytes:
@@ -28,16 +28,16 @@ def read_data_file(name: str) -> bytes:
 
 
 @functools.cache
-def _compact() -> dict[str, tuple[str, bytes]]:
-    """Return the hash and the line of each table in the compact form (`scripts/compact.py`)."""
-    content = read_data_file(COMPACT)
+def _compiled() -> dict[str, tuple[str, bytes]]:
+    """Return the hash and the line of each table, as `scripts/matrix/compile_tables.py` made it."""
+    content = read_data_file(COMPILED)
     try:
         first, *lines = content.rstrip().split(b"\n")
         hashes: dict[str, str] = json.loads(first)
         rows = zip(hashes.items(), lines, strict=True)
         return {name: (digest, line) for (name, digest), line in rows}
     except ValueError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+        raise Error("matrix-invalid", file=COMPILED, problem=error) from error
 
 
 def table_hash(name: str) -> str:
@@ -47,9 +47,9 @@ def table_hash(name: str) -> str:
 
 def _entry(name: str) -> tuple[str, bytes]:
     try:
-        return _compact()[name]
+        return _compiled()[name]
     except KeyError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=f"no table {name}") from error
+        raise Error("matrix-invalid", file=COMPILED, problem=f"no table {name}") from error
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def load_table(name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(_entry(name)[1])
     except ValueError as error:
-        raise Error("matrix-invalid", file=COMPACT, problem=error) from error
+        raise Error("matrix-invalid", file=COMPILED, problem=error) from error
     return found
 
 

@@ -16,13 +16,12 @@ import sys
 import time
 from pathlib import Path
 
-import compact
-
-from evidence import matrix
-from evidence.cache import Cache
-from evidence.errors import EvidenceError
-from evidence.reader import Reader
-from evidence.remote import Web
+from matrix import compile_tables
+from matrix.evidence import matrix
+from matrix.evidence.cache import Cache
+from matrix.evidence.errors import EvidenceError
+from matrix.evidence.reader import Reader
+from matrix.evidence.remote import Web
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,8 +62,8 @@ def main(argv: list[str] | None = None) -> int:
     except EvidenceError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if not arguments.check and arguments.data.resolve() == compact.DATA:
-        compact.COMPACT.write_bytes(compact.compact())
+    if not arguments.check and arguments.data.resolve() == compile_tables.DATA:
+        compile_tables.COMPILED.write_bytes(compile_tables.compiled())
     progress("done")
     wrong = [] if arguments.names else matrix.problems(arguments.data)
     for line in [*different, *wrong]:

@@ -14,9 +14,10 @@ import drivers
 import environments
 import pytest
 from hypothesis import settings
-from local_index import LocalIndex
 from stand import PIP, Kind, Stand
-from standins import Venv, make_set, make_venv
+
+from support.local_index import LocalIndex
+from support.standin_wheels import Venv, make_set, make_venv
 
 # How long an example takes depends on what else the machine does: no reason to fail.
 settings.register_profile("unhurried", deadline=None)

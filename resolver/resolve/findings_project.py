@@ -4,7 +4,7 @@ uv, PDM and Poetry put back what their lock names: the CPU build, where somethin
 requires onnxruntime. uv can override a requirement, PDM can exclude one; Poetry can do neither
 (https://github.com/python-poetry/poetry/issues/697, closed as not planned), and takes the stand-in
 as a dependency with a path. pip has no project; a constraint cannot exclude either, but may name
-the stand-in's file. Each was tried: `scripts/prove_projects.py`.
+the stand-in's file. Each was tried: `scripts/prove/projects.py`.
 """
 
 from __future__ import annotations

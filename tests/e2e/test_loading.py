@@ -1,6 +1,6 @@
 """A release of each CUDA major, drawn by chance, loaded with every symbol bound.
 
-`scripts/prove_loading.py` does all releases with the same code.
+`scripts/prove/loading.py` does all releases with the same code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from prove_autoload import Prover
-from prove_loading import builds, major, plant, prove
-from prove_verify import debian_drivers
+
+from prove.autoload import Prover
+from prove.loading import builds, major, plant, prove
+from prove.verify import debian_drivers
 
 pytestmark = [
     pytest.mark.online,

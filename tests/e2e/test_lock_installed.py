@@ -1,4 +1,4 @@
-"""A lock of real wheels, installed without network; `scripts/prove_lock.py` does all formats."""
+"""A lock of real wheels, installed without network; `scripts/prove/lock.py` does all formats."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import prove_lock
 import pytest
-from prove_apply import interpreter
+
+from prove import lock as prove_lock
+from support.pythons import find_python
 
 pytestmark = [
     pytest.mark.online,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="the example machine is a Linux machine"),
-    pytest.mark.skipif(interpreter(prove_lock.PYTHON) is None, reason="needs the example's Python"),
+    pytest.mark.skipif(find_python(prove_lock.PYTHON) is None, reason="needs the example's Python"),
 ]
 
 

@@ -1,6 +1,6 @@
 """The main job with real wheels from the index: one real apply for each CUDA major.
 
-`scripts/prove_apply.py` does the rest of states, engines and Pythons with the same code.
+`scripts/prove/apply.py` does the rest of states, engines and Pythons with the same code.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from prove_apply import Case, Workshop, interpreter, make_tools
+
+from prove.apply import Case, Workshop, make_tools
+from support.pythons import find_python
 
 pytestmark = [
     pytest.mark.online,
@@ -42,7 +44,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 def test_a_broken_environment_is_mended(
     shop: Workshop, case: Case, pythons: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = [(python, path) for python in pythons if (path := interpreter(python))]
+    found = [(python, path) for python in pythons if (path := find_python(python))]
     if not found:
         pytest.skip(f"none of the Pythons {', '.join(pythons)} is on this machine")
     python, path = found[0]

@@ -1,6 +1,6 @@
 """A real torch for the CPU beside a real onnxruntime-gpu: one copy of each library, in both orders.
 
-The builds for CUDA weigh gigabytes: `scripts/prove_torch.py` has them.
+The builds for CUDA weigh gigabytes: `scripts/prove/torch.py` has them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standins import Venv, find_uv, make_venv
 
 from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import Venv, find_uv, make_venv
 
 pytestmark = [
     pytest.mark.online,

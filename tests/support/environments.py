@@ -11,19 +11,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-PYENV = Path.home() / ".pyenv" / "versions"
-
-
-def find_python(version: str) -> Path | None:
-    """Return an interpreter of `version` (`3.8`) of this machine, None where there is none."""
-    for folder in sorted(PYENV.glob(f"{version}.*")):
-        if (folder / "bin" / "python").is_file():
-            return folder / "bin" / "python"
-    if own_base().name == f"python{version}" and own_base().is_file():
-        return own_base()
-    found = shutil.which(f"python{version}")
-    return Path(found) if found else None
-
 
 def own_base() -> Path:
     """Return the interpreter below the environment that runs the tests."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from local_index import Serving
+from support.local_index import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

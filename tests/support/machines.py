@@ -17,7 +17,7 @@ from pathlib import Path
 
 import drivers
 from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card
-from environments import find_python, make_venv, put, put_onnxruntime, site_packages
+from environments import make_venv, put, put_onnxruntime, site_packages
 
 from ortgpu_fix.facts import capture as captures
 from ortgpu_fix.facts import document as facts_json
@@ -25,6 +25,7 @@ from ortgpu_fix.facts.capture import Capture, Child
 from ortgpu_fix.probe.background import Asking
 from ortgpu_fix.probe.machine import probe
 from ortgpu_fix.utils import process as run
+from support.pythons import find_python
 
 FOLDER = Path(__file__).parents[1] / "captures"
 Package = tuple[str, str, tuple[str, ...]]

@@ -10,7 +10,7 @@ import subprocess
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from local_index import Serving
+from support.local_index import Serving
 
 HOST = "index.invalid"
 """A name that only the proxy knows (RFC 6761): whoever reaches it came through the proxy."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from evidence import names, nvidia, support
-from evidence.checks import Data
-from evidence.onnxruntime import PROVIDER
-from evidence.reader import Reader
+from matrix.evidence import names, nvidia, support
+from matrix.evidence.checks import Data
+from matrix.evidence.onnxruntime import PROVIDER
+from matrix.evidence.reader import Reader
 
 COMPONENTS = 3
 Row = dict[str, Any]

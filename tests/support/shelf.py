@@ -6,9 +6,6 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from local_index import LocalIndex, make_wheel
-from standins import as_plan, as_wheel, clean_environment, find_uv
-
 import synthetic
 from ortgpu_fix.engine.choose import choose_resolver
 from ortgpu_fix.facts.model import Facts
@@ -18,6 +15,8 @@ from ortgpu_fix.index.config import Sources
 from ortgpu_fix.lock.builder import Maker
 from ortgpu_fix.resolve.options import Wishes
 from ortgpu_fix.utils.process import run
+from support.local_index import LocalIndex, make_wheel
+from support.standin_wheels import as_plan, as_wheel, clean_environment, find_uv
 
 SET = ("onnxruntime-gpu", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 ORDINARY = ("flatbuffers", "numpy", "packaging")

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from local_index import LocalIndex
-from standins import Venv, as_plan, clean_environment, find_uv, state_of
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.removal import own
@@ -22,6 +20,8 @@ from ortgpu_fix.index.config import Sources
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
+from support.local_index import LocalIndex
+from support.standin_wheels import Venv, as_plan, clean_environment, find_uv, state_of
 
 Kind = str
 """`uv`, `pip` (the target's own) or `our-pip`."""

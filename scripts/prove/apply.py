@@ -1,0 +1,405 @@
+"""Prove the main job: mend real broken environments with real wheels, real pip and real uv.
+
+    python scripts/prove/apply.py [--only SUBSTRING …] [--work DIR] [--keep]
+
+For each CUDA major, Python, engine and broken state: a fresh environment is made, the state is
+planted, and `ortgpu-fix --facts MACHINE --apply --yes` is run as a user would, from an environment
+of its own. Then: the release is the one expected, no CPU build is left, the verification found
+every library (there is no GPU here), a second run says healthy and changes no file, and `undo`
+brings back what was planted, to the time of every file. Wheels are
+downloaded once into DIR and taken from there (`--find-links`), but for the first case of each CUDA
+major, which takes everything from the index.
+
+Each outcome goes into scripts/prove/results/ at once, so that a run can be done in parts.
+
+Needs uv, gcc, a network, and about 20 GB below DIR. The exit code is 1 where a case is not as
+expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ortgpu_fix.utils.process import install_environment
+from prove.outcomes import record, recorded
+from support.pythons import find_python
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = (
+    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    or "uv"
+)
+STUB = ROOT / "tests" / "stubs_verify" / "libcuda.c"
+PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+STATES = ("cpu", "both", "gutted", "newest")
+ENGINES = ("uv", "pip", "own-pip")
+"""uv; the pip of the environment; the pip of the tool, on an environment without one."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine to plan for, and what must be chosen on it, by Python."""
+
+    driver: str
+    cuda: str
+    expected: dict[str, str]
+
+
+# Read off the wheels on the index by hand: the newest release of the CUDA major for each Python.
+MACHINES = {
+    "11": Machine(
+        driver="470.256.02",
+        cuda="11.4",
+        expected=dict.fromkeys(("3.8", "3.9", "3.10", "3.11", "3.12"), "1.18.1"),
+    ),
+    "12": Machine(
+        driver="535.104.12",
+        cuda="12.2",
+        expected={
+            "3.8": "1.19.2",
+            "3.9": "1.19.2",
+            "3.10": "1.23.2",
+            "3.11": "1.26.0",
+            "3.12": "1.26.0",
+            "3.13": "1.26.0",
+        },
+    ),
+    "13": Machine(
+        driver="580.65.06",
+        cuda="13.0",
+        expected=dict.fromkeys(("3.11", "3.12", "3.13"), "1.31.1"),
+    ),
+}
+CPU_BUILD = {"3.8": "1.19.2", "3.9": "1.19.2"}
+NEWEST = {"3.8": "1.19.2", "3.9": "1.19.2", "3.10": "1.23.2"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One environment to mend."""
+
+    cuda: str
+    python: str
+    engine: str
+    state: str
+
+    @property
+    def name(self) -> str:
+        """For people, and for `--only`."""
+        return f"cuda{self.cuda}-py{self.python}-{self.engine}-{self.state}"
+
+
+@dataclass
+class Outcome:
+    """How a case went."""
+
+    name: str
+    release: str = ""
+    verdict: str = ""
+    seconds: float = 0.0
+    undo_seconds: float = 0.0
+    """Until `undo` said that everything is as it was."""
+    problems: list[str] = field(default_factory=list)
+
+
+def cases() -> Iterator[Case]:
+    """Give every case that exists: pip with `--python` needs a target that pip itself supports."""
+    for cuda, machine in MACHINES.items():
+        for python in machine.expected:
+            for engine in ENGINES:
+                if engine == "own-pip" and python in {"3.8", "3.9"}:
+                    continue
+                for state in STATES:
+                    yield Case(cuda=cuda, python=python, engine=engine, state=state)
+
+
+class Workshop:
+    """The folder where environments are made and mended."""
+
+    def __init__(self, folder: Path, tools: dict[str, Path]) -> None:
+        self.folder = folder
+        self.tools = tools
+        """The interpreters that have ortgpu-fix: `uv` with uv beside it, `pip` without."""
+        self.filling = threading.Lock()
+        self.wheels = folder / "wheels"
+        self.stub = folder / "stub"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.wheels.mkdir(exist_ok=True)
+        self.stub.mkdir(exist_ok=True)
+        library = str(self.stub / "libcuda.so.1")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, str(STUB)], check=True)
+
+    def facts(self, machine: Machine) -> Path:
+        """Write the facts of `machine` and return the file."""
+        document = {
+            "schema": 1,
+            "platform": {"system": "linux", "machine": platform.machine(), "libc": "glibc 2.35"},
+            "driver": {"version": machine.driver, "cuda": machine.cuda},
+            "gpus": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}],
+            "python": {"version": "3.11.0"},
+            "packages": [],
+        }
+        path = self.folder / f"machine-{machine.cuda}.json"
+        path.write_text(json.dumps(document))
+        return path
+
+    def environment(self, *, without_uv: bool, stub: bool) -> dict[str, str]:
+        """Return the environment of a user's shell, with or without uv and a driver's library."""
+        env = dict(install_environment(os.environ))
+        if without_uv:
+            parts = env["PATH"].split(os.pathsep)
+            env["PATH"] = os.pathsep.join(part for part in parts if not Path(part, "uv").exists())
+        if stub:
+            env["LD_LIBRARY_PATH"] = str(self.stub)
+        return env
+
+    def plant(self, case: Case, python: Path) -> Path:
+        """Make the broken environment of `case` and return its interpreter."""
+        venv = self.folder / case.name
+        env = install_environment(os.environ)
+        seed = ["--seed"] if case.engine == "pip" else []
+        base = [UV, "venv", "--quiet", "--clear", "--python", str(python), *seed, str(venv)]
+        subprocess.run(base, check=True, env=env)
+        target = venv / "bin" / "python"
+
+        def uv(*words: str) -> None:
+            argv = [UV, "pip", words[0], "--quiet", "--python", str(target), *words[1:]]
+            subprocess.run(argv, check=True, env=env)
+
+        cpu = f"onnxruntime=={CPU_BUILD.get(case.python, '1.22.1')}"
+        newest = f"onnxruntime-gpu=={NEWEST.get(case.python, '1.31.1')}"
+        if case.state == "cpu":
+            uv("install", cpu)
+        elif case.state == "newest":
+            uv("install", newest)
+        else:
+            uv("install", newest)
+            uv("install", "--no-deps", cpu)
+            if case.state == "gutted":
+                uv("uninstall", "onnxruntime")
+        return target
+
+    def run(self, case: Case, python: Path, *, from_index: bool) -> Outcome:
+        """Mend the environment of `case`, look at it, and say how it went."""
+        outcome = Outcome(name=case.name)
+        machine = MACHINES[case.cuda]
+        target = self.plant(case, python)
+        planted = digest(target.parents[1])
+        tool = self.tools["uv" if case.engine == "uv" else "pip"]
+        env = self.environment(without_uv=case.engine != "uv", stub=case.cuda == "13")
+        temporary = self.folder / f"{case.name}-temporary"
+        temporary.mkdir()
+        env["TMPDIR"] = str(temporary)
+        argv = [str(tool), "-m", "ortgpu_fix", "--python", str(target)]
+        argv += ["--facts", str(self.facts(machine))]
+        sources = [] if from_index else ["--find-links", str(self.wheels)]
+        started = time.monotonic()
+        done = subprocess.run(
+            [*argv, "--apply", "--yes", "--json", *sources],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+        )
+        outcome.seconds = round(time.monotonic() - started, 1)
+        if done.returncode != 0:
+            outcome.problems.append(f"exit {done.returncode}: {done.stdout[-600:]}{done.stderr}")
+            return outcome
+        applied = json.loads(done.stdout)
+        outcome.verdict = applied["verification"]["verdict"]
+        selected = {row["name"]: row["version"] for row in applied["selection"]["packages"]}
+        outcome.release = selected["onnxruntime-gpu"]
+        self._judge(case, outcome, target, selected)
+        before = digest(target.parents[1])
+        again = subprocess.run(
+            [*argv, "--apply", "--yes", "--json"],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+        )
+        if again.returncode != 0 or json.loads(again.stdout)["verdict"] != "healthy":
+            outcome.problems.append(f"second run: {again.stdout[-300:]}{again.stderr}")
+        if digest(target.parents[1]) != before:
+            outcome.problems.append("the second run changed a file")
+        self._undo([*argv[:5], "undo", "--yes"], env, outcome)
+        if digest(target.parents[1]) != planted:
+            outcome.problems.append("undo did not bring back what was")
+        if any(temporary.iterdir()):
+            outcome.problems.append("something stays in the folder for temporary files")
+        shutil.rmtree(temporary)
+        return outcome
+
+    @staticmethod
+    def _undo(argv: list[str], env: dict[str, str], outcome: Outcome) -> None:
+        """Run `undo` and note how long it took until it said so."""
+        started = time.monotonic()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
+            assert process.stdout is not None  # noqa: S101
+            said = process.stdout.readline()
+            outcome.undo_seconds = round(time.monotonic() - started, 2)
+        if process.returncode != 0:
+            outcome.problems.append(f"undo: exit {process.returncode}: {said}")
+
+    def _judge(self, case: Case, outcome: Outcome, target: Path, selected: dict[str, str]) -> None:
+        expected = MACHINES[case.cuda].expected[case.python]
+        if outcome.release != expected:
+            outcome.problems.append(f"expected {expected}")
+        accepted = {"no-gpu"} if case.cuda == "13" else {"no-driver", "no-gpu"}
+        if outcome.verdict not in accepted:
+            outcome.problems.append(f"verdict {outcome.verdict}")
+        listed = subprocess.run(
+            [UV, "pip", "list", "--format", "json", "--python", str(target)],
+            capture_output=True,
+            text=True,
+            env=install_environment(os.environ),
+            check=True,
+        )
+        installed = {row["name"]: row["version"] for row in json.loads(listed.stdout)}
+        stand_in = next(target.parents[1].rglob("ORTGPU_FIX_PROVIDED"), None)
+        if "onnxruntime" in installed and stand_in is None:
+            outcome.problems.append("the CPU build is still there")
+        differing = {
+            name: installed.get(name)
+            for name, version in selected.items()
+            if installed.get(name) != version
+        }
+        if differing:
+            outcome.problems.append(f"installed otherwise: {differing}")
+        prefix = f"nvidia-cudnn-cu{case.cuda}"
+        if not any(name.startswith(prefix) for name in installed):
+            outcome.problems.append(f"{prefix} is missing")
+        if case.cuda == "11" and not installed["numpy"].startswith("1."):
+            outcome.problems.append(f"numpy {installed['numpy']}")
+
+    def fill(self, case: Case, python: Path) -> None:
+        """Bring the wheels of the plan of `case` into the folder, so that they are fetched once."""
+        target = self.plant(case, python)
+        facts = self.facts(MACHINES[case.cuda])
+        planned = subprocess.run(
+            [
+                *(str(self.tools["uv"]), "-m", "ortgpu_fix", "--json"),
+                *("--python", str(target), "--facts", str(facts)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for wheel in json.loads(planned.stdout)["install"]:
+            if (self.wheels / wheel["file"]).exists():
+                continue
+            wanted = f"{wheel['name']}=={wheel['version']}"
+            tag = wheel["file"].split("-")[2].removeprefix("cp").removeprefix("py")
+            version = f"{tag[0]}.{tag[1:]}" if len(tag) > 1 else case.python
+            argv = [str(self.tools["uv"]), "-m", "pip", "download", "--quiet", "--no-deps"]
+            argv += ["--only-binary", ":all:", "--python-version", version]
+            argv += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64"]
+            argv += ["--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64"]
+            argv += ["--platform", "manylinux_2_17_x86_64", "--dest", str(self.wheels), wanted]
+            env = install_environment(os.environ)
+            subprocess.run(argv, check=True, env=env, stdout=subprocess.DEVNULL)
+
+
+def digest(folder: Path) -> str:
+    """Return a hash over all files, modes and links of `folder`, compiled ones and ours apart."""
+    summed = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".pyc" or {"__pycache__", ".ortgpu-fix"} & set(path.parts):
+            continue
+        info = path.lstat()
+        kind = str(path.readlink()) if path.is_symlink() else "folder"
+        if path.is_file() and not path.is_symlink():
+            kind = f"{info.st_size} {info.st_mtime_ns}"
+        summed.update(f"{path} {info.st_mode} {kind}\n".encode())
+    return summed.hexdigest()
+
+
+def make_tools(folder: Path) -> dict[str, Path]:
+    """Install ortgpu-fix as users have it: once with uv beside it, once without."""
+    tools: dict[str, Path] = {}
+    env = install_environment(os.environ)
+    for name, extra in (("uv", ["uv", "pip"]), ("pip", ["pip"])):
+        venv = folder / f"tool-{name}"
+        subprocess.run(
+            [UV, "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)],
+            check=True,
+            env=env,
+        )
+        python = venv / "bin" / "python"
+        argv = [UV, "pip", "install", "--quiet", "--python", str(python), str(ROOT), *extra]
+        subprocess.run(argv, check=True, env=env)
+        tools[name] = python
+    return tools
+
+
+def main() -> int:
+    """Run the cases, print a line for each, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", default=[], metavar="SUBSTRING")
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
+    parser.add_argument("--rest", action="store_true", help="leave out what passed today")
+    arguments = parser.parse_args()
+    names = [case.name for case in cases()]
+    folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
+    shop = Workshop(folder, make_tools(folder))
+    chosen = [
+        case
+        for case in cases()
+        if not arguments.only or any(part in case.name for part in arguments.only)
+    ]
+    if arguments.rest:
+        passed = {name for name, row in recorded("apply").items() if not row["problems"]}
+        chosen = [case for case in chosen if case.name not in passed]
+    found = {case.python: find_python(case.python) for case in chosen}
+    pythons = {version: path for version, path in found.items() if path is not None}
+    skipped = [f"{case.name}: not on this machine" for case in chosen if case.python not in pythons]
+    present = [case for case in chosen if case.python in pythons]
+    # The first of each CUDA major takes everything from the index, the others from a folder.
+    first = {case.cuda: case for case in reversed(present)}
+
+    def work(case: Case) -> Outcome:
+        python = pythons[case.python]
+        if first[case.cuda] != case:
+            with shop.filling:
+                shop.fill(case, python)
+        outcome = shop.run(case, python, from_index=first[case.cuda] == case)
+        print(
+            f"{outcome.name:34} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
+            f"{'; '.join(outcome.problems) or 'ok'}",
+            flush=True,
+        )
+        if not arguments.keep:
+            shutil.rmtree(folder / case.name, ignore_errors=True)
+        with shop.filling:
+            record("apply", asdict(outcome), names, cases=len(names))
+        return outcome
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(work, present))
+    failed = [outcome for outcome in outcomes if outcome.problems]
+    print(f"{len(outcomes) - len(failed)} passed, {len(failed)} failed, {len(skipped)} skipped")
+    if not arguments.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,350 @@
+"""Prove that the lines for a project's own tool keep the CPU build away, with the real tools.
+
+    python scripts/prove/projects.py [--only uv,pdm,poetry,pip] [--results DIR]
+
+A project requires fastembed, which requires onnxruntime by name. Its lock is made and installed as
+it stands, and once more with the lines that the plan prints; the wheels are small stand-ins of
+those names and versions, from an index on this machine. PDM and Poetry come from the package index.
+The dated result goes to scripts/prove/results/; the exit code is 1 where something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ortgpu_fix.companions import build as companion_wheels
+from ortgpu_fix.companions import contents as companions
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.messages import catalog
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.resolver import resolve
+from support import standin_wheels
+from support.local_index import LocalIndex, make_wheel
+
+HERE = Path(__file__).parent
+RELEASE = "1.26.0"
+BARE = '"fastembed", "onnxruntime-gpu"'
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+TOOLS = {"pdm": "pdm[locked]", "poetry": "poetry"}
+"""What the package index is asked for; PDM's newest requirements do not work with each other."""
+VARIABLES = {"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE"}
+
+
+class Project:
+    """A project of one tool, in a folder of its own."""
+
+    def __init__(self, folder: Path, index: str, tool: Path, base: Path) -> None:
+        self.folder, self.index, self.tool = folder, index, tool
+        folder.mkdir(parents=True)
+        self.python = folder / ".venv" / "bin" / "python"
+        self.base = base
+        self.renew()
+        kept = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        self.environ = kept | {
+            "HOME": str(folder),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PDM_CHECK_UPDATE": "0",
+            "POETRY_VIRTUALENVS_IN_PROJECT": "true",
+        }
+
+    def renew(self) -> None:
+        """Make its environment anew; who takes the CPU build away leaves a gutted folder."""
+        subprocess.run([self.base, "-m", "venv", "--clear", self.folder / ".venv"], check=True)
+
+    def write(self, *parts: str, dependencies: str = BARE) -> None:
+        """Write its pyproject.toml."""
+        head = '[project]\nname = "app"\nversion = "0"\n'
+        head += f'requires-python = "=={PYTHON}.*"\ndependencies = [{dependencies}]\n'
+        (self.folder / "pyproject.toml").write_text("\n".join([head, *parts, ""]))
+
+    def run(self, *words: str | Path) -> None:
+        """Run the tool there."""
+        call(self.tool, *words, cwd=self.folder, environ=self.environ)
+
+    def state(self) -> dict[str, str]:
+        """Return which distributions are there, and `folder`: whose build is in onnxruntime."""
+        there = ("--python", self.python)
+        listed = self.uv("list", "--format", "json", *there).stdout
+        found = {row["name"]: row["version"] for row in json.loads(listed)}
+        [about] = self.folder.glob(
+            ".venv/lib/python*/site-packages/onnxruntime/capi/build_and_package_info.py"
+        )
+        [build] = re.findall("package_name = '(.*)'", about.read_text())
+        return {
+            "folder": build,
+            "onnxruntime": found.get("onnxruntime", "absent"),
+            "loader": found.get(companions.LIBRARIES, "absent"),
+            "check": self.uv("check", *there).stderr.strip().rpartition("\n")[2],
+        }
+
+    def uv(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Ask uv what is there: some tools remove pip."""
+        command = [standin_wheels.find_uv(), "--no-config", "pip", *words]
+        return subprocess.run(
+            command, env=self.environ, capture_output=True, text=True, check=False
+        )
+
+
+def call(
+    *words: str | Path, environ: dict[str, str], cwd: Path | None = None, check: bool = True
+) -> str:
+    """Return what a program prints; where it must not fail, show that and end."""
+    finished = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and finished.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{finished.stdout}{finished.stderr}")
+    return finished.stdout
+
+
+def planned(tool: str) -> Plan:
+    """Return the plan for an environment that belongs to a project of `tool`."""
+    document = {
+        "schema": 1,
+        "platform": {"system": "linux", "machine": "x86_64"},
+        "driver": {"version": "570.10"},
+        "gpus": [{"compute_capability": "8.6"}],
+        "python": {"version": f"{PYTHON}.0", "project": tool},
+        "packages": [
+            {"name": "fastembed", "version": "0.9.1", "requires": ["onnxruntime>=1.17"]},
+            {"name": "onnxruntime", "version": "1.22.1"},
+        ],
+    }
+    wishes = Wishes(onnxruntime=f"=={RELEASE}")
+    return resolve(facts_json.from_json(document), wishes, data_files.load_matrix())
+
+
+def make_index(folder: Path) -> None:
+    """Write the stand-ins: both builds, those who require them, the libraries of the plan."""
+    standin_wheels.make_set(folder)
+    for wheel in planned("uv").selection:
+        if wheel.name != "onnxruntime-gpu" and not list(
+            folder.glob(f"{wheel.name.replace('-', '_')}-{wheel.version}-*")
+        ):
+            make_wheel(folder, wheel.name, wheel.version, files={f"{wheel.name}.txt": "x"})
+
+
+def put_companions(folder: Path) -> tuple[Path, Path]:
+    """Write the companions of the plan and return their files: what loads, and the stand-in."""
+    folder.mkdir()
+    made = companion_wheels.for_plan(
+        planned("uv").selection,
+        data_files.load_matrix(),
+        "linux_x86_64",
+        data_files.companion_modules(),
+    )
+    for wheel in made:
+        (folder / wheel.file).write_bytes(wheel.content)
+    loader, stand_in = (folder / wheel.file for wheel in made)
+    return loader, stand_in
+
+
+def lines(tool: str, name: str) -> str:
+    """Return what the plan's remedy says `name` is to be: the text of a list or table."""
+    [finding] = [row for row in planned(tool).findings if row.code == f"managed-by-{tool}"]
+    remedy = catalog.load_texts("en").remedy(finding)
+    found = re.search(rf"(?<![\w-]){name} = (\[.*?\]|\{{.*?\}})(?=[\s.,]|$)", remedy)
+    if found is None:
+        sys.exit(f"the remedy for {tool} says nothing of {name}: {remedy}")
+    return found[1]
+
+
+def of_uv(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
+    """Lock and sync with uv."""
+    project = make("uv")
+    settings = "[tool.uv]\npackage = false\n"
+    index = f'[[tool.uv.index]]\nurl = "{project.index}"\ndefault = true\n'
+    project.write(settings, index)
+    project.run("sync", "--quiet", "--python", project.python)
+    found = {"as it stands": project.state()}
+    override = f"override-dependencies = {lines('uv', 'override-dependencies')}"
+    wanted = f'"fastembed", {lines("uv", "dependencies")[1:-1]}'
+    project.write(settings + override, index, dependencies=wanted)
+    project.run("sync", "--quiet")
+    found["with the lines"] = project.state()
+    loader, _ = put_companions(project.folder / "wheels")
+    install = ("pip", "install", "--quiet", "--no-deps", "--python", project.python, loader)
+    project.run(*install)
+    project.run("sync", "--quiet", "--inexact")
+    found["sync --inexact"] = project.state()
+    project.run("sync", "--quiet")
+    found["sync again"] = project.state()
+    return found
+
+
+def of_pdm(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
+    """Lock and sync with PDM."""
+    project = make("pdm")
+    settings = "[tool.pdm]\ndistribution = false\n"
+    index = f'[[tool.pdm.source]]\nname = "pypi"\nurl = "{project.index}"\nverify_ssl = false\n'
+    project.write(settings, index)
+    project.run("use", "--quiet", "--first", project.python)
+    project.run("install", "--quiet")
+    found = {"as it stands": project.state()}
+    excludes = f"[tool.pdm.resolution]\nexcludes = {lines('pdm', 'excludes')}\n"
+    wanted = f'"fastembed", {lines("pdm", "dependencies")[1:-1]}'
+    project.write(settings, index, excludes, dependencies=wanted)
+    project.renew()
+    project.run("lock", "--quiet")
+    project.run("sync", "--quiet")
+    found["with the lines"] = project.state()
+    loader, _ = put_companions(project.folder / "wheels")
+    base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
+    call(*base, loader, environ=project.environ)
+    project.run("sync", "--quiet")
+    found["sync"] = project.state()
+    project.run("sync", "--quiet", "--clean")
+    found["sync --clean"] = project.state()
+    return found
+
+
+def of_poetry(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
+    """Lock and sync with Poetry."""
+    project = make("poetry")
+    settings = "[tool.poetry]\npackage-mode = false\n"
+    index = f'[[tool.poetry.source]]\nname = "here"\nurl = "{project.index}"\n'
+    index += 'priority = "primary"\n'
+    project.write(settings, index)
+    project.run("lock", "--quiet")
+    project.run("sync", "--quiet")
+    found = {"as it stands": project.state()}
+    loader, _ = put_companions(project.folder / "wheels")
+    named = f"[tool.poetry.dependencies]\nonnxruntime = {lines('poetry', 'onnxruntime')}\n"
+    wanted = f'"fastembed", {lines("poetry", "dependencies")[1:-1]}'
+    project.write(settings, index, named, dependencies=wanted)
+    project.renew()
+    project.run("lock", "--quiet")
+    project.run("sync", "--quiet")
+    found["with the lines"] = project.state()
+    base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
+    call(*base, loader, environ=project.environ)
+    project.run("install", "--quiet")
+    found["install"] = project.state()
+    project.run("sync", "--quiet")
+    found["sync"] = project.state()
+    return found
+
+
+def of_pip(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
+    """Install with pip and constraints: they cannot exclude, and may name a file."""
+    found: dict[str, dict[str, str]] = {}
+    for kind in ("as it stands", "with a marker that never holds", "with the lines"):
+        project = make(f"pip {kind}")
+        _, stand_in = put_companions(project.folder / "wheels")
+        constraint = {
+            "as it stands": "",
+            "with a marker that never holds": "onnxruntime; sys_platform == 'never'",
+            "with the lines": f"onnxruntime @ {stand_in.as_uri()}",
+        }[kind]
+        (project.folder / "constraints.txt").write_text(constraint)
+        words = ("-m", "pip", "install", "-q", "-i", project.index, "-c", "constraints.txt")
+        project.run(*words, "fastembed", f"onnxruntime-gpu=={RELEASE}")
+        found[kind] = project.state()
+    return found
+
+
+PARTS: dict[str, Callable[[Callable[[str], Project]], dict[str, dict[str, str]]]] = {
+    "uv": of_uv,
+    "pdm": of_pdm,
+    "poetry": of_poetry,
+    "pip": of_pip,
+}
+
+
+def wrong(tool: str, found: dict[str, dict[str, str]]) -> list[str]:
+    """Return what is not as it must be."""
+    says = []
+    if found["as it stands"]["onnxruntime"] != "1.22.1":
+        says.append("nothing brought the CPU build, so nothing is proven")
+    for step, state in list(found.items())[1:]:
+        if "marker" not in step and state["folder"] != "onnxruntime-gpu":
+            says.append(f"{step}: the folder holds {state['folder']}")
+    stand_in = {"uv": "absent", "pdm": "absent", "poetry": RELEASE, "pip": RELEASE}[tool]
+    if found["with the lines"]["onnxruntime"] != stand_in:
+        says.append(f"onnxruntime is {found['with the lines']['onnxruntime']}")
+    for step, stays in (
+        ("sync --inexact", True),
+        ("sync again", False),
+        ("sync --clean", False),
+        ("install", True),
+        ("sync", tool == "pdm"),
+    ):
+        if step in found and (found[step]["loader"] != "absent") is not stays:
+            says.append(f"{step}: what loads the libraries is {found[step]['loader']}")
+    return says
+
+
+def tool_of(name: str, work: Path) -> tuple[Path, str]:
+    """Return the program, installed where it has to be, and its version."""
+    if name == "uv":
+        program = Path(standin_wheels.find_uv())
+    elif name == "pip":
+        program = Path(sys.executable)
+    else:
+        home = work / f"tool-{name}"
+        subprocess.run([sys.executable, "-m", "venv", home], check=True)
+        python = home / "bin" / "python"
+        call(python, "-m", "pip", "install", "-q", TOOLS[name], environ=dict(os.environ))
+        program = home / "bin" / name
+    words = ("-m", "pip", "--version") if name == "pip" else ("--version",)
+    said = call(program, *words, environ=dict(os.environ))
+    found = re.search(r"\d+(\.\d+)+", said)
+    return program, found[0] if found else said
+
+
+def main() -> int:
+    """Do all of it; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default=",".join(PARTS), help="tools, with commas")
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="prove-projects-") as temporary:
+        work = Path(temporary)
+        (work / "index").mkdir()
+        make_index(work / "index")
+        with LocalIndex(work / "index") as index:
+            for name in options.only.split(","):
+                program, version = tool_of(name, work)
+
+                def make(folder: str, program: Path = program) -> Project:
+                    project = Project(work / folder, index.url, program, Path(sys.executable))
+                    if program == Path(sys.executable):  # pip is the environment's own
+                        project.tool = project.python
+                    return project
+
+                found = PARTS[name](make)
+                says = wrong(name, found)
+                rows.append(
+                    {"tool": name, "version": version, "good": not says, "wrong": says, **found}
+                )
+                print(f"{'ok  ' if not says else 'FAIL'} {name} {version}: {says}", flush=True)
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    options.results.mkdir(exist_ok=True)
+    target = options.results / f"projects-{today}.json"
+    document = {"date": today, "machine": f"{platform.system()}, Python {PYTHON}", "rows": rows}
+    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 1 if any(row["wrong"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""Environments and machines that are not as they should be: applied all the same, or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stand import CUDA, GOOD, REQUIRES, Stand
+
+from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.companions.build import stand_in_wheel
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import Sources
+from support.standin_wheels import Venv, clean_environment, find_uv, state_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
+LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"
+
+
+def inodes(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return inode and digest of every file under `folder`."""
+    return {
+        str(path): (path.stat().st_ino, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_files_that_are_hard_links_into_uv_s_cache(
+    quick: Stand, tmp_path: Path, *, again: bool
+) -> None:
+    """Neither apply nor undo writes into one, and after undo they are links into it again."""
+    cache = tmp_path / "cache"
+    for name in ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42"):
+        command = [find_uv(), "pip", "install", "-q", "--offline", "--no-deps", "--no-config"]
+        command += ["--cache-dir", str(cache), "--link-mode", "hardlink"]
+        command += ["--python", str(quick.venv.python), str(quick.wheels[name])]
+        subprocess.run(command, check=True, env=clean_environment())
+    library = quick.venv.site / LIBRARY
+    assert library.stat().st_nlink == 2
+    quick.before, before = state_of(quick.venv.folder), inodes(cache)
+    own = inodes(quick.venv.folder)
+
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
+    assert inodes(cache) == before
+    assert library.stat().st_nlink == 1  # ours is nobody else's
+    if again:
+        library.write_bytes(b"another program changes it")
+        assert inodes(cache) == before
+    quick.undo()
+
+    assert quick.unchanged()
+    assert inodes(quick.venv.folder) == own
+    assert inodes(cache) == before
+
+
+def test_an_environment_on_another_filesystem_than_everything_else(
+    stand: Stand, mounted: Callable[..., Path]
+) -> None:
+    """The cache, the folder of wheels and the temporary folder are elsewhere."""
+    disk = mounted("-t", "tmpfs", "-o", "size=256m", "tmpfs")
+    shutil.copytree(stand.venv.folder, disk / "venv", symlinks=True)
+    links = stand.server.folder
+    assert disk.stat().st_dev != links.stat().st_dev
+    stand.venv = Venv(folder=disk / "venv")
+    stand.have("onnxruntime 1.22.1")
+
+    sources = Sources(offline=True, find_links=links)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES)
+    stand.apply(plan, index=Index(sources))
+
+    assert stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "protobuf"}
+    assert all(path.stat().st_nlink == 1 for path in stand.venv.site.glob("onnxruntime/*.py"))
+    stand.undo()
+    assert stand.unchanged()
+
+
+def test_scripts_on_another_filesystem_than_site_packages(
+    quick: Stand, mounted: Callable[..., Path]
+) -> None:
+    """A rename cannot do it there: files are copied with mode and times, and go back so."""
+    quick.have("onnxruntime 1.22.1")
+    disk = mounted("-t", "tmpfs", "-o", "size=16m", "tmpfs")
+    scripts = quick.venv.folder / "bin"
+    shutil.copytree(scripts, disk / "bin", symlinks=True)
+    shutil.rmtree(scripts)
+    scripts.symlink_to(disk / "bin")
+    quick.before, inner = state_of(quick.venv.folder), state_of(disk / "bin")
+
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    assert (disk / "bin" / "onnxruntime_test").exists()
+    quick.undo()
+
+    assert quick.unchanged()
+    assert state_of(disk / "bin") == inner
+
+
+def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(quick: Stand) -> None:
+    quick.have("nvidia-cudnn-cu13 9.28.0.42")
+    library = quick.venv.site / LIBRARY
+    content = library.read_bytes()
+    code = (
+        "import mmap, sys; f = open(sys.argv[1], 'rb');"
+        "m = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ); print(1, flush=True);"
+        "input(); sys.stdout.write(m[:].decode())"
+    )
+    said: list[dict[str, object]] = []
+
+    def progress(step: str, /, **values: object) -> None:
+        if step == "in-use":
+            said.append(values)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(library)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as user:
+        assert user.stdout is not None
+        user.stdout.readline()
+        quick.apply(
+            quick.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)),
+            progress=progress,
+        )
+        assert library.read_bytes() != content
+        kept, _ = user.communicate("\n")
+
+    [values] = said
+    assert f"({user.pid})" in str(values["processes"])
+    assert kept.encode() == content
+
+
+def test_a_library_that_is_mapped_is_put_back_by_undo(quick: Stand) -> None:
+    """Undo while the new library is in use: what has it keeps it, and the old one is back."""
+    quick.have("nvidia-cudnn-cu13 9.28.0.42")
+    library = quick.venv.site / LIBRARY
+    quick.apply(quick.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)))
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
+        new = seen[:]
+        quick.undo()
+
+        assert seen[:] == new
+    assert quick.unchanged()
+
+
+@pytest.mark.parametrize("when", [0, 4_102_444_800], ids=["1970", "2100"])
+def test_a_clock_that_is_wrong(stand: Stand, when: int) -> None:
+    """Files from long ago or from the future: times come back to the nanosecond, bytecode too."""
+    stand.have("onnxruntime 1.22.1")
+    subprocess.run([stand.venv.python, "-c", "import onnxruntime.tools.check"], check=True)
+    for path in stand.venv.site.rglob("*"):
+        os.utime(path, ns=(when * 10**9 + 1, when * 10**9 + 1), follow_symlinks=False)
+    stand.before = state_of(stand.venv.folder)
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    code = "import onnxruntime.capi.build_and_package_info as about; print(about.package_name)"
+    shown = subprocess.run(
+        [stand.venv.python, "-B", "-c", code], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout == "onnxruntime-gpu\n"
+    stand.undo()
+
+    assert stand.unchanged()
+
+
+def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
+    """What was wrong before stays as wrong as it was; who is not in the plan keeps every byte."""
+    stand.have("bystander 1.0", "protobuf 6.33.0", "fastembed 0.9.1", "onnxruntime 1.22.1")
+    stand.have("flatbuffers 25.9.23", "packaging 25.0")
+    others = ("bystander", "google", "flatbuffers", "packaging", "fastembed.py")
+
+    def digests() -> dict[str, object]:
+        rows = state_of(stand.venv.site)
+        return {path: what for path, what in rows.items() if path.startswith(others)}
+
+    def complaints() -> set[str]:
+        checks = [[find_uv(), "pip", "check", "--python", str(stand.venv.python)]]
+        if stand.kind == "pip":
+            checks.append([str(stand.venv.python), "-m", "pip", "check"])
+        said = [
+            subprocess.run(check, check=False, capture_output=True, text=True, env=environ)
+            for environ in [clean_environment()]
+            for check in checks
+        ]
+        (stand.venv.folder / ".lock").unlink(missing_ok=True)
+        lines = {line for one in said for line in (one.stdout + one.stderr).splitlines()}
+        return {line for line in lines if "requires" in line}
+
+    before, kept = complaints(), digests()
+    assert [line for line in before if "protobuf" in line]
+
+    provided = stand_in_wheel("1.26.0")
+    stand.apply(stand.plan(GOOD), local={provided.file: provided.content}, allowed=Allowed())
+
+    assert complaints() == before
+    assert digests() == kept
+
+
+def test_a_limit_of_the_size_of_files(quick: Stand) -> None:
+    """`ulimit -f`, in a child; a quota that is used up is met in scripts/prove/faults.py."""
+    quick.have("onnxruntime 1.22.1")
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+            quick.apply(plan)
+        except Error as error:
+            status = 0 if error.code == "disk-full" else 2
+        finally:
+            os._exit(status)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert quick.unchanged()

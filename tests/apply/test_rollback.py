@@ -1,0 +1,425 @@
+"""The way back, step by step and with everything that can get in its way."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply import environment_lock as locks
+from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import state_folder as state
+from ortgpu_fix.apply.change import Change, append, move
+from ortgpu_fix.apply.environment_lock import exclusive
+from ortgpu_fix.apply.history import changes, forget
+from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.rollback import recover, undo
+from ortgpu_fix.apply.state_folder import NAME, Site, prepare, remove_tree
+from ortgpu_fix.engine import guard as engine_guard
+from ortgpu_fix.errors import Error
+from support.standin_wheels import state_of
+
+BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),))
+
+
+class World:
+    """An environment of a few files, and a change of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.purelib = folder / "lib" / "site-packages"
+        (folder / "bin").mkdir(parents=True)
+        (self.purelib / "old" / "inner").mkdir(parents=True)
+        (self.purelib / "old" / "inner").chmod(0o750)
+        (self.purelib / "old" / "a.py").write_text("a = 1\n")
+        (self.purelib / "old" / "inner" / "b.so").write_text("machine code")
+        (self.purelib / "old" / "link").symlink_to("a.py")
+        (folder / "bin" / "tool").write_text("#!/bin/sh\n")
+        (folder / "bin" / "tool").chmod(0o755)
+        self.site = Site(
+            purelib=str(self.purelib),
+            platlib=str(self.purelib),
+            scripts=str(folder / "bin"),
+            prefix=str(folder),
+        )
+        self.before = state_of(folder)
+
+    def old(self) -> list[str]:
+        inner = self.purelib / "old"
+        paths = [inner / "a.py", inner / "inner" / "b.so", inner / "link", self.folder / "bin/tool"]
+        return [str(path) for path in paths]
+
+    def new(self) -> list[Path]:
+        return [self.purelib / "old" / "a.py", self.purelib / "new" / "c.py"]
+
+    def change(self) -> Change:
+        """Set everything aside and let an engine write; not committed."""
+        prepare(self.site)
+        change = Change(self.site)
+        change.begin(BEGIN)
+        change.set_aside(self.old())
+        assert not (self.purelib / "old").exists()
+        info = self.purelib / "new-1.dist-info"
+        change.announce(map(str, self.new()), [str(info)])
+        for path in [*self.new(), info / "METADATA", info / "odd" / "one"]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("new")
+        cache = self.purelib / "new" / "__pycache__"
+        cache.mkdir()
+        (cache / "c.cpython-311.pyc").write_text("")
+        (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
+        (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
+        change.installed(map(str, self.new()))
+        return change
+
+    def state(self) -> Mapping[str, str]:
+        return state_of(self.folder)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "venv")
+
+
+def test_back_from_half_way(world: World) -> None:
+    world.change()
+
+    (found,) = recover(world.site)
+
+    assert (found.state, found.begin) == ("open", BEGIN)
+    assert world.state() == world.before
+    assert not world.site.state.exists()
+    assert recover(world.site) == ()
+
+
+def test_back_from_a_good_end(world: World) -> None:
+    world.change().commit()
+    assert recover(world.site) == ()
+
+    seen: list[object] = []
+    assert undo(world.site, [("new", "1")], lambda: seen.append(world.state())) == 0
+
+    assert seen == [world.before]
+    assert world.state() == world.before
+    assert not world.site.state.exists()
+
+
+def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(world: World) -> None:
+    world.change().commit()
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        undo(world.site, [("new", "1")], killed)
+    assert [one.state for one in changes(world.site)] == ["nothing"]
+    assert world.state() == world.before
+
+    assert recover(world.site) == ()
+    assert not world.site.state.exists()
+
+
+@pytest.mark.parametrize("name", ["lib/site-packages/x.tmp", "x.tmp", ".tmpAbcdef"])
+def test_a_file_that_was_temporary_before_is_left_alone(world: World, name: str) -> None:
+    (world.folder / name).touch()
+    before = world.state()
+
+    world.change()
+    recover(world.site)
+
+    assert world.state() == before
+
+
+def test_around_the_environment_only_the_lock_of_uv_is_an_engine_s(world: World) -> None:
+    world.change()
+    (world.folder / "x.tmp").touch()
+    (world.folder / ".tmpabcdef").write_text("no lock")
+
+    recover(world.site)
+
+    assert world.state().keys() - world.before.keys() == {"x.tmp", ".tmpabcdef"}
+
+
+def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> None:
+    (world.purelib / "new").mkdir()
+    before = world.state()
+
+    world.change()
+    recover(world.site)
+
+    assert world.state() == before
+
+
+def test_what_was_put_back_already_is_not_taken_for_new(world: World) -> None:
+    """A recovery that ended between two renames, just after the first."""
+    change = world.change()
+    kept = next((change.folder / "aside").glob("*-a.py"))
+    (world.purelib / "old" / "a.py").unlink()
+    kept.rename(world.purelib / "old" / "a.py")
+
+    recover(world.site)
+
+    assert world.state() == world.before
+
+
+def test_across_filesystems(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def across(source: str, goal: str) -> None:
+        if os.path.dirname(source) != os.path.dirname(goal):  # noqa: PTH120
+            raise OSError(errno.EXDEV, "Invalid cross-device link", source)
+        replace(source, goal)
+
+    monkeypatch.setattr(os, "replace", across)
+
+    world.change()
+    recover(world.site)
+
+    assert world.state() == world.before
+
+
+def test_a_rename_that_fails_otherwise(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        move(str(tmp_path / "none"), str(tmp_path / "goal"))
+
+
+def test_a_file_that_cannot_be_put_back_and_then_can(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.change()
+
+    def stubborn(source: str, goal: str) -> None:
+        if goal.endswith("b.so"):
+            raise PermissionError(errno.EACCES, "Permission denied", goal)
+        move(source, goal)
+
+    monkeypatch.setattr(restore, "move", stubborn)
+    with pytest.raises(Error) as caught:
+        recover(world.site)
+    assert caught.value.code == "restore-failed"
+    assert caught.value.values["count"] == 1
+    assert str(caught.value.values["path"]).endswith("b.so")
+    assert (world.purelib / "old" / "a.py").read_text() == "a = 1\n"
+
+    monkeypatch.setattr(restore, "move", move)
+    recover(world.site)
+    assert world.state() == world.before
+
+
+def test_an_engine_that_does_not_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = world.change()
+    before = world.state()
+
+    def endless(_: Path) -> None:
+        raise TimeoutError("process 7 does not end")
+
+    monkeypatch.setattr(engine_guard, "wait", endless)
+    with pytest.raises(Error) as caught:
+        restore.restore(world.site, change.folder)
+
+    assert caught.value.code == "restore-failed"
+    assert caught.value.values["reason"] == "process 7 does not end"
+    assert world.state() == before
+
+
+def test_a_journal_that_does_not_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is back, and yet a later run would take it for unfinished: that is said."""
+    world.change()
+    sync = state.sync_folder
+
+    def failing(path: Path | str) -> None:
+        if NAME in str(path):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    monkeypatch.setattr(kept, "sync_folder", failing)
+    with pytest.raises(Error, match="restore-failed"):
+        recover(world.site)
+    assert world.state() == world.before
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_an_undo_that_cannot_even_be_noted(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    world.change().commit()
+    after = world.state()
+
+    def failing(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(restore, "append", failing)
+    with pytest.raises(Error) as caught:
+        undo(world.site, [("new", "1")])
+
+    assert caught.value.code in {"disk-full", "disk-failed"}
+    assert world.state() == after
+
+
+def test_an_undo_that_was_killed_is_finished(world: World) -> None:
+    change = world.change()
+    change.commit()
+    append(change.folder, Mark(step="undo"))
+
+    (found,) = recover(world.site)
+
+    assert found.state == "undoing"
+    assert world.state() == world.before
+
+
+def test_a_change_that_hardly_began(world: World) -> None:
+    prepare(world.site)
+    (world.site.state / "1").mkdir()
+    assert [one.state for one in changes(world.site)] == ["nothing"]
+
+    assert recover(world.site) == ()
+    assert not world.site.state.exists()
+
+
+def test_a_damaged_journal(world: World) -> None:
+    change = world.change()
+    journal = change.folder / "journal"
+    journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
+
+    with pytest.raises(Error, match="journal-damaged"):
+        recover(world.site)
+
+
+def test_forgetting(world: World) -> None:
+    assert forget(world.site) == 0
+    change = world.change()
+    (world.site.stage / "wheels").mkdir(parents=True)
+    with pytest.raises(Error, match="unfinished-change"):
+        forget(world.site)
+
+    change.commit()
+    assert forget(world.site) == 0
+
+    assert not world.site.state.exists()
+    with pytest.raises(Error, match="nothing-to-undo"):
+        undo(world.site, [("new", "1")])
+
+
+def test_forgetting_what_cannot_be_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.change().commit()
+    monkeypatch.setattr(kept, "retire", lambda _: (_ for _ in ()).throw(OSError()))
+    assert forget(world.site) > 0
+
+    monkeypatch.undo()
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    assert forget(world.site) > 0
+
+    monkeypatch.undo()
+    assert forget(world.site) == 0
+    assert remove_tree(world.site.state) == 0
+
+
+def test_the_state_folder_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    file = str(tmp_path / "file")
+    site = Site(purelib=file, platlib=file, scripts=file, prefix=str(tmp_path))
+
+    with pytest.raises(Error, match="environment-read-only"):
+        prepare(site)
+    with pytest.raises(Error, match="environment-read-only"), exclusive(site):
+        pass
+
+
+def test_scripts_that_cannot_be_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def failing(path: str, flags: int, *mode: int) -> int:
+        if Path(path).name == "bin" or Path(path).parent.name == "bin":
+            raise OSError(errno.EROFS, "Read-only file system")
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(Error) as caught:
+        prepare(world.site)
+
+    assert caught.value.values["folder"] == str(world.folder / "bin")
+    assert world.state() == world.before
+
+
+def test_a_filesystem_without_files_that_have_no_name(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def failing(path: str, flags: int, *mode: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", failing)
+    prepare(world.site)
+
+    assert not list((world.folder / "bin").glob("*probe*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps the file of the lock")
+def test_a_lock_that_was_tidied_away_in_between(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world.site)
+    try_lock = locks._try_lock
+    left = [True]
+
+    def tidied(descriptor: int) -> bool:
+        if left:
+            left.clear()
+            (world.site.state / "lock").unlink()
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(locks, "_try_lock", tidied)
+    with exclusive(world.site):
+        assert (world.site.state / "lock").exists()
+        with pytest.raises(Error, match="environment-locked"), exclusive(world.site):
+            pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+def test_a_child_of_a_dead_holder_is_waited_for(world: World) -> None:
+    """Killed between starting a program and its begin: the child had the lock a moment longer."""
+    prepare(world.site)
+    holder = os.fork()
+    if holder == 0:
+        with exclusive(world.site):
+            if os.fork() == 0:
+                time.sleep(0.4)
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(holder, 0)
+
+    with exclusive(world.site):
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
+def test_a_holder_that_is_somebody_else_s() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        os._exit(0 if locks._alive(1) else 1)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert not locks._alive(None)
+
+
+def test_paths_on_another_drive_stay_absolute(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other_drive(*_: str) -> str:
+        raise ValueError("path is on mount 'D:', start on mount 'C:'")
+
+    monkeypatch.setattr(os.path, "relpath", other_drive)
+
+    assert world.site.relative("D:/x") == "D:/x"

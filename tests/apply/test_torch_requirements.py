@@ -1,0 +1,126 @@
+"""What a torch requires besides the plan."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.torch_requirements import afterwards, comes, movable, needs
+from ortgpu_fix.apply.wheel_contents import Contents
+from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils.process import run
+from support.standin_wheels import as_plan, as_wheel
+from support.torch_index import CUBLAS, CUDNN, REQUIRES, make_torch
+
+TARGET = target_of(sys.executable, environ=os.environ, cwd=Path(), runner=run)
+PLANNED = (("nvidia-cudnn-cu12", CUDNN), ("nvidia-cublas-cu12", CUBLAS))
+
+
+def wheel(name: str, version: str) -> Wheel:
+    return Wheel(name=name, version=version, index_url="pypi", file="", size=0, sha256="")
+
+
+def installed(*rows: tuple[str, str]) -> tuple[Installed, ...]:
+    return tuple(Installed(name=name, version=version, metadata_path="") for name, version in rows)
+
+
+def plan(*rows: tuple[str, str], uninstall: Iterable[str] = ()) -> Plan:
+    wheels = tuple(wheel(*row) for row in rows)
+    return as_plan([], uninstall)._replace(install=wheels, selection=wheels)
+
+
+@pytest.fixture(scope="module")
+def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, Contents | None]:
+    """What is in a torch from the index for CUDA 12.8, whose requirements are the real ones."""
+    folder = tmp_path_factory.mktemp("wheels")
+    paths = [make_torch(folder, "torch", "2.10.0+cu128")]
+    pin = "2.10.0+cu128"
+    paths.append(make_torch(folder, "torchvision", "0.25.0+cu128", torch=pin))
+    return {as_wheel(path): look_into(path) for path in paths}
+
+
+def needed(
+    made: Plan,
+    torch: dict[Wheel, Contents | None],
+    *there: tuple[str, str],
+) -> dict[str, str]:
+    coming = {one: None for one in made.install if one.name not in {row.name for row in torch}}
+    then = afterwards(made, TARGET._replace(installed=installed(*there)), coming | torch)
+    found = needs(made, then, [one.name for one in torch])
+    return {str(need.requirement): need.by for need in found}
+
+
+def test_what_neither_the_plan_nor_the_environment_has(
+    torch: dict[Wheel, Contents | None],
+) -> None:
+    there = (("filelock", "3.20.0"), ("numpy", "2.3.0"), ("sympy", "1.12"))
+
+    assert needed(plan(*PLANNED), torch, *there) == {
+        "nvidia-nccl-cu12==2.27.5": "torch",
+        "pillow!=8.3.*,>=5.3.0": "torchvision",
+        "sympy>=1.13.3": "torch",
+        "triton==3.6.0": "torch",
+    }
+
+
+def test_what_leaves_meets_nothing(torch: dict[Wheel, Contents | None]) -> None:
+    made = plan(*PLANNED, uninstall=["filelock"])
+
+    assert "filelock" in needed(made, torch, ("filelock", "3.20.0"))
+
+
+def test_a_wheel_that_is_not_what_the_matrix_knows_is_refused(
+    torch: dict[Wheel, Contents | None],
+) -> None:
+    made = plan(("nvidia-cudnn-cu12", "9.28.0.42"), PLANNED[1])
+    with pytest.raises(Error) as caught:
+        needed(made, torch)
+
+    assert (caught.value.code, caught.value.values) == (
+        "torch-contradicts-plan",
+        {
+            "by": "torch 2.10.0+cu128",
+            "requires": "nvidia-cudnn-cu12==9.10.2.21",
+            "planned": "nvidia-cudnn-cu12 9.28.0.42",
+        },
+    )
+
+
+def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
+    path = make_torch(tmp_path, "torchvision", "0.25.0+cu128", torch="2.9.1+cu128")
+    made = plan(*PLANNED, ("torch", "2.10.0+cu128"))
+
+    with pytest.raises(Error, match="torch-contradicts-plan"):
+        needed(made, {as_wheel(path): look_into(path)}, ("numpy", "2.0"), ("pillow", "12.0"))
+
+
+def test_whose_requirements_are_asked(torch: dict[Wheel, Contents | None]) -> None:
+    assert comes(plan()._replace(install=tuple(torch)))
+    assert not comes(plan(*PLANNED))
+
+
+def test_what_came_with_the_torch_before_may_move() -> None:
+    rows = ("nvidia-nccl-cu12", "cuda-bindings", "triton", "nvidia-cudnn-cu12", "numpy", "tritonx")
+    there = installed(*((name, "1") for name in rows))
+
+    moving = movable(plan(*PLANNED), TARGET._replace(installed=there))
+
+    assert moving >= {"nvidia-nccl-cu12", "cuda-bindings", "triton"}
+    assert not moving & {"nvidia-cudnn-cu12", "numpy"}
+
+
+def test_the_recorded_requirements_are_of_both_kinds() -> None:
+    """The stand-ins pin exactly, and through cuda-toolkit: both must be met in the tests."""
+    lines = [line for rows in REQUIRES.values() for line in rows]
+
+    assert any(line.startswith("nvidia-cudnn-cu12==") for line in lines)
+    assert any(line.startswith("cuda-toolkit[") for line in lines)

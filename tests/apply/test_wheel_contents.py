@@ -1,0 +1,350 @@
+"""What a wheel writes, and the wheels that must not be unpacked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ortgpu_fix.apply.wheel_contents import Contents, Member, contents, entry_points
+from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.errors import Error
+from ortgpu_fix.messages.catalog import load_texts
+from support.local_index import make_wheel
+
+FILE = "stand_in-1.0-py3-none-any.whl"
+INFO = "stand_in-1.0.dist-info"
+
+
+def member(name: str, size: int = 10, mode: int = 0, *, locked: bool = False) -> Member:
+    return Member(name=name, size=size, mode=mode, locked=locked)
+
+
+def judge(*extra: Member, listed: tuple[str, ...] | None = None, **changes: Any) -> Contents:
+    """Judge a wheel that is right but for `extra` members and `changes` to its texts."""
+    names = ["a/__init__.py", f"{INFO}/METADATA", f"{INFO}/WHEEL", f"{INFO}/RECORD"]
+    members = [*(member(name) for name in names), *extra]
+    known = (
+        [one.name for one in members if not one.name.endswith("/")] if listed is None else listed
+    )
+    texts = {
+        "METADATA": "Metadata-Version: 2.1\nName: stand.in\nVersion: 1.0.0\nRequires-Dist: b>=1\n"
+        "Requires-Dist: c;\n python_version>'3'\n\nName: not this",
+        "WHEEL": "Wheel-Version: 1.0\nno field\nRoot-Is-Purelib: true\n",
+        "RECORD": "".join(f'"{name}",,\n' for name in known),
+        **changes.pop("texts", {}),
+    }
+    return contents(changes.get("file", FILE), changes.get("size", 1000), members, texts)
+
+
+def code(**options: Any) -> str:
+    extra = options.pop("extra", ())
+    with pytest.raises(Error) as caught:
+        judge(*extra, **options)
+    return caught.value.code
+
+
+def test_what_a_wheel_writes() -> None:
+    data = "stand_in-1.0.data"
+    found = judge(
+        member("a/", 0, stat.S_IFDIR | 0o755),
+        member("a/b/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/purelib/", 0, stat.S_IFDIR | 0o755),
+        member(f"{data}/purelib/c/", 0, stat.S_IFDIR | 0o755),
+        member("a/x.so", 5, stat.S_IFREG | 0o755),
+        member(f"{data}/scripts/tool"),
+        member(f"{data}/data/share/x"),
+        member(f"{data}/platlib/y.so"),
+        texts={"entry_points.txt": "[console_scripts]\nMy-Tool = a:main\n[other]\nx = y\n"},
+    )
+
+    assert found.name == "stand-in"
+    assert found.version == "1.0.0"
+    assert found.requires == ("b>=1", "c; python_version>'3'")
+    assert found.info == INFO
+    assert ("purelib", "a/x.so") in found.files
+    assert found.files[-4:] == (
+        ("scripts", "tool"),
+        ("data", "share/x"),
+        ("platlib", "y.so"),
+        ("scripts", "My-Tool"),
+    )
+    assert found.folders == (("purelib", "a/b"), ("purelib", "c"))
+
+
+def test_a_wheel_of_machine_code_goes_to_platlib() -> None:
+    found = judge(texts={"WHEEL": "Wheel-Version: 1.9\nRoot-Is-Purelib: false\n"})
+
+    assert {scheme for scheme, _ in found.files} == {"platlib"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside.py",
+        "a/../../outside.py",
+        "/etc/passwd",
+        "C:/windows/x.dll",
+        "a\\..\\b.py",
+        "a//b.py",
+        "./a.py",
+        "a/\x00.py",
+        "stand_in-1.0.data/elsewhere/x",
+        "stand_in-1.0.data/scripts",
+        "",
+    ],
+)
+def test_what_would_leave_the_environment(name: str) -> None:
+    assert code(extra=(member(name),)) == "wheel-escapes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[console_scripts]\n../x = a:b\n",
+        "[gui_scripts]\n.. = a:b\n",
+        "[console_scripts]\na/b = c:d\n",
+    ],
+)
+def test_a_script_that_would_leave_the_environment(text: str) -> None:
+    with pytest.raises(Error, match="wheel-escapes"):
+        entry_points(text, FILE)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        (member("a/link", 3, stat.S_IFLNK | 0o777),),
+        (member("a/pipe", 0, stat.S_IFIFO),),
+        (member("a/folder/", 0, stat.S_IFREG | 0o644),),
+        (member("a/secret", locked=True),),
+        (member("a/__init__.py"),),
+        (member("a/__init__.py/b.py"),),
+        (member("a"),),
+    ],
+)
+def test_what_is_no_plain_file_or_there_twice(extra: tuple[Member, ...]) -> None:
+    assert code(extra=extra) == "wheel-odd"
+
+
+@pytest.mark.parametrize("size", [10**9, 10**15])
+def test_an_impossible_size(size: int) -> None:
+    assert code(extra=(member("a/zeros", size),)) == "wheel-huge"
+
+
+def test_a_size_that_is_possible() -> None:
+    found = judge(member("a/big", 3 * 10**9), size=10**9)
+
+    assert found.size == 3 * 10**9 + 40
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file": "stand_in.whl"},
+        {"file": "other-1.0-py3-none-any.whl"},
+        {"file": "stand_in-2.0-py3-none-any.whl"},
+        {"extra": (member("b-1.dist-info/METADATA"),)},
+        {"texts": {"METADATA": ""}},
+        {"texts": {"METADATA": "Name: stand-in\nVersion: 2.0\n"}},
+        {"texts": {"METADATA": "Name: stand-in\nVersion: much\n"}},
+        {"texts": {"WHEEL": "Wheel-Version: 2.0\n"}},
+        {"texts": {"WHEEL": ""}},
+        {"texts": {"RECORD": '"a"b,,\n'}},
+        {"texts": {"entry_points.txt": "no section\n"}},
+        {"listed": ("a/__init__.py",)},
+        {"listed": ("a/__init__.py", f"{INFO}/METADATA", f"{INFO}/WHEEL", "gone.py")},
+        {"extra": (member("unlisted.py"),), "listed": ("a/__init__.py",)},
+    ],
+)
+def test_metadata_that_do_not_fit(options: dict[str, Any]) -> None:
+    assert code(**options) == "wheel-broken"
+
+
+def test_a_version_in_the_name_of_the_folder_that_is_none() -> None:
+    names = ["stand_in-x.dist-info/RECORD"]
+
+    with pytest.raises(Error, match="wheel-broken"):
+        contents(FILE, 1000, [member(name) for name in names], {})
+
+
+def test_no_record() -> None:
+    with pytest.raises(Error, match="wheel-broken"):
+        contents(FILE, 1000, [member(f"{INFO}/METADATA")], {"RECORD": f"{INFO}/METADATA,,\n"})
+
+
+@given(st.lists(st.tuples(st.text(max_size=20), st.integers(0, 10**12)), max_size=5))
+def test_no_wheel_raises_anything_else(rows: list[tuple[str, int]]) -> None:
+    with contextlib.suppress(Error):
+        judge(*(member(name, size) for name, size in rows))
+
+
+def hostile(folder: Path, name: str, data: bytes = b"x", mode: int = 0o100644) -> Path:
+    """Make a wheel that is right but for one member."""
+    path = make_wheel(folder, "stand-in", "1.0", files={"a.py": ""})
+    with zipfile.ZipFile(path, "a") as file:
+        about = zipfile.ZipInfo(name)
+        about.create_system = 3
+        about.external_attr = mode << 16
+        file.writestr(about, data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "expected"),
+    [
+        ("../../escape.py", 0o100644, "wheel-escapes"),
+        ("/root/escape.py", 0o100644, "wheel-escapes"),
+        ("link", 0o120777, "wheel-odd"),
+        ("unlisted.py", 0o100644, "wheel-broken"),
+    ],
+)
+def test_real_zips(tmp_path: Path, name: str, mode: int, expected: str) -> None:
+    with pytest.raises(Error) as caught:
+        look_into(hostile(tmp_path, name, mode=mode))
+
+    assert caught.value.code == expected
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_real_zip_with_a_member_twice(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="wheel-odd"):
+        look_into(hostile(tmp_path, "a.py"))
+
+
+def test_a_real_zip_with_an_impossible_size(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "stand-in", "1.0", files={"a.py": b"\0" * 50_000})
+    data = bytearray(path.read_bytes())
+    start = data.index(b"PK\x01\x02")
+    while not data[start + 46 :].startswith(b"a.py"):
+        start = data.index(b"PK\x01\x02", start + 4)
+    data[start + 24 : start + 28] = (0xFFFFFFF0).to_bytes(4, "little")
+    path.write_bytes(data)
+
+    with pytest.raises(Error, match="wheel-huge"):
+        look_into(path)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 300, -30])
+def test_a_file_that_is_no_zip(tmp_path: Path, cut: int) -> None:
+    path = make_wheel(tmp_path, "stand-in", "1.0", files={"a.py": ""})
+    path.write_bytes(path.read_bytes()[:cut])
+
+    with pytest.raises(Error, match="wheel-broken"):
+        look_into(path)
+
+
+def test_every_flipped_byte_ends_in_a_clear_answer(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "stand-in", "1.0", files={"a.py": "x = 1\n"})
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with contextlib.suppress(Error):
+            look_into(path)
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "lib", "x.py"]), min_size=1, max_size=3).map("/".join)
+
+
+def rewritten(path: Path, text: str) -> None:
+    """Put another RECORD into the wheel."""
+    with zipfile.ZipFile(path) as file:
+        members = {info.filename: file.read(info) for info in file.infolist()}
+    members[f"{INFO}/RECORD"] = text.encode(errors="surrogatepass")
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+
+
+def declared(path: Path, size: int) -> None:
+    """Let the zip say that `a.py` unpacks to so many bytes, in its directory and at the file."""
+    data = bytearray(path.read_bytes())
+    for magic, field, name in ((b"PK\x03\x04", 22, 30), (b"PK\x01\x02", 24, 46)):
+        at = data.find(magic)
+        while data[at + name : at + name + 4] != b"a.py":
+            at = data.index(magic, at + 4)
+        data[at + field : at + field + 4] = size.to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+def escaping(draw: Any, path: Path) -> None:
+    """Path traversal, absolute paths, drives and backslashes, in every depth."""
+    begin = draw(
+        st.sampled_from(["..", "../..", "/", "//", "C:", "C:/", "..\\", "a/../..", "./", "~\\"])
+    )
+    name = f"{begin}/{draw(PATHS)}"
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(name, draw(st.binary(max_size=20)))
+
+
+def linking(draw: Any, path: Path) -> None:
+    """Symbolic links, devices, pipes and sockets."""
+    kinds = [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK]
+    about = zipfile.ZipInfo(draw(PATHS.filter(lambda name: name != "x.py")) + "/link")
+    about.create_system = draw(st.sampled_from([0, 3]))
+    about.external_attr = (draw(st.sampled_from(kinds)) | draw(st.integers(0, 0o7777))) << 16
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(about, draw(st.sampled_from([b"/etc/passwd", b"../../x", b""])))
+
+
+def doubling(draw: Any, path: Path) -> None:
+    """A member twice, or a file where another needs a folder."""
+    name = draw(st.sampled_from(["a.py", f"{INFO}/METADATA", f"{INFO}/RECORD", "a.py/b", "c"]))
+    with zipfile.ZipFile(path, "a") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file.writestr(name, draw(st.binary(max_size=20)))
+        if name == "c":
+            file.writestr("c/d.py", b"")
+
+
+def swelling(draw: Any, path: Path) -> None:
+    """Sizes that cannot be."""
+    declared(path, draw(st.integers(500_000_000, 0xFFFFFFFE)))
+
+
+def unlisting(draw: Any, path: Path) -> None:
+    """A RECORD that is empty, lists what is not there, leaves out what is, or is no table."""
+    texts = st.sampled_from(["", "a.py,,\n", f"{INFO}/RECORD,,\n", '"a.py', "gone.py,,\n", "\0"])
+    rewritten(path, draw(st.one_of(texts, st.text(max_size=40))))
+
+
+HOSTILE: dict[Callable[[Any, Path], None], set[str]] = {
+    escaping: {"wheel-escapes"},
+    linking: {"wheel-odd", "wheel-broken"},
+    doubling: {"wheel-odd"},
+    swelling: {"wheel-huge"},
+    unlisting: {"wheel-broken"},
+}
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("spoil", HOSTILE, ids=lambda spoil: spoil.__name__)
+def test_hostile_wheels_end_in_a_clear_refusal(
+    spoil: Callable[[Any, Path], None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Real zips, as many as hypothesis can think of; the texts of all refusals exist."""
+    folder = tmp_path_factory.mktemp("hostile")
+    texts = load_texts("en")
+
+    @settings(max_examples=int(os.environ.get("ORTGPU_FIX_EXAMPLES", "100")))
+    @given(st.data())
+    def refused(data: st.DataObject) -> None:
+        path = make_wheel(folder, "stand-in", "1.0", files={"a.py": b"\0" * 50_000})
+        spoil(data.draw, path)
+        with pytest.raises(Error) as caught:
+            look_into(path)
+
+        assert caught.value.code in HOSTILE[spoil]
+        assert texts.error(caught.value).exit_code == 7
+
+    refused()

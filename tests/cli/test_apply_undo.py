@@ -1,0 +1,388 @@
+"""Apply and undo as commands: what they refuse, ask, say and print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import environments
+import pytest
+from command import run_here
+from packaging.requirements import Requirement
+from stand import CUDA, Stand
+
+import synthetic
+from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.apply.change import Change, append
+from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.state_folder import Site, prepare
+from ortgpu_fix.cli.commands import apply as changing
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.utils.process import install_environment
+from support.local_index import make_wheel
+from support.standin_wheels import state_of
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Run the command in an empty folder, with an empty home and a place for temporary files."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "temporary").mkdir()
+
+    def start(*argv: str, env: Mapping[str, str] | None = None) -> Any:
+        environ = install_environment(os.environ) | {"HOME": str(tmp_path / "home")}
+        environ |= {"LANG": "C.UTF-8", "TMPDIR": str(tmp_path / "temporary")} | dict(env or {})
+        done = run_here(*argv, cwd=tmp_path / "home", env=environ)
+        assert "Traceback" not in done.stderr
+        assert list((tmp_path / "temporary").iterdir()) == []
+        return done
+
+    return start
+
+
+@pytest.fixture
+def changed(quick: Stand) -> Stand:
+    """An environment after a good apply."""
+    quick.have("onnxruntime 1.22.1")
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    return quick
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Return the findings about a change: their codes and what is said."""
+    rows = json.loads(done.stdout)["findings"]
+    return {row["code"]: row["summary"] for row in rows if row["code"].startswith("change-")}
+
+
+def test_undo(changed: Stand, command: Command) -> None:
+    python = ("--python", str(changed.venv.folder))
+    shown = command("--facts", "example", "--json", *python)
+    assert findings(shown) == {
+        "change-kept": f"The last apply can be undone: what that needs takes {kept_size(changed)}"
+    }
+
+    assert command("undo", *python).returncode == 2
+    done = command("undo", "--yes", *python)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{changed.venv.folder} is as it was before the last apply\n"
+    assert changed.unchanged()
+    assert findings(command("--facts", "example", "--json", *python)) == {}
+    again = command("undo", "--yes", "--json", *python)
+    assert again.returncode == 2
+    assert json.loads(again.stdout)["error"]["code"] == "nothing-to-undo"
+
+
+def kept_size(stand: Stand) -> str:
+    """Return the size of the state folder as `du` counts it, in words."""
+    total = sum(path.lstat().st_size for path in stand.state.rglob("*") if path.is_file())
+    return f"{total / 1000:.0f} kB"
+
+
+def test_forget(changed: Stand, command: Command) -> None:
+    python = ("--python", str(changed.venv.folder))
+    after = state_of(changed.venv.folder)
+    size = kept_size(changed)
+
+    assert command("undo", "--forget", *python).returncode == 2
+    done = command("undo", "--forget", "--yes", *python)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Freed: {size}; there is nothing left to undo\n"
+    assert not changed.state.exists()
+    assert state_of(changed.venv.folder) == after
+    assert command("undo", "--yes", *python).returncode == 2
+    again = command("undo", "--forget", *python)
+    assert (again.returncode, again.stdout) == (0, "Freed: 0 B; there is nothing left to undo\n")
+
+
+def test_forget_as_json(changed: Stand, command: Command) -> None:
+    done = command("undo", "--forget", "--yes", "--json", "--python", str(changed.venv.folder))
+
+    document = json.loads(done.stdout)
+    assert document["forgotten"] is True
+    assert document["freed"] > 20_000
+
+
+def test_what_cannot_be_undone_any_more_is_left_over(changed: Stand, command: Command) -> None:
+    changed.venv.install(changed.wheels["onnxruntime-gpu 1.31.1"])
+    python = ("--python", str(changed.venv.folder))
+
+    assert list(findings(command("--facts", "example", "--json", *python))) == ["change-stale"]
+    assert command("undo", "--yes", *python).returncode == 2
+    assert command("undo", "--forget", "--yes", *python).returncode == 0
+    assert findings(command("--facts", "example", "--json", *python)) == {}
+
+
+def interrupt(stand: Stand) -> None:
+    """Leave a change half done, as a power cut would."""
+    stand.have("onnxruntime 1.22.1")
+    site = Site.of(stand.venv.target())
+    prepare(site)
+    change = Change(site)
+    change.begin(Begin(plan="x", removed=(), installed=()))
+    change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
+
+
+def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Command) -> None:
+    interrupt(quick)
+    python = ("--python", str(quick.venv.folder))
+
+    shown = command("--facts", "example", *python)
+    assert "A change of this environment is under way now, or ended half-way" in shown.stdout
+    assert command("--facts", "example", "--check", *python).returncode == 1
+    assert "ended half-way" in command("verify", *python).stderr
+    assert command("undo", "--forget", "--yes", *python).returncode == 2
+    done = command("undo", *python)
+
+    assert done.returncode == 0
+    assert "An earlier run was interrupted" in done.stdout
+    assert quick.unchanged()
+    assert not quick.state.exists()
+
+
+def test_apply_puts_back_first_what_was_interrupted(quick: Stand, command: Command) -> None:
+    interrupt(quick)
+
+    done = command("--apply", "--facts", "example", "--python", str(quick.venv.folder))
+
+    assert done.returncode == 2  # nobody said yes to the plan
+    assert "An earlier run was interrupted" in done.stderr
+    assert "The CPU build is installed: onnxruntime 1.22.1" in done.stdout
+    assert quick.unchanged()
+
+
+@pytest.mark.parametrize("damage", ["journal", "folder"])
+def test_a_change_that_cannot_be_read_is_taken_for_unfinished(
+    changed: Stand, command: Command, damage: str
+) -> None:
+    journal = changed.state / "1" / "journal"
+    if damage == "journal":
+        journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
+    else:
+        journal.unlink()
+        journal.mkdir()
+    python = ("--python", str(changed.venv.folder))
+
+    assert list(findings(command("--facts", "example", "--json", *python))) == ["change-unfinished"]
+    assert command("undo", "--yes", *python).returncode in {5, 7}
+
+
+def test_an_environment_that_is_healthy_and_half_changed_is_not_right(
+    changed: Stand, command: Command
+) -> None:
+    """It was killed before the last line: everything is there, and may not have been verified."""
+    append(changed.state / "1", Mark(step="undo"))
+
+    done = command("--facts", "example", "--json", "--python", str(changed.venv.folder))
+
+    assert json.loads(done.stdout)["verdict"] == "fixable"
+
+
+def test_what_could_not_be_removed_is_a_warning(
+    changed: Stand, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the tidying failed: the exit code is that of success."""
+    from ortgpu_fix import __main__
+
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+
+    assert __main__.main(["undo", "--yes", "--python", str(changed.venv.folder)]) == 0
+    monkeypatch.undo()
+
+    assert changed.unchanged()
+    said = capsys.readouterr()
+    assert "is as it was before the last apply" in said.out
+    assert said.err.startswith("Warning: ")
+    assert "could not be removed; the next run tries again" in said.err
+    kept.forget(Site.of(changed.venv.target()))
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_in_the_temporary_folder(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """While the check runs, in an onnxruntime that never ends."""
+    python = environments.make_venv(environments.own_base(), tmp_path / "venv")
+    package = environments.site_packages(python) / "onnxruntime"
+    package.mkdir()
+    began = tmp_path / "began"
+    code = f"import time; open({str(began)!r}, 'w').close(); time.sleep(60)"
+    (package / "__init__.py").write_text(code)
+    (tmp_path / "temporary").mkdir()
+    env = install_environment(os.environ) | {"TMPDIR": str(tmp_path / "temporary")}
+    argv = [sys.executable, "-m", "ortgpu_fix", "verify", "--python", str(python)]
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while not began.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert list((tmp_path / "temporary").iterdir())
+        process.send_signal(number)
+        _, said = process.communicate(timeout=50)
+
+    assert (process.returncode, said) == (130, "")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+PLANNED = ("--facts", "example", "--apply", "--yes", "--offline")
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """The interpreter of a Python that is no venv."""
+    if sys.platform != "linux":
+        pytest.skip("links to the library of a Python are made for Linux")
+    return environments.make_prefix(tmp_path / "prefix")
+
+
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the code of the error that a command with `--json` ended with."""
+    code: str = json.loads(done.stdout)["error"]["code"]
+    return code
+
+
+@pytest.mark.parametrize(
+    ("mark", "code", "allow"),
+    [
+        ("lib/{python}/EXTERNALLY-MANAGED", "externally-managed", "system"),
+        ("conda-meta/history", "conda-environment", "conda"),
+    ],
+)
+def test_a_python_of_another_tool(
+    prefix: Path, command: Command, mark: str, code: str, allow: str
+) -> None:
+    folder = prefix.parents[1]
+    path = folder / mark.format(python=prefix.name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("[externally-managed]\nError=no\n")
+    before = state_of(folder)
+
+    shown = command("--facts", "example", "--json", "--python", str(prefix))
+    assert code in [row["code"] for row in json.loads(shown.stdout)["findings"]]
+    done = command(*PLANNED, "--json", "--python", str(prefix))
+    assert (done.returncode, refusal(done)) == (2, code)
+    hint = load_texts("en").table["errors"][code]["hint"]["en"]
+    assert f"--allow {allow}" in hint
+
+    # With the flag it goes on, as far as a machine without wheels and network goes.
+    done = command(*PLANNED, "--json", "--allow", allow, "--python", str(prefix))
+    assert (done.returncode, refusal(done)) == (7, "requirements-impossible")
+    assert state_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    "platform",
+    [{"system": "windows", "machine": "x86_64"}, {"system": "linux", "machine": "aarch64"}],
+)
+def test_the_wheels_of_another_system_are_not_applied_here(
+    command: Command, tmp_path: Path, platform: dict[str, str]
+) -> None:
+    file = tmp_path / "facts.json"
+    file.write_text(json.dumps(synthetic.document(platform=platform, driver="13.0")))
+
+    done = command("--facts", str(file), "--apply", "--yes", "--json")
+
+    assert (done.returncode, refusal(done)) == (2, "other-platform")
+
+
+def test_packages_that_go_into_the_user_s_own_folder(
+    prefix: Path, command: Command, mounted: Callable[..., Path]
+) -> None:
+    """A Python whose own folder is read-only, as it is for everybody but the administrator."""
+    folder = prefix.parents[1]
+    point = mounted("--bind", str(folder))
+    subprocess.run(["mount", "-o", "remount,ro,bind", point], check=True)
+    through = str(point / "bin" / prefix.name)
+
+    done = command(*PLANNED, "--json", "--allow", "system", "--python", through)
+
+    assert (done.returncode, refusal(done)) == (2, "user-environment")
+
+
+def test_what_is_allowed_reaches_the_apply() -> None:
+    from ortgpu_fix.cli.parser import parse
+
+    def allowed(*argv: str) -> object:
+        return changing.allowed_by(parse([word for what in argv for word in ("--allow", what)]))
+
+    assert allowed() == Allowed()
+    assert allowed("conflicts") == Allowed(conflicts=True)
+    assert allowed("conda", "system") == Allowed(conda=True, externally_managed=True)
+
+
+@pytest.mark.parametrize("argv", [["--allow", "all"], ["--forget"], ["verify", "--forget"]])
+def test_flags_that_are_none(command: Command, argv: list[str]) -> None:
+    assert command(*argv).returncode == 2
+
+
+def healthy(stand: Stand, folder: Path) -> None:
+    """Put in what a healthy environment of the example machine has, as far as it is looked at."""
+    about = "package_name = 'onnxruntime-gpu'\n__version__ = '1.26.0'\n"
+    files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": about}
+    example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
+    version = ".".join(stand.venv.target().version.split(".")[:2])
+    python = example.python._replace(version=f"{version}.0")
+    made = resolve(example._replace(python=python), Wishes(), load_matrix())
+    rows = [(wheel.name, wheel.version) for wheel in made.selection]
+    rows += [(Requirement(line).name, "99") for line in made.requires]
+    stand.venv.install(
+        *(
+            make_wheel(folder, name, number, files=files if name == "onnxruntime-gpu" else {})
+            for name, number in rows
+        )
+    )
+
+
+def test_an_apply_that_nobody_confirms_shows_the_plan_and_changes_nothing(
+    quick: Stand, command: Command
+) -> None:
+    before = state_of(quick.venv.folder)
+
+    done = command("--apply", "--facts", "example", "--python", str(quick.venv.folder))
+
+    assert done.returncode == 2
+    assert "+ onnxruntime-gpu" in done.stdout
+    assert "ortgpu-fix --apply" not in done.stdout  # that is what runs
+    assert "--yes" in done.stderr
+    assert state_of(quick.venv.folder) == before
+
+
+def test_requirements_files_are_written_after_all_is_well(
+    quick: Stand, command: Command, tmp_path: Path
+) -> None:
+    healthy(quick, tmp_path)
+    file = tmp_path / "home/r.txt"
+    text = "# mine\nonnxruntime-gpu[cuda]==1.19.2 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
+    file.write_bytes(text.encode())
+    flags = ("--apply", "--facts", "example", "--python", str(quick.venv.folder), "-r", "r.txt")
+    bare = ("--no-autoload", "--no-provide")
+
+    refused = command(*flags, *bare)  # the pin of the file itself counts where it stays
+    assert refused.returncode == 2
+    assert file.read_bytes() == text.encode()
+    done = command(*flags, *bare, "--write")
+    assert done.returncode == 0, done
+    assert "Requirements files, written" in done.stdout
+    wanted = text.replace("==1.19.2", "==1.26.0").encode()
+    assert file.read_bytes() == wanted
+    again = command(*flags, *bare, "--write", "--json")
+    assert again.returncode == 0
+    assert "requirements" not in json.loads(again.stdout)
+    assert file.read_bytes() == wanted

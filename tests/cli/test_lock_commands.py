@@ -1,0 +1,199 @@
+"""lock and download as a user runs them, with an index on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run_here
+
+import synthetic
+from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.commands import lock as lock_commands
+from support.local_index import LocalIndex, make_wheel
+from support.standin_wheels import clean_environment, find_uv
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
+    """An index of the ordinary requirements alone: tiny wheels of their names."""
+    folder = tmp_path_factory.mktemp("index")
+    for name, version in (
+        *(("flatbuffers", "25.9.23"), ("numpy", "1.26.4"), ("packaging", "26.3")),
+        *(("protobuf", "6.33.0"), ("sympy", "1.14.0"), ("coloredlogs", "15.0.1")),
+        *(("onnxruntime", "1.26.0"), ("onnxruntime", "1.31.1")),
+    ):
+        make_wheel(folder, name, version)
+    with LocalIndex(folder) as served:
+        yield served
+
+
+@pytest.fixture
+def run(tmp_path: Path, index: LocalIndex) -> Run:
+    def start(*words: str) -> subprocess.CompletedProcess[str]:
+        env = clean_environment() | {"LANG": "C.UTF-8", "HOME": str(tmp_path)}
+        env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
+        return run_here(*words, "--index-url", index.url, cwd=tmp_path, env=env)
+
+    return start
+
+
+def machine(folder: Path, name: str, **changes: Any) -> list[str]:
+    (folder / f"{name}.json").write_text(json.dumps(synthetic.document(**changes)))
+    return ["--facts", f"{name}.json"]
+
+
+def test_the_formats_are_those_of_the_command_line() -> None:
+    assert tuple(lock_commands.FORMATS) == cli.FORMATS
+
+
+@pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])
+def test_the_same_input_gives_the_same_bytes(name: str, run: Run, tmp_path: Path) -> None:
+    first = run("lock", "--facts", "example", "--format", name)
+    again = run("lock", "--facts", "example", "--format", name, "-o", "lock.txt")
+
+    assert first.returncode == 0, first.stderr
+    assert again.stderr == "Written: lock.txt\n"
+    assert (tmp_path / "lock.txt").read_text() == first.stdout
+    assert "onnxruntime-gpu==1.26.0" in first.stdout
+
+
+def test_a_lock_says_what_made_it(run: Run, tmp_path: Path) -> None:
+    facts = machine(tmp_path, "a b")
+
+    done = run("lock", *facts, "--ort", "<1.27", "--ignore-gpu", "6.1", "--no-provide", "-o", "x")
+
+    assert done.returncode == 0, done.stderr
+    made = (tmp_path / "x").read_text().splitlines()[1]
+    assert made.startswith(
+        "# made by: ortgpu-fix lock --facts 'a b.json' --ignore-gpu 6.1 --ort '<1.27' --no-provide"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are bytes on Linux")
+def test_a_lock_of_a_file_whose_name_is_no_text(run: Run, tmp_path: Path) -> None:
+    done = run("lock", *machine(tmp_path, "\udcff"), "-o", "x")
+
+    assert done.returncode == 7
+    assert "error: `x` cannot be written: a path in it is no text" in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_companions_travel_where_they_are_told_to(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+
+    done = run("lock", "--facts", "example", "-d", "share/wheels", "-o", "locks/gpu.txt")
+
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "locks" / "gpu.txt").read_text()
+    made = sorted(path.name for path in (tmp_path / "share" / "wheels").iterdir())
+    assert [name.partition("-")[0] for name in made] == ["onnxruntime", "ortgpu_fix_libraries"]
+    assert all(f"\n../share/wheels/{name} \\" in text for name in made)
+
+
+def test_companions_at_an_address_are_only_named(run: Run, tmp_path: Path) -> None:
+    done = run("lock", "--facts", "example", "-d", "https://share.example/gpu/")
+
+    assert done.returncode == 0, done.stderr
+    assert "onnxruntime @ https://share.example/gpu/onnxruntime-1.26.0-py3-none" in done.stdout
+    assert list(tmp_path.glob("**/*.whl")) == []
+
+
+def test_a_document_for_programs(run: Run) -> None:
+    done = run("lock", "--facts", "example", "--json")
+    document = json.loads(done.stdout)
+    [lock] = document["locks"]
+
+    assert document["schema"] == 1
+    assert lock["release"] == "onnxruntime-gpu 1.26.0"
+    assert lock["file"] is None
+    assert lock["text"].startswith("# onnxruntime-gpu 1.26.0 for CUDA 12")
+
+
+SPLIT = {"old": {"driver": "11.4"}, "new": {"driver": "13.0", "python": "3.13.1"}}
+
+
+def test_groups_get_a_file_each(run: Run, tmp_path: Path) -> None:
+    facts = [flag for name, row in SPLIT.items() for flag in machine(tmp_path, name, **row)]
+    facts += machine(tmp_path, "ci", driver=None, gpus=())
+
+    refused = run("lock", *facts, "--with-cpu")
+    done = run("lock", *facts, "--with-cpu", "-o", "gpu.txt")
+
+    assert refused.returncode == 2
+    assert "3 locks" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    files = sorted(path.name for path in tmp_path.glob("gpu.*"))
+    assert files == ["gpu.cpu.txt", "gpu.cuda11.txt", "gpu.cuda13.txt"]
+    [cpu, older, newer] = [(tmp_path / name).read_text() for name in files]
+    assert "# for ci: " in cpu
+    assert "# for old: " in older
+    assert "# for new: " in newer
+
+
+def test_one_lock_for_two_systems(run: Run, tmp_path: Path) -> None:
+    windows = {"system": "windows", "machine": "x86_64"}
+    facts = [*machine(tmp_path, "server"), *machine(tmp_path, "laptop", platform=windows)]
+
+    done = run("lock", *facts)
+    docker = run("lock", *facts, "--format", "dockerfile")
+
+    assert done.returncode == 0, done.stderr
+    assert "; sys_platform == 'win32'" in done.stdout
+    assert docker.returncode == 2
+    assert "for one Python on Linux" in docker.stderr
+
+
+@pytest.mark.parametrize("command", [["lock"], ["download", "-d", "wheels"]])
+def test_where_nothing_works_the_plan_is_shown(
+    command: list[str], run: Run, tmp_path: Path
+) -> None:
+    old = machine(tmp_path, "old", driver="10.1")
+    without = machine(tmp_path, "without", driver=None, gpus=())
+
+    assert run(*command, *old).returncode == 3
+    assert run(*command, *old, *without).returncode == 3
+    assert not (tmp_path / "wheels").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["-d", "https://share.example"]])
+def test_download_needs_a_folder(flags: list[str], run: Run) -> None:
+    done = run("download", "--facts", "example", *flags)
+
+    assert done.returncode == 2
+    assert "download needs -d DIR" in done.stderr
+
+
+def test_an_index_without_a_file_is_named(run: Run, tmp_path: Path) -> None:
+    done = run("download", "--facts", "example", "-d", "wheels")
+
+    assert done.returncode == 7
+    assert "nvidia-" in done.stderr or "onnxruntime-gpu" in done.stderr
+    assert not list((tmp_path / "wheels").glob("*.whl"))
+
+
+def test_what_no_engine_finds_is_said(run: Run, index: LocalIndex) -> None:
+    index.behaviour.faults["flatbuffers"] = "missing"
+
+    done = run("lock", "--facts", "example")
+    index.behaviour.faults.clear()
+
+    assert done.returncode == 7
+    assert "flatbuffers" in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = run("lock", "--facts", "example", "-d", "file/wheels")
+
+    assert done.returncode == 7
+    assert "file/wheels" in done.stderr

@@ -1,0 +1,754 @@
+"""The modules that load libraries when onnxruntime is imported, in real interpreters.
+
+The libraries are small ones, made here with real names and real links: a loader treats them as it
+treats NVIDIA's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import environments
+import pytest
+
+from ortgpu_fix.companions.build import LocalWheel, library_wheel
+from ortgpu_fix.companions.contents import LINE
+from ortgpu_fix.companions.library_list import Entry, When
+from ortgpu_fix.companions.loader import load as autoload
+from ortgpu_fix.matrix import load as data_files
+from support.pythons import find_python
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gcc") is None,
+    reason="needs Linux and gcc to make libraries",
+)
+
+LT, BLAS = "nvidia/cublas/lib/libcublasLt.so.12", "nvidia/cublas/lib/libcublas.so.12"
+DNN, GRAPH = "nvidia/cudnn/lib/libcudnn.so.9", "nvidia/cudnn/lib/libcudnn_graph.so.9"
+LISTED: tuple[tuple[When, str], ...] = (
+    ("always", LT),
+    ("always", BLAS),
+    ("shadowed", GRAPH),
+    ("always", DNN),
+)
+PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+ONNXRUNTIME = """
+import ctypes, os
+try:
+    ctypes.CDLL(os.path.join(os.path.dirname(__file__), "capi/libonnxruntime_providers_cuda.so"))
+    error = None
+except OSError as problem:
+    error = str(problem)
+"""
+MAPPED = r"""
+import json, re
+def mapped():
+    found = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if ".so" in line}
+    return sorted(path for path in found if re.search(r"/lib(cu|nv)\w+\.so[.\d]*$", path))
+"""
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a site-packages folder with an onnxruntime whose provider links these libraries."""
+    root = tmp_path_factory.mktemp("libraries")
+
+    def make(path: str, *links: str, origin: bool = False) -> None:
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = ["gcc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", str(target)]
+        command += [f"-Wl,-soname,{target.name}", "-Wl,--no-as-needed"]
+        command += ["-x", "none", *(str(root / link) for link in links)]
+        command += ["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"] if origin else []
+        subprocess.run(command, check=True)
+
+    make(LT)
+    make(BLAS, LT)
+    make(GRAPH)
+    make(DNN, GRAPH, origin=True)
+    make(PROVIDER, LT, BLAS, DNN)
+    (root / "onnxruntime/__init__.py").write_text(ONNXRUNTIME)
+    (root / "onnxruntime/part.py").write_text("")
+    return root
+
+
+def wheel() -> LocalWheel:
+    entries = [
+        Entry(when=when, distribution=path.split("/")[1], path=path) for when, path in LISTED
+    ]
+    return library_wheel("1.26.0", entries, data_files.companion_modules())
+
+
+def put(site: Path) -> None:
+    """Install the wheel as an installer does."""
+    with zipfile.ZipFile(io.BytesIO(wheel().content)) as file:
+        file.extractall(site)
+
+
+PYTHONS = [
+    pytest.param(find_python(version), id=version)
+    for version in ("3.8", f"{sys.version_info[0]}.{sys.version_info[1]}")
+]
+
+
+@pytest.fixture(scope="session", params=PYTHONS)
+def template(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tree: Path
+) -> Path:
+    """Make an environment with that onnxruntime, and with the wheel."""
+    if request.param is None:
+        pytest.skip("this Python is not here")
+    folder = tmp_path_factory.mktemp("template") / "venv"
+    site = environments.site_packages(environments.make_venv(request.param, folder))
+    shutil.copytree(tree, site, dirs_exist_ok=True)
+    put(site)
+    return folder
+
+
+@pytest.fixture
+def python(template: Path, tmp_path: Path) -> Path:
+    """Make an environment for one test."""
+    shutil.copytree(template, tmp_path / "venv", symlinks=True)
+    return tmp_path / "venv/bin/python"
+
+
+def run(
+    python: Path, code: str, *options: str, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run code there; what matters of the environment is chosen."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [python, *options, "-c", MAPPED + code],
+        env=kept | (dict(environ) if environ else {}),
+        cwd=python.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def answer(python: Path, code: str, *options: str, **environ: str) -> Any:
+    """Return what code prints as JSON; nothing else may be said."""
+    finished = run(python, code, *options, environ=environ)
+
+    assert (finished.returncode, finished.stderr) == (0, "")
+    return json.loads(finished.stdout)
+
+
+def names(paths: list[str]) -> list[str]:
+    return sorted(path.rpartition("/")[2] for path in paths)
+
+
+ALL = ["libcublas.so.12", "libcublasLt.so.12", "libcudnn.so.9", "libcudnn_graph.so.9"]
+IMPORT = "import onnxruntime; print(json.dumps([onnxruntime.error, mapped()]))"
+
+
+def test_without_the_wheel_the_provider_does_not_load(python: Path) -> None:
+    (environments.site_packages(python) / "ortgpu_fix_libraries.pth").unlink()
+    error, mapped = answer(python, IMPORT)
+
+    assert "libcublasLt.so.12: cannot open shared object file" in error
+    assert mapped == []
+
+
+def test_an_unchanged_import_finds_every_library(python: Path) -> None:
+    error, mapped = answer(python, IMPORT)
+
+    assert error is None
+    assert names(mapped) == ALL
+    assert {path.partition("/nvidia/")[0] for path in mapped} == {
+        str(environments.site_packages(python))
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import importlib.util; assert importlib.util.find_spec('onnxruntime').origin",
+        "import ctypes, email, sqlite3",
+        "import pkgutil; assert pkgutil.find_loader if hasattr(pkgutil, 'find_loader') else True",
+    ],
+)
+def test_nothing_is_loaded_until_onnxruntime_is_imported(python: Path, code: str) -> None:
+    assert answer(python, f"{code}\nprint(json.dumps(mapped()))") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import onnxruntime.part",
+        "from onnxruntime import part",
+        "import importlib; importlib.import_module('onnxruntime.part')",
+        "import importlib.util; importlib.util.find_spec('onnxruntime'); import onnxruntime",
+        "import onnxruntime, importlib; importlib.reload(onnxruntime)",
+        "import onnxruntime, sys; del sys.modules['onnxruntime']; import onnxruntime",
+        "import copy, importlib.util as u; copy.deepcopy(u.find_spec('onnxruntime').loader)",
+    ],
+)
+def test_every_way_to_import_it_loads_once(python: Path, code: str) -> None:
+    code += "\nimport onnxruntime\nprint(json.dumps([onnxruntime.error, mapped()]))"
+    error, mapped = answer(python, code)
+
+    assert error is None
+    assert names(mapped) == ALL
+
+
+def test_the_module_keeps_its_own_loader(python: Path) -> None:
+    kinds = answer(
+        python,
+        "import onnxruntime as o, inspect, sys\n"
+        "assert inspect.getsource(o)\n"
+        "print(json.dumps([type(o.__loader__).__name__, type(o.__spec__.loader).__name__]))",
+    )
+
+    assert kinds == ["SourceFileLoader", "SourceFileLoader"]
+
+
+def test_who_looks_before_the_import_can_read_the_source(python: Path) -> None:
+    code = "import importlib.util as u; l = u.find_spec('onnxruntime').loader\n"
+    code += "print(json.dumps([l.get_source('onnxruntime'), l.is_package('onnxruntime')]))"
+
+    assert answer(python, code) == [ONNXRUNTIME, True]
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-s", "-O", "-B"])
+def test_options_of_python(python: Path, option: str) -> None:
+    assert answer(python, IMPORT, option)[0] is None
+
+
+def test_python_without_site_does_nothing(python: Path) -> None:
+    site = environments.site_packages(python)
+    error, mapped = answer(python, f"import sys; sys.path.append({str(site)!r})\n{IMPORT}", "-S")
+
+    assert "cannot open shared object file" in error
+    assert mapped == []
+
+
+def test_one_line_serves_where_pth_files_are_not_read(python: Path) -> None:
+    site = environments.site_packages(python)
+    code = f"import sys; sys.path.append({str(site)!r})\n{LINE}\n{LINE}\n{IMPORT}"
+
+    assert answer(python, code, "-S")[0] is None
+
+
+def test_the_start_file_names_a_function_that_does_the_same(python: Path) -> None:
+    site = environments.site_packages(python)
+    (site / "ortgpu_fix_libraries.pth").unlink()
+    [entry] = (site / "ortgpu_fix_libraries.start").read_text().splitlines()
+    module, _, function = entry.partition(":")  # as Python 3.15 does, by pkgutil.resolve_name
+    code = f"import importlib; importlib.import_module({module!r}).{function}()\n{IMPORT}"
+
+    assert answer(python, code)[0] is None
+
+
+def test_a_missing_module_is_passed_over_in_silence(python: Path) -> None:
+    shutil.rmtree(environments.site_packages(python) / "_ortgpu_fix_libraries")
+
+    assert answer(python, "print(json.dumps(1))") == 1
+
+
+def test_python_starts_twice_with_one_finder(python: Path) -> None:
+    code = "import site, sys; site.main()\n"
+    code += "print(json.dumps(sum(type(f).__name__ == 'Finder' for f in sys.meta_path)))"
+
+    assert answer(python, code) == 1
+
+
+def test_without_onnxruntime_the_usual_error_appears(python: Path) -> None:
+    shutil.rmtree(environments.site_packages(python) / "onnxruntime")
+    finished = run(python, "import onnxruntime")
+
+    assert "ModuleNotFoundError: No module named 'onnxruntime'" in finished.stderr
+    assert "ortgpu" not in finished.stderr
+
+
+def test_nothing_is_loaded_for_a_cpu_build_or_a_folder_of_that_name(python: Path) -> None:
+    (environments.site_packages(python) / PROVIDER).unlink()
+    finished = run(python, IMPORT, environ={"ORTGPU_FIX_DEBUG": "1"})
+
+    assert json.loads(finished.stdout)[1] == []
+    assert "no CUDA provider in" in finished.stderr
+
+
+def test_a_gutted_onnxruntime_is_still_a_namespace(python: Path) -> None:
+    (environments.site_packages(python) / "onnxruntime/__init__.py").unlink()
+    code = "import onnxruntime; print(json.dumps([getattr(onnxruntime, '__file__', None)]))"
+
+    assert answer(python, code) == [None]
+
+
+def test_a_missing_library_leaves_the_message_to_onnxruntime(python: Path) -> None:
+    (environments.site_packages(python) / LT).unlink()
+    error, mapped = answer(python, IMPORT)
+
+    assert "libcublasLt.so.12: cannot open shared object file" in error
+    assert names(mapped) == ["libcudnn.so.9", "libcudnn_graph.so.9"]
+
+
+def test_debug_says_what_was_loaded_from_where(python: Path) -> None:
+    site = environments.site_packages(python)
+    (site / DNN).unlink()
+    (site / BLAS).write_text("no library")
+    finished = run(python, IMPORT, environ={"ORTGPU_FIX_DEBUG": "1"})
+    lines = finished.stderr.splitlines()
+
+    assert lines[0] == f"ortgpu-fix: loaded {site / LT}"
+    assert lines[1].startswith(f"ortgpu-fix: not loaded: {site / BLAS}: ")
+    assert lines[2:] == [f"ortgpu-fix: missing: {site / DNN}"]
+
+
+def test_a_broken_list_is_not_the_end_of_the_import(python: Path) -> None:
+    folder = environments.site_packages(python) / "_ortgpu_fix_libraries"
+    (folder / "libraries.txt").write_text("one\n")
+
+    assert "cannot open" in answer(python, IMPORT)[0]
+    assert "ValueError" in run(python, IMPORT, environ={"ORTGPU_FIX_DEBUG": "1"}).stderr
+
+
+def test_a_python_without_ctypes_imports_onnxruntime_as_ever(python: Path) -> None:
+    (environments.site_packages(python) / "onnxruntime/__init__.py").write_text("error = None")
+    code = f"import sys; sys.modules['ctypes'] = None\n{IMPORT}"
+
+    assert answer(python, code) == [None, []]
+
+
+TORCH = """
+import ctypes, os
+folder = os.path.join(os.path.dirname(__file__), "lib")
+for name in ("libcublasLt.so.12", "libcublas.so.12"):
+    ctypes.CDLL(os.path.join(folder, name))
+"""
+
+
+def bundle(site: Path) -> None:
+    """Put a torch there that carries cuBLAS itself, as those of PyTorch's own index do."""
+    (site / "torch/lib").mkdir(parents=True)
+    (site / "torch/__init__.py").write_text(TORCH)
+    for path in (LT, BLAS):
+        shutil.copy(site / path, site / "torch/lib")
+
+
+ORDERS = ("torch, onnxruntime", "onnxruntime, torch", "onnxruntime")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_torchs_own_libraries_are_used_whoever_is_first(python: Path, order: str) -> None:
+    bundle(environments.site_packages(python))
+    error, mapped = answer(python, f"import {order}\n{IMPORT}")
+
+    assert error is None
+    assert names(mapped) == ALL
+    assert names([path for path in mapped if "/torch/lib/" in path]) == ALL[:2]
+
+
+@pytest.mark.parametrize("both", [True, False], ids=["whole", "part"])
+def test_libraries_that_are_loaded_already_keep_the_others_of_their_distribution_away(
+    python: Path, tmp_path: Path, *, both: bool
+) -> None:
+    site = environments.site_packages(python)
+    for path in (LT, BLAS) if both else (LT,):
+        shutil.copy(site / path, tmp_path)
+    code = f"import ctypes; ctypes.CDLL({str(tmp_path / 'libcublasLt.so.12')!r})\n"
+    error, mapped = answer(python, code + IMPORT)
+
+    assert f"{tmp_path}/libcublasLt.so.12" in mapped
+    assert [path for path in mapped if "cublas" in path and str(site) in path] == []
+    assert (error is None) is both
+
+
+def test_libraries_of_another_folder_of_the_path_are_found(python: Path, tmp_path: Path) -> None:
+    site = environments.site_packages(python)
+    (tmp_path / "other").mkdir()
+    (site / "nvidia").rename(tmp_path / "other/nvidia")
+    error, mapped = answer(python, IMPORT, PYTHONPATH=str(tmp_path / "other"))
+
+    assert error is None
+    assert all(path.startswith(f"{tmp_path}/other/") for path in mapped)
+
+
+def test_other_libraries_on_the_loaders_path_do_not_come_before_ours(
+    python: Path, tmp_path: Path
+) -> None:
+    site = environments.site_packages(python)
+    for path in (LT, BLAS, GRAPH):
+        shutil.copy(site / path, tmp_path)
+    error, mapped = answer(python, IMPORT, LD_LIBRARY_PATH=f"/nowhere:{tmp_path}")
+
+    assert error is None
+    assert names(mapped) == ALL
+    assert not [path for path in mapped if path.startswith(f"{tmp_path}/lib")]
+
+
+def test_our_own_folder_on_the_loaders_path_shadows_nothing(python: Path) -> None:
+    folder = (environments.site_packages(python) / GRAPH).parent
+    finished = run(
+        python, IMPORT, environ={"LD_LIBRARY_PATH": str(folder), "ORTGPU_FIX_DEBUG": "1"}
+    )
+
+    assert "cudnn_graph" not in finished.stderr
+
+
+def test_threads_that_import_at_once(python: Path) -> None:
+    code = """
+import threading
+barrier = threading.Barrier(8)
+errors = []
+def work(at):
+    barrier.wait()
+    try:
+        import onnxruntime
+        errors.append(onnxruntime.error)
+        __import__(("wave", "chunk", "cgi", "colorsys", "sched", "queue", "cmd", "code")[at])
+    except ImportError as problem:
+        errors.append(None if problem.name in ("cgi", "chunk") else str(problem))
+threads = [threading.Thread(target=work, args=(at,)) for at in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps([errors, mapped()]))
+"""
+    errors, mapped = answer(python, code, "-W", "ignore")
+
+    assert errors == [None] * 8
+    assert names(mapped) == ALL
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["parent imports", "child imports"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children(python: Path, method: str, *, before: bool) -> None:
+    (python.parent / "work.py").write_text(
+        MAPPED + "def work(_):\n    import onnxruntime\n    return [onnxruntime.error, mapped()]\n"
+    )
+    code = "import onnxruntime\n" if before else ""
+    code += f"""
+import multiprocessing, sys
+sys.path.insert(0, "")
+import work
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
+        print(json.dumps(pool.map(work.work, [0])[0]))
+"""
+    error, mapped = answer(python, code, "-W", "ignore")
+
+    assert error is None
+    assert names(mapped) == ALL
+
+
+PRELOAD = """
+def preload_dlls():
+    import glob
+    nvidia = os.path.join(os.path.dirname(os.path.dirname(__file__)), "nvidia")
+    for name in ("cublas/lib/libcublasLt.so.12", "cublas/lib/libcublas.so.12"):
+        ctypes.CDLL(os.path.join(nvidia, name))
+    for path in sorted(glob.glob(os.path.join(nvidia, "cudnn/lib/*"))):
+        ctypes.CDLL(path)
+"""
+
+
+def test_an_application_that_calls_preload_dlls_loads_nothing_twice(python: Path) -> None:
+    module = environments.site_packages(python) / "onnxruntime/__init__.py"
+    module.write_text(ONNXRUNTIME + PRELOAD)
+    error, mapped = answer(python, f"import onnxruntime; onnxruntime.preload_dlls()\n{IMPORT}")
+
+    assert error is None
+    assert names(mapped) == ALL
+
+
+EVERY = [(f"3.{minor}", found) for minor in range(8, 16) if (found := find_python(f"3.{minor}"))]
+
+
+@pytest.mark.parametrize(
+    ("version", "base"),
+    [
+        pytest.param(*row, id=row[0], marks=[pytest.mark.slow] if row in EVERY[1:-1] else [])
+        for row in EVERY
+    ],
+)
+def test_the_ways_to_start_on_every_python_of_this_machine(
+    version: str, base: Path, tmp_path: Path, tree: Path
+) -> None:
+    """Plain, -I, -S and with the line, forked, spawned, with preload_dlls(), torch around it."""
+    python = environments.make_venv(base, tmp_path / "venv")
+    site = environments.site_packages(python)
+    shutil.copytree(tree, site, dirs_exist_ok=True)
+    put(site)
+    (site / "onnxruntime/__init__.py").write_text(ONNXRUNTIME + PRELOAD)
+    (python.parent / "work.py").write_text(
+        MAPPED + "def work(_):\n    import onnxruntime\n    return [onnxruntime.error, mapped()]\n"
+    )
+    pool = """
+import multiprocessing, sys
+sys.path.insert(0, "")
+import work
+if __name__ == "__main__":
+    with multiprocessing.get_context({!r}).Pool(1) as pool:
+        print(json.dumps(pool.map(work.work, [0])[0]))
+"""
+    without = f"import sys; sys.path.append({str(site)!r})\n"
+    found = {
+        "plain": answer(python, IMPORT),
+        "-I": answer(python, IMPORT, "-I"),
+        "line": answer(python, f"{without}{LINE}\n{IMPORT}", "-S"),
+        "fork": answer(python, pool.format("fork"), "-W", "ignore"),
+        "spawn": answer(python, pool.format("spawn"), "-W", "ignore"),
+        "preload": answer(python, f"import onnxruntime as o; o.preload_dlls()\n{IMPORT}"),
+    }
+    alone = answer(python, without + IMPORT, "-S")
+    bundle(site)
+    torch = {order: answer(python, f"import {order}\n{IMPORT}") for order in ORDERS}
+
+    assert {way: (error, names(mapped)) for way, (error, mapped) in found.items()} == (
+        dict.fromkeys(found, (None, ALL))
+    ), version
+    assert "cannot open shared object file" in alone[0]
+    assert {way: (error, names(mapped)) for way, (error, mapped) in torch.items()} == (
+        dict.fromkeys(torch, (None, ALL))
+    )
+
+
+def test_a_finder_that_comes_later_may_exchange_the_loader_too(python: Path) -> None:
+    code = """
+import importlib.util, sys
+class Wrapped:
+    def __init__(self, loader): self.loader = loader
+    def create_module(self, spec): return self.loader.create_module(spec)
+    def exec_module(self, module): self.loader.exec_module(module); module.wrapped = True
+class Hook:
+    busy = False
+    def find_spec(self, name, path=None, target=None):
+        if name != "onnxruntime" or self.busy: return None
+        self.busy = True
+        spec = importlib.util.find_spec(name)
+        spec.loader = Wrapped(spec.loader)
+        return spec
+sys.meta_path.insert(0, Hook())
+import onnxruntime
+print(json.dumps([onnxruntime.error, onnxruntime.wrapped]))
+"""
+    assert answer(python, code) == [None, True]
+
+
+def test_old_finders_and_a_finder_that_was_taken_away(python: Path) -> None:
+    code = """
+import sys
+ours = sys.meta_path[0]
+class Old:
+    def find_module(self, name, path=None): return None
+sys.meta_path.insert(1, Old())
+import importlib.util
+assert importlib.util.find_spec("onnxruntime").origin
+sys.meta_path.remove(ours)
+assert ours.find_spec("onnxruntime") is None
+import onnxruntime
+print(json.dumps(onnxruntime.error))
+"""
+    assert "cannot open" in answer(python, code)
+
+
+def test_onnxruntime_in_a_zip(python: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
+        file.writestr("onnxruntime/__init__.py", "error = 'from a zip'")
+        file.writestr("other.py", "here = 1")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'all.zip')!r})\n"
+    code += (
+        f"import importlib.util; importlib.util.find_spec('onnxruntime'); import other\n{IMPORT}"
+    )
+
+    assert answer(python, code) == ["from a zip", []]
+
+
+def test_uninstalling_leaves_nothing(tmp_path: Path, tree: Path) -> None:
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("needs uv")
+    interpreter = environments.make_venv(Path(sys.executable), tmp_path / "venv")
+    site = environments.site_packages(interpreter)
+    shutil.copytree(tree, site, dirs_exist_ok=True)
+    before = sorted(site.rglob("*"))
+    path = tmp_path / wheel().file
+    path.write_bytes(wheel().content)
+    base = [uv, "--no-config", "--offline", "pip"]
+    subprocess.run([*base, "install", "-q", "--python", interpreter, path], check=True)
+    answer(interpreter, IMPORT)
+    assert run(interpreter, IMPORT, "-O").returncode == 0
+    shutil.rmtree(site / "onnxruntime/__pycache__")
+    subprocess.run(
+        [*base, "uninstall", "-q", "--python", interpreter, "ortgpu-fix-libraries"], check=True
+    )
+
+    assert sorted(site.rglob("*")) == before
+
+
+class Windows:
+    """The part of Windows that the module asks: loaded modules, versions, folders."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[str, str] = {}
+        self.folders: list[str] = []
+
+    def library(self, file: str) -> Any:
+        if file == "kernel32":
+            return SimpleNamespace(
+                GetModuleHandleW=SimpleNamespaceCall(lambda name: name in self.loaded and name),
+                GetModuleFileNameW=SimpleNamespaceCall(self._file_name),
+            )
+        self.loaded[Path(file).name] = file
+        return file
+
+    def _file_name(self, handle: str, text: Any, _length: int) -> int:
+        text.value = self.loaded[handle]
+        return len(text.value)
+
+
+class SimpleNamespaceCall:
+    """A function with `argtypes` and `restype`."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Windows:
+    simulated = Windows()
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "WinDLL", simulated.library, raising=False)
+    monkeypatch.setattr(os, "add_dll_directory", simulated.folders.append, raising=False)
+    monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
+    return simulated
+
+
+def touch(root: Path, *paths: str) -> list[str]:
+    for path in paths:
+        (root / path).resolve().parent.mkdir(parents=True, exist_ok=True)
+        (root / path).resolve().touch()
+    return [str((root / path).resolve()) for path in paths]
+
+
+def version(minor: int) -> bytes:
+    """Return a DLL's version resource: 14.`minor`."""
+    return b"MZ" + b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([minor, 0, 14, 0, 0, 0, 0, 0])
+
+
+BLAS_DLLS = ("nvidia/cublas/bin/cublasLt64_12.dll", "nvidia/cublas/bin/cublas64_12.dll")
+
+
+def test_windows_searches_the_folders_and_loads_by_full_path(
+    windows: Windows, tmp_path: Path
+) -> None:
+    files = touch(tmp_path, *BLAS_DLLS)
+    autoload.load_group([("always", path) for path in BLAS_DLLS], [str(tmp_path)])
+
+    assert list(windows.loaded.values()) == files
+    assert windows.folders == [str(tmp_path / "nvidia/cublas/bin")]
+
+
+@pytest.mark.parametrize("imported", [True, False], ids=["torch imported", "torch installed"])
+def test_windows_uses_torchs_libraries(windows: Windows, tmp_path: Path, *, imported: bool) -> None:
+    touch(tmp_path, *BLAS_DLLS)
+    files = touch(tmp_path, "torch/lib/cublasLt64_12.dll", "torch/lib/cublas64_12.dll")
+    if imported:
+        windows.loaded = {"cublasLt64_12.dll": files[0]}
+    autoload.load_group([("always", path) for path in BLAS_DLLS], [str(tmp_path)])
+
+    assert list(windows.loaded.values()) == files
+
+
+@pytest.mark.parametrize(("system", "loads"), [(None, True), (1, True), (2, False), (3, False)])
+def test_windows_loads_a_newer_runtime_only(
+    windows: Windows, tmp_path: Path, system: int | None, *, loads: bool
+) -> None:
+    site = tmp_path / "venv/Lib/site-packages"
+    [file] = touch(site, "../../Scripts/msvcp140.dll")
+    Path(file).write_bytes(version(2))
+    if system is not None:
+        [own] = touch(tmp_path, "Windows/System32/msvcp140.dll")
+        Path(own).write_bytes(version(system))
+    autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
+
+    assert list(windows.loaded.values()) == ([file] if loads else [])
+
+
+def test_a_runtime_whose_wheel_was_removed_stops_nothing(windows: Windows, tmp_path: Path) -> None:
+    [own] = touch(tmp_path, "Windows/System32/msvcp140.dll")
+    Path(own).write_bytes(version(1))
+    site = tmp_path / "venv/Lib/site-packages"
+    autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
+
+    assert windows.loaded == {}
+
+
+def test_a_file_without_a_version_is_older_than_any(tmp_path: Path) -> None:
+    for name, content in (("none", b"MZ"), ("old", version(1)), ("new", version(2))):
+        (tmp_path / name).write_bytes(content)
+    found = [autoload.file_version(str(tmp_path / name)) for name in ("gone", "none", "old", "new")]
+
+    assert found[0] == found[1] < found[2] < found[3]
+
+
+def test_a_c_library_that_does_not_tell_where_a_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_: SimpleNamespace())
+
+    assert autoload.origin(1) == ""
+
+
+def test_threads_meet_a_list_of_finders_that_does_not_shrink() -> None:
+    """A finder that leaves the list makes another thread skip the one after it."""
+    finder = SimpleNamespace(waiting=True)
+    before = list(sys.meta_path)
+    sys.meta_path.insert(0, finder)
+    try:
+        loader = autoload.Loader(finder, SimpleNamespace(exec_module=lambda _: None))
+        module = SimpleNamespace(__spec__=None, __file__="/nowhere/__init__.py")
+        thread = threading.Thread(target=loader.exec_module, args=(module,))
+        thread.start()
+        thread.join()
+
+        assert sys.meta_path == [finder, *before]
+        assert not finder.waiting
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def prove(folder: Path, *words: str) -> None:
+    """Run some of the proofs with real wheels; the script alone does all of them."""
+    script = Path(__file__).parents[2] / "scripts/prove/autoload.py"
+    places = ["--work", str(folder / "work"), "--results", str(folder)]
+    command = [sys.executable, str(script), *places, *words]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.online
+@pytest.mark.parametrize("release", ["1.16.3", "1.26.0", "1.31.1"])
+def test_a_release_of_each_cuda_major_finds_its_real_libraries(
+    tmp_path: Path, release: str
+) -> None:
+    prove(tmp_path, "--only", "releases", "--release", release)
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_the_list_fits_the_real_libraries_of_windows(tmp_path: Path) -> None:
+    prove(tmp_path, "--only", "windows")
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_dependents_leave_the_gpu_build_alone(tmp_path: Path) -> None:
+    prove(tmp_path, "--only", "dependents")

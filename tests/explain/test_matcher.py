@@ -1,0 +1,401 @@
+"""Recognising error texts: every failure by a recorded log, and nothing by the log of another.
+
+The logs of `cases/logs` are what people posted and what the wheels printed; `code--detail.txt` is
+a further one for `code`. Lines that begin with `# ` say where a log comes from.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.matcher import PASTED, REACH, Explanation, explain
+from ortgpu_fix.messages.catalog import LANGUAGES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def load(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("ortgpu_fix.data") / name).read_text("utf-8"))
+
+
+RAW = load("failures.toml")
+TABLE = parse_failures(RAW)
+ROWS: dict[str, dict[str, Any]] = {row["code"]: row for row in RAW["failure"]}
+LOGS = sorted((Path(__file__).parents[1] / "cases" / "logs").glob("*.txt"))
+ALSO = {"cuda-12-libraries-missing--preload": {"curand-missing"}}
+"""Errors that a log holds beside its own."""
+
+
+def read(path: Path) -> str:
+    lines = path.read_text("utf-8").split("\n")
+    return "\n".join(line for line in lines if not line.startswith("# "))
+
+
+def codes(log: str) -> list[str]:
+    return [found.code for found in explain(log, TABLE)]
+
+
+def only(log: str) -> Explanation:
+    (found,) = explain(log, TABLE)
+    return found
+
+
+# The recorded logs
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_a_recorded_log_is_recognised_and_as_nothing_else(path: Path) -> None:
+    code = path.stem.split("--")[0]
+    found = explain(read(path), TABLE)
+    expected = {code} - {"none"} | ALSO.get(path.stem, set())
+    assert {
+        each.code for each in found if each.severity == "error" or each.code == code
+    } == expected
+    for each in found:
+        assert each.line
+        assert each.cause
+        assert each.remedy
+        assert each.line_number >= 1
+
+
+@pytest.mark.parametrize("code", ROWS)
+def test_a_failure_has_a_recorded_log(code: str) -> None:
+    assert any(path.stem.split("--")[0] == code for path in LOGS)
+
+
+@pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
+def test_every_pattern_finds_its_anchor_in_what_it_matches(row: Any) -> None:
+    text = "\n".join(read(path) for path in LOGS)
+    for pattern in row.patterns:
+        for match in pattern.regex.finditer(text):
+            assert pattern.anchor in match[0]
+
+
+def test_all_logs_at_once_hold_every_particular_failure() -> None:
+    found = set(codes("\n\n".join(read(path) for path in LOGS)))
+    assert found == {code for code, row in ROWS.items() if not row.get("generic")}
+
+
+# What is said
+
+
+@pytest.mark.parametrize("code", ROWS)
+def test_both_languages_say_the_same(code: str) -> None:
+    row = ROWS[code]
+    for key in ("cause", "remedy"):
+        fields = {
+            language: {name for _, name, _, _ in Formatter().parse(text) if name}
+            for language, text in row[key].items()
+        }
+        assert set(fields) == {"en", "zh"}
+        assert fields["en"] == fields["zh"]
+        numbers = {
+            language: set(re.findall(r"\d+\.\d[\d.]*\d|\d{3,}", text))
+            for language, text in row[key].items()
+        }
+        assert numbers["en"] == numbers["zh"], (code, key)
+        assert re.search("[\u4e00-\u9fff]", row[key]["zh"])
+        assert not re.search("[\u4e00-\u9fff]", row[key]["en"])
+
+
+def test_a_language_is_chosen() -> None:
+    log = "CUDA failure 999: unknown error"
+    english, chinese = (explain(log, TABLE, language)[0].cause for language in LANGUAGES)
+
+    assert english == explain(log, TABLE)[0].cause
+    assert re.search("[\u4e00-\u9fff]", chinese)
+
+
+def test_the_driver_releases_in_the_texts_are_those_of_the_table() -> None:
+    floors = {row[key] for row in load("drivers.toml")["floor"] for key in ("linux", "windows")}
+    said = {
+        release
+        for row in RAW["failure"]
+        for key in ("cause", "remedy")
+        for text in row[key].values()
+        for release in re.findall(r"\b[45]\d\d\.\d\d(?:\.\d\d)?\b", text)
+    }
+    assert said
+    assert said <= floors
+
+
+def test_a_library_names_its_wheel() -> None:
+    found = only(
+        "Failed to load library x/libonnxruntime_providers_cuda.so with error: libcufft.so.11:"
+        " cannot open shared object file: No such file or directory"
+    )
+    assert found.code == "cuda-12-libraries-missing"
+    assert "libcufft.so.11" in found.cause
+    assert "nvidia-cufft-cu12" in found.remedy
+    assert found.fixable
+    assert found.commands == ("ortgpu-fix --apply",)
+    assert all(source.startswith("https://") for source in found.sources)
+
+
+def test_a_name_that_the_system_s_text_ran_over_is_completed() -> None:
+    path = next(path for path in LOGS if path.stem.endswith("--garbled"))
+    assert "cublasLt64_12.dll belongs to CUDA 12" in only(read(path)).cause
+
+
+def test_each_library_is_explained_once() -> None:
+    path = next(path for path in LOGS if path.stem.endswith("--preload"))
+    log = read(path) * 3
+    found = [each for each in explain(log, TABLE) if each.code == "cuda-12-libraries-missing"]
+    assert [each.line_number for each in found] == [1, 2, 3, 5, 6]
+
+
+def test_errors_come_first_and_each_kind_in_the_order_of_the_log() -> None:
+    log = """3 Memcpy nodes are added to the graph main_graph for CUDAExecutionProvider.
+OP Conv(a) running in Fallback mode. May be extremely slow.
+CUDA failure 999: unknown error
+AttributeError: module 'onnxruntime' has no attribute 'InferenceSession'
+CUDA failure 999: unknown error"""
+    found = explain(log, TABLE)
+    assert [(each.severity, each.line_number) for each in found] == [
+        ("error", 3),
+        ("error", 4),
+        ("warning", 2),
+        ("info", 1),
+    ]
+
+
+def test_a_general_text_is_silent_where_a_particular_one_explains() -> None:
+    general = "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*"
+    assert codes(general) == ["cuda-provider-not-created"]
+    assert codes(f"{general}\nlibcudnn.so.9: cannot open shared object file") == ["cudnn-9-missing"]
+
+
+def test_tensorrt_s_complaint_is_no_error_although_it_names_a_cuda_library() -> None:
+    log = (
+        "Failed to load library x/libonnxruntime_providers_tensorrt.so with error:"
+        " libcublas.so.13: cannot open shared object file: No such file or directory"
+    )
+    assert codes(log) == ["tensorrt-unavailable"]
+    assert codes(log.replace("error: ", "error:\n")) == ["tensorrt-unavailable"]
+
+
+# How a log may look
+
+
+def test_colours_do_not_hide_a_text() -> None:
+    log = (
+        "\x1b[1;31mCUDA failure \x1b[0;93m999\x1b[m: \x1b]8;;https://example.org\x07unknown\x1b[0m"
+    )
+    found = only(log)
+    assert found.code == "driver-unknown-error"
+    assert "\x1b" not in found.line
+
+
+@pytest.mark.parametrize("width", [20, 33, 80])
+@pytest.mark.parametrize("frame", ["{}", "app  | {}", "│ {:80} │", "{}\r"])
+def test_a_line_that_a_terminal_wrapped_is_joined(width: int, frame: str) -> None:
+    text = "x" * 50 + "CUDA driver version is insufficient for CUDA runtime version" + " ;" * 40
+    pieces = [text[at : at + width] for at in range(0, len(text), width)]
+    anchor = text.index("CUDA")
+    rows = 1 + (anchor + 60 - 1) // width - anchor // width
+    expected = ["driver-too-old"] if rows <= 3 else []
+    assert codes("\n".join(frame.format(piece) for piece in pieces)) == expected
+
+
+def test_in_a_long_log_wrapped_lines_are_not_joined() -> None:
+    """A program wrote it, and no terminal wrapped what it wrote."""
+    wrapped = "CUDA driver version is insufficient\nfor CUDA runtime version\n"
+    whole = "CUDA failure 999: unknown error\n"
+    long = "an ordinary line\n" * (PASTED // 16)
+
+    assert codes(wrapped + whole) == ["driver-too-old", "driver-unknown-error"]
+    assert codes(wrapped + whole + long) == ["driver-unknown-error"]
+
+
+def test_lines_that_happen_to_meet_are_not_joined_to_a_message() -> None:
+    assert codes("libcudnn.so.9:\n\nall is well\n\n cannot open shared object file") == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "['CUDAExecutionProvider', 'AzureExecutionProvider', 'CPUExecutionProvider']",
+        "ERROR: No matching distribution found for onnxruntime-directml",
+        "The package `x` requires `onnxruntime-gpu>=1.19`, but it's not installed",
+        "Ultralytics requirement ['onnxruntime-gpu'] not found, attempting AutoUpdate",
+        "bluetooth: No devices were found in range",
+        "libopencv_core.so.4: cannot open shared object file: No such file or directory",
+        'Error loading "C:\\x\\ortextensions.dll" which depends on "zlib.dll" which is missing.',
+        "Falling back to ['CUDAExecutionProvider', 'CPUExecutionProvider'] and retrying.",
+        "the model's features are not yet initialized",
+    ],
+)
+def test_what_only_looks_like_a_failure_is_none(log: str) -> None:
+    assert codes(log) == []
+
+
+def test_nvidia_smi_s_line_stands_alone() -> None:
+    assert codes("$ nvidia-smi\nNo devices were found\n$") == ["no-gpu-visible"]
+
+
+def test_a_long_line_is_shown_in_part() -> None:
+    found = only("y" * 5000 + "CUDA failure 999: unknown error" + "z" * 5000)
+    assert "CUDA failure 999" in found.line
+    assert len(found.line) < 1000
+
+
+# The five machines whose owners wrote down what went wrong
+
+MACHINES = {
+    "the CPU build": "['AzureExecutionProvider', 'CPUExecutionProvider']",
+    "the image tagger": """
+Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest \
+MSVC runtime.
+Error loading "...onnxruntime_providers_cuda.dll" which depends on "cublas64_12.dll" which is \
+missing.
+""",
+    "the container": """
+Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot open \
+shared object file: No such file or directory
+Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*
+""",
+    "torch first": "GPU\nFailed to create CUDAExecutionProvider",
+    "cuDNN by hand": """
+Could not locate zlibwapi.dll. Please make sure it is in your library path!
+""",
+    "slow OCR": """
+arena_extend_strategy: kNextPowerOfTwo, gpu_mem_limit: 2 GiB, cudnn_conv_algo_search: EXHAUSTIVE
+""",
+    "the new card": """
+NVIDIA GeForce RTX 5060 with CUDA capability sm_120 is not compatible with the current PyTorch \
+installation.
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("machine", "code"),
+    [
+        ("the CPU build", "cpu-build-in-use"),
+        ("the image tagger", "cuda-12-libraries-missing"),
+        ("the container", "cudnn-9-missing"),
+        ("torch first", "cuda-provider-not-created"),
+        ("cuDNN by hand", "zlibwapi-missing"),
+        ("slow OCR", "conv-search-exhaustive"),
+        ("the new card", "torch-without-this-gpu"),
+    ],
+)
+def test_the_five_machines(machine: str, code: str) -> None:
+    assert codes(MACHINES[machine]) == [code]
+
+
+def test_importing_torch_first_is_explained() -> None:
+    found = only("Failed to create CUDAExecutionProvider")
+    assert "torch first" in found.remedy
+    assert "get_device()" in found.cause
+
+
+# Any text, any size
+
+
+@given(st.text())
+def test_no_text_raises(text: str) -> None:
+    explain(text, TABLE)
+
+
+ANCHORS = sorted({pattern.anchor for row in TABLE.failures for pattern in row.patterns})
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(ANCHORS),
+            st.sampled_from(["\n", " ", "\r\n", "\x1b[", "\x1b[1m", "\x1b]", "│ ", "{", "}", "%s"]),
+            st.sampled_from([library.distribution for library in TABLE.libraries]),
+            st.text(max_size=8),
+        )
+    )
+)
+def test_no_text_made_of_what_is_looked_for_raises(parts: list[str]) -> None:
+    log = "".join(parts)
+    found = explain(log, TABLE)
+    assert found == explain(log, TABLE)
+    lines = log.count("\n") + 1
+    assert all(1 <= each.line_number <= lines for each in found)
+
+
+MISSING = "libcublasLt.so.12: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-21 10:19:28 INFO 信息 a line with onnxruntime and cuda in it 12345\n",
+        f"{'an ordinary line ' * 6}\n" * 50 + f"with error: {MISSING}\n",
+        "10 Memcpy nodes are added to the graph main_graph for CUDAExecutionProvider.\n",
+        f"with error: {MISSING}\n",
+        "x",
+        "\x1b[",
+    ],
+    ids=["ordinary", "errors", "warnings only", "errors only", "one line", "escapes only"],
+)
+@pytest.mark.parametrize(
+    ("megabytes", "seconds"), [(2, 10), pytest.param(20, 20, marks=pytest.mark.slow)]
+)
+@pytest.mark.untraced
+def test_a_large_log_is_read_in_no_time(line: str, megabytes: int, seconds: float) -> None:
+    """Less than a second and less than two were measured: a busy machine has room.
+
+    In the shorter one wrapped lines are looked for, too.
+    """
+    log = line * (megabytes * 1_000_000 // len(line))
+    began = time.process_time()
+    explain(log, TABLE)
+    assert time.process_time() - began < seconds
+
+
+@pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
+@pytest.mark.parametrize("filler", ["", " ", "\\", "a", '"', "_", "1", "a_", "64_"])
+def test_no_pattern_is_slow_where_it_nearly_matches(row: Any, filler: str) -> None:
+    for pattern in row.patterns:
+        text = (filler * 50 + pattern.anchor) * 100
+        began = time.process_time()
+        pattern.regex.findall(text[: 2 * REACH])
+        assert time.process_time() - began < 1, pattern.regex.pattern
+
+
+# A table that does not fit
+
+
+def broken(key: str, value: object) -> dict[str, Any]:
+    return {"failure": [RAW["failure"][0], RAW["failure"][1] | {key: value}], "library": []}
+
+
+@pytest.mark.parametrize(
+    ("table", "path"),
+    [
+        ({}, r"failure\[0\].failure: missing"),
+        ({"failure": 3, "library": []}, r"failure\[0\]"),
+        ({"failure": [{}], "library": []}, r"failure\[0\]\.severity: missing"),
+        ({"failure": [], "library": [{"pattern": "("}]}, r"library\[0\].*pattern"),
+        (broken("severity", "fatal"), r"failure\[1\].*severity"),
+        (broken("match", ["(unclosed but long"]), r"failure\[1\].*match\[0\]"),
+        (broken("match", ["no|fixed text"]), r"failure\[1\].*match\[0\]"),
+        (broken("match", ["a.b"]), r"failure\[1\].*match\[0\]"),
+        (broken("cause", {"en": "{library}", "zh": "{library}"}), r"failure\[1\].*cause\.en"),
+        (broken("cause", {"en": "only English"}), r"failure\[1\].*zh"),
+        (broken("captures", ["library"]), r"failure\[1\].*match\[0\].*library"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> None:
+    with pytest.raises(ValueError, match=path):
+        parse_failures(table)

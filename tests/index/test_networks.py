@@ -1,0 +1,275 @@
+"""Staging through networks as companies have them, with real pip and real uv; nothing mocked.
+
+The index speaks https with a certificate of an authority of our own, its name is known to a proxy
+alone, and it wants to know who asks. What the user has configured for pip or for uv must be enough.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from networks import HOST, Certificates, Proxy
+from stand import CUDA, REQUIRES, Stand
+
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import read
+from ortgpu_fix.utils.process import Finished, run
+from support.local_index import LocalIndex, make_wheel
+from support.standin_wheels import find_uv
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs openssl to make certificates"
+)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("tls") / "certificates")
+
+
+LEFT = {
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "ALL_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+}
+
+
+class Office:
+    """A user's home, and the environment of a shell in it."""
+
+    def __init__(self, home: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home, self.stand = home, stand
+        self._monkeypatch = monkeypatch
+        self.installing: list[Mapping[str, str]] = []
+        """The environment of every engine that installed."""
+        home.mkdir()
+        for name in list(os.environ):
+            if name.startswith(("PIP_", "UV_", "SSL_", "VIRTUAL_ENV")) or name.upper() in LEFT:
+                monkeypatch.delenv(name)
+        self.set(HOME=str(home), XDG_CONFIG_HOME=str(home / ".config"), UV_NO_CACHE="1")
+
+    def set(self, **variables: str) -> None:
+        for name, value in variables.items():
+            self._monkeypatch.setenv(name, value)
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+        text_in: str | None = None,
+    ) -> Finished:
+        """Run an engine, and remember what the one that installs is told of the world."""
+        if "--no-deps" in argv:
+            self.installing.append(env or {})
+        return run(argv, timeout=timeout, env=env, text_in=text_in)
+
+    def apply(self, *requires: str) -> None:
+        """Apply as the command does: everything is read from the environment and the home."""
+        environ = dict(os.environ)
+        command = (str(self.stand.venv.python), "-I", "-B", "-m", "pip")
+        sources = read(environ, prefix=self.stand.venv.folder)
+        engine: Pip | Uv = Uv(program=find_uv(), version="0", environ=environ, runner=self.run)
+        if self.stand.kind == "pip":
+            engine = Pip(command=command, version="0", environ=environ, runner=self.run)
+        self.stand.apply(
+            self.stand.plan(*CUDA, requires=requires),
+            index=Index(sources, Limits(read=5, pauses=(0.01,))),
+            engine=engine,
+        )
+
+
+@pytest.fixture
+def office(tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Office:
+    return Office(tmp_path / "home", stand, monkeypatch)
+
+
+@pytest.fixture
+def inspected(
+    wheels: dict[str, Path], certificates: Certificates
+) -> Iterator[tuple[LocalIndex, Proxy]]:
+    """An https index that wants a client's certificate, behind a proxy."""
+    folder = next(iter(wheels.values())).parent
+    with LocalIndex(folder, certificates.context(client=True), HOST) as index, Proxy() as proxy:
+        yield index, proxy
+
+
+def by_pip(office: Office, index: str, proxy: str, ours: Certificates) -> None:
+    office.write(
+        ".config/pip/pip.conf",
+        f"[global]\nindex-url = {index}\nproxy = {proxy}\n"
+        f"cert = {ours.authority}\nclient-cert = {ours.client}\n",
+    )
+
+
+def by_uv(office: Office, index: str, proxy: str, ours: Certificates) -> None:
+    office.write(".config/uv/uv.toml", f'[[index]]\nurl = "{index}"\ndefault = true\n')
+    office.set(SSL_CERT_FILE=str(ours.authority), SSL_CLIENT_CERT=str(ours.client))
+    office.set(HTTPS_PROXY=proxy, https_proxy=proxy)
+
+
+@pytest.mark.parametrize("configure", [by_pip, by_uv])
+def test_a_proxy_an_authority_of_one_s_own_and_a_client_s_certificate(
+    office: Office,
+    inspected: tuple[LocalIndex, Proxy],
+    certificates: Certificates,
+    configure: Callable[..., None],
+) -> None:
+    index, proxy = inspected
+    configure(office, index.url, proxy.url, certificates)
+
+    office.apply(*REQUIRES)
+
+    assert office.stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "protobuf"}
+    assert set(proxy.asked) == {f"{HOST}:{index.port}"}
+    [told] = office.installing  # nothing of all that reached the installation
+    secrets = (proxy.url, str(certificates.authority), str(certificates.client), index.url)
+    assert not set(secrets) & set(told.values())
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "reason"),
+    [
+        ("authority", "index-certificate", "self-signed certificate in certificate chain"),
+        ("client", "index-certificate", ""),
+        ("file", "index-certificate", "invalid path"),
+        ("proxy", "index-unreachable", ""),
+    ],
+)
+def test_what_is_missing_is_named(  # noqa: PLR0917
+    quick: Stand,
+    inspected: tuple[LocalIndex, Proxy],
+    certificates: Certificates,
+    missing: str,
+    code: str,
+    reason: str,
+) -> None:
+    index, proxy = inspected
+    environ = {
+        "PIP_INDEX_URL": index.url,
+        "PIP_PROXY": proxy.url,
+        "PIP_CERT": str(certificates.authority),
+        "PIP_CLIENT_CERT": str(certificates.client),
+    }
+    if missing == "file":
+        environ["PIP_CERT"] = "/no/such/file.pem"
+    else:
+        del environ[
+            {"authority": "PIP_CERT", "client": "PIP_CLIENT_CERT"}.get(missing, "PIP_PROXY")
+        ]
+
+    sources = read(environ | {"HOME": "/nonexistent"})
+    error = quick.fails(
+        quick.plan(*CUDA), index=Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
+    )
+
+    assert error.code == code
+    assert reason in str(error.values["reason"])
+
+
+def test_a_certificate_of_another_time(quick: Stand, certificates: Certificates) -> None:
+    """So it looks where the clock of the machine is wrong: the date is named."""
+    folder = quick.server.folder
+    environ = {"HOME": "/nonexistent", "PIP_CERT": str(certificates.authority)}
+    with LocalIndex(folder, certificates.context(expired=True)) as index:
+        sources = read(environ | {"PIP_INDEX_URL": index.url})
+        error = quick.fails(quick.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
+
+    assert (error.code, error.values["reason"]) == (
+        "index-certificate",
+        "certificate has expired",
+    )
+
+
+KEYRING = """#!/bin/sh
+echo "$@" >> {log}
+[ "$1" = get ] && [ "$3" = name ] && echo s/cret
+"""
+
+
+@pytest.mark.parametrize("kept", ["netrc", "keyring", "address"])
+def test_credentials(office: Office, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = office.stand.server
+    server.behaviour.login = "name:s/cret"
+    url = server.url
+    if kept == "netrc":
+        office.write(".netrc", "machine 127.0.0.1 login name password s/cret\n").chmod(0o600)
+    elif kept == "address":
+        url = url.replace("//", "//name:s%2Fcret@")
+    else:
+        url = url.replace("//", "//name@")
+        log = office.home / "keyring.log"
+        office.write("bin/keyring", KEYRING.format(log=log)).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{office.home / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        office.set(PIP_KEYRING_PROVIDER="subprocess")
+    office.set(PIP_INDEX_URL=url)
+
+    office.apply(*REQUIRES)
+
+    assert office.stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
+    [told] = office.installing
+    assert not [value for value in told.values() if "cret" in value]
+    for path in office.stand.venv.folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            assert b"cret@" not in path.read_bytes()
+
+
+def test_a_keyring_that_knows_nothing_or_is_not_there(
+    quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick.server.behaviour.login = "name:secret"
+    url = quick.server.url.replace("//", "//name@")
+    environ = {"HOME": "/nonexistent", "PIP_INDEX_URL": url, "PIP_KEYRING_PROVIDER": "subprocess"}
+    (tmp_path / "keyring").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "keyring").chmod(0o755)
+    assert read(environ | {"PATH": "/nonexistent"}).keyring is None
+
+    sources = read(environ | {"PATH": str(tmp_path)})
+    error = quick.fails(quick.plan(*CUDA), index=Index(sources))
+    assert (error.code, error.values["status"]) == ("index-refused", 401)
+
+    (tmp_path / "keyring").write_text("no program")
+    error = quick.fails(quick.plan(*CUDA), index=Index(sources))
+    assert error.code == "index-refused"
+    monkeypatch.undo()
+
+
+def test_configuration_that_would_change_what_is_installed(office: Office, tmp_path: Path) -> None:
+    """Another file of the same name and version, in a folder that both engines are told of."""
+    evil = tmp_path / "evil"
+    make_wheel(evil, "onnxruntime-gpu", "1.26.0", files={"evil.py": ""})
+    for place in (".config/pip/pip.conf", ".pip/pip.conf"):
+        office.write(
+            place,
+            f"[global]\nfind-links = {evil}\n[install]\nno-binary = :all:\nuser = yes\n"
+            f"target = {tmp_path / 'target'}\nno-index = yes\n",
+        )
+    shutil.copy(office.home / ".pip/pip.conf", office.stand.venv.folder)
+    office.write(
+        ".config/uv/uv.toml", f'no-binary = true\nfind-links = ["{evil}"]\nno-index=true\n'
+    )
+    office.set(PIP_FIND_LINKS=str(evil), UV_FIND_LINKS=str(evil), PIP_TARGET=str(tmp_path / "t"))
+    office.set(PIP_INDEX_URL=office.stand.server.url)
+
+    office.apply()
+
+    assert office.stand.names().keys() >= {"onnxruntime-gpu"}
+    assert not (office.stand.venv.site / "evil.py").exists()
+    assert office.stand.venv.target().build is not None
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] == "t") == []

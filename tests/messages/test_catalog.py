@@ -1,0 +1,136 @@
+"""Every code has its texts, in both languages, with the same placeholders."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.errors import Error
+from ortgpu_fix.messages.catalog import Texts
+from ortgpu_fix.plan.reasons import Finding
+
+TABLE = load_table("texts")
+SOURCES = sorted((Path(__file__).parents[2] / "resolver").rglob("*.py"))
+
+
+def calls(*names: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each code that is given to a function of these names, with the names of its values."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and node.args):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name not in names:
+                continue
+            values = {word.arg for word in node.keywords if word.arg}
+            for constant in _codes(node.args[0]):
+                yield constant, values
+
+
+def _codes(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _codes(node.body)
+        yield from _codes(node.orelse)
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, str]]]:
+    if isinstance(value, dict) and "en" in value:
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}")
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+LEAVES = list(leaves(TABLE))
+
+
+HALF_WIDTH = re.compile(r"[\u4e00-\u9fff`}] ?[,;:?()](?=[\u4e00-\u9fff`{])|[\u4e00-\u9fff][,;:?()]")
+"""Punctuation of Latin text in a Chinese sentence; what stands in backticks is code."""
+
+
+@pytest.mark.parametrize(("path", "texts"), LEAVES, ids=[path for path, _ in LEAVES])
+def test_chinese_has_its_own_punctuation(path: str, texts: dict[str, str]) -> None:
+    sentence = re.sub(r"`[^`]*`", "``", texts["zh"])
+
+    assert not HALF_WIDTH.search(sentence), path
+
+
+@pytest.mark.parametrize(("path", "texts"), LEAVES, ids=[path for path, _ in LEAVES])
+def test_both_languages_say_the_same(path: str, texts: dict[str, str]) -> None:
+    assert set(texts) == {"en", "zh"}
+    assert placeholders(texts["en"]) == placeholders(texts["zh"]), path
+    assert bool(texts["en"]) == bool(texts["zh"])
+
+
+@pytest.mark.parametrize(("path", "texts"), LEAVES, ids=[path for path, _ in LEAVES])
+def test_a_single_sentence_has_no_full_stop(path: str, texts: dict[str, str]) -> None:
+    assert not texts["en"].endswith("."), path
+    assert not texts["zh"].endswith("。"), path
+
+
+def test_every_error_that_is_raised_has_a_text_with_its_values() -> None:
+    for code, values in calls("Error"):
+        row = TABLE["errors"][code]
+        used = placeholders(row["message"]["en"]) | placeholders(row["hint"]["en"])
+
+        assert used <= values, code
+
+
+def test_every_error_text_is_raised_somewhere() -> None:
+    source = "\n".join(path.read_text() for path in SOURCES)
+
+    assert [code for code in TABLE["errors"] if f'"{code}"' not in source] == []
+
+
+def test_every_exit_code_is_one_of_the_contract() -> None:
+    assert {row["exit"] for row in TABLE["errors"].values()} <= {2, 3, 4, 5, 6, 7}
+
+
+def test_every_reason_and_change_has_a_text_with_its_values() -> None:
+    for code, values in calls("reason"):
+        row = TABLE["reasons"].get(code) or TABLE["unlock"].get(code) or TABLE["verdicts"].get(code)
+
+        assert row is not None, code
+        if "text" in row:
+            assert placeholders(row["text"]["en"]) <= values, code
+
+
+def test_every_label_has_a_text() -> None:
+    for code, values in calls("label"):
+        assert placeholders(TABLE["labels"][code]["text"]["en"]) <= values, code
+
+
+def test_codes_are_kebab_case() -> None:
+    for group, rows in TABLE.items():
+        for code in rows:
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code), f"{group}.{code}"
+
+
+def test_an_error_in_chinese() -> None:
+    message = Texts(table=TABLE, language="zh").error(Error("wish-cuda", value="x"))
+
+    assert message.text == "`--cuda x` 不是 CUDA 主版本号"
+    assert message.exit_code == 2
+
+
+def test_a_finding_of_a_rule_speaks_in_the_words_of_the_rule() -> None:
+    finding = Finding(
+        code="no-wheel-python", severity="error", values=(("version", "1.0"), ("python", "cp315"))
+    )
+
+    assert Texts(table=TABLE).summary(finding) == (
+        "The installed onnxruntime-gpu 1.0 cannot work here: there is no wheel for cp315"
+    )

@@ -1,0 +1,173 @@
+"""The plan for every machine that is kept: worked out by hand, with the reason beside it.
+
+`expected.json` says what must come out and why; none of it was copied from what came out.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.cli.commands.plan import VERDICT_EXIT
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.report.plan import plan_sections
+from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.resolver import resolve
+
+FOLDER = Path(__file__).parents[1] / "captures"
+MACHINES = sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))
+MATRIX = load_matrix()
+
+
+def read(name: str, file: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / name / file).read_text("utf-8"))
+    return found
+
+
+def machine(name: str) -> Facts:
+    written = FOLDER / name / "facts.json"
+    return facts_json.from_json(
+        read(name, "facts.json") if written.exists() else read(name, "expected.json")["facts"]
+    )
+
+
+@functools.cache
+def planned(name: str, **wishes: Any) -> Plan:
+    return resolve(machine(name), Wishes(**wishes), MATRIX)
+
+
+def words(name: str, language: Any = "en", *, verbose: bool = False, **wishes: Any) -> str:
+    texts = load_texts(language)
+    made = planned(name, **wishes)
+    return plain(plan_sections(made, machine(name), texts, verbose=verbose, asked=False))
+
+
+def test_every_folder_says_what_is_expected() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) == MACHINES
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_plan_is_the_one_worked_out_by_hand(name: str) -> None:
+    expected = read(name, "expected.json")["plan"]
+    made = planned(name)
+
+    assert expected.pop("why")
+    assert expected == {
+        "verdict": made.verdict,
+        "exit": VERDICT_EXIT[made.verdict],
+        "selection": {row.name: row.version for row in made.selection} or None,
+        "uninstall": list(made.uninstall),
+        "requires": list(made.requires),
+        "findings": [finding.code for finding in made.findings],
+    }
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_machine_is_told_in_words(name: str, language: Any) -> None:
+    assert "{" not in words(name, language, verbose=True)
+
+
+# The five machines whose owners wrote down what went wrong.
+
+
+def test_the_image_tagger_needs_no_toolkit_and_no_cuda_13() -> None:
+    said = words("windows-rtx3060-576-cpu-build")
+
+    assert "- onnxruntime" in said
+    assert "+ onnxruntime-gpu" in said
+    assert "1.23.2" in said
+    assert "Python 3.11" in said  # what would allow more
+    assert "CUDA 13" in words("windows-rtx3060-576-cpu-build", verbose=True)
+
+
+def test_the_container_keeps_its_release_and_gets_cudnn_for_cuda_12() -> None:
+    said = words("linux-a100-535-image-cuda124")
+    made = planned("linux-a100-535-image-cuda124")
+
+    assert "libcudnn.so.9" in said
+    assert [row.version for row in made.selection if row.name == "onnxruntime-gpu"] == ["1.19.2"]
+    assert not any(row.name.endswith("-cu13") for row in made.selection)
+
+
+def test_a_driver_for_cuda_11_is_never_offered_cuda_12() -> None:
+    made = planned("windows-rtx3070-522-torch")
+
+    assert made.cuda == "11"
+    assert not any("-cu12" in row.name or "-cu13" in row.name for row in made.selection)
+    assert "1.16.1" in words("windows-rtx3070-522-torch")  # gone from the index
+    assert "torch" not in [*made.uninstall, *(row.name for row in made.install)]
+
+
+def test_why_importing_torch_first_helps_is_said() -> None:
+    said = words("windows-rtx3070-522-torch")
+    chinese = words("windows-rtx3070-522-torch", "zh")
+
+    assert "It works only if torch is imported first" in said
+    assert "cudnn64_8.dll and nothing loads" in said
+    assert "torch 2.0.1+cu118 brings and loads them" in said
+    assert "After this plan the order of imports does not matter" in said
+    assert "仅在先导入 torch 时才能工作" in chinese
+    assert "导入顺序不再有影响" in chinese
+
+
+def test_ocr_that_is_slow_is_not_told_to_install_anything() -> None:
+    made = planned("linux-gtx1660s-rtx3090-515-conda")
+
+    assert made.verdict == "healthy"
+    assert "/opt/conda/envs/ocr/lib/libcudnn.so.8" in words("linux-gtx1660s-rtx3090-515-conda")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "cuda"),
+    [("windows-rtx5060-576", "1.26.0", "12"), ("windows-rtx5060-581", "1.31.1", "13")],
+)
+def test_a_new_card_is_known_for_what_it_is(name: str, version: str, cuda: str) -> None:
+    assert planned(name).cuda == cuda
+    assert "RTX 5060 (12.0)" in words(name)
+    assert version in words(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "torch", "index", "version"),
+    [
+        # Driver 576 speaks 12.9: of the newest torch for CUDA 12 on Windows with code for 12.0.
+        ("windows-rtx5060-576", "2.11.0+cu128", "cu128", "1.26.0"),
+        # Driver 581 speaks 13.0: 13.2 runs as well, by minor-version compatibility, after 13.0.
+        ("windows-rtx5060-581", "2.15.0+cu130", "cu130", "1.31.1"),
+    ],
+)
+def test_a_new_card_gets_a_torch_that_is_built_for_it(
+    name: str, torch: str, index: str, version: str
+) -> None:
+    made = planned(name, torch=">=2.4")
+    wheels = {wheel.name: wheel for wheel in made.install}
+
+    assert wheels["torch"].version == torch
+    assert wheels["torch"].index_url == f"https://download.pytorch.org/whl/{index}"
+    assert wheels["onnxruntime-gpu"].version == version
+    assert made.cuda == torch[-3:-1]
+
+
+@pytest.mark.parametrize("label", ["cu121", "cu124"])
+def test_a_torch_without_code_for_the_card_names_the_wheel_that_has_it(label: str) -> None:
+    wish = f"==2.5.1+{label}"
+    said = words("windows-rtx5060-576", torch=wish)
+    chinese = words("windows-rtx5060-576", "zh", torch=wish)
+
+    assert planned("windows-rtx5060-576", torch=wish).verdict == "impossible"
+    assert f"torch 2.5.1+{label}" in said
+    assert "no code for compute capability 12.0" in said
+    assert "Nothing has to be built from source" in said
+    assert "--torch 2.11.0+cu128  onnxruntime-gpu 1.26.0, torch 2.11.0+cu128" in said
+    assert "不含计算能力 12.0 的代码" in chinese
+    assert "无需从源码编译" in chinese

@@ -1,0 +1,387 @@
+"""What environments say of themselves: real interpreters, real folders, true RECORDs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from environments import make_venv, own_base, put, put_onnxruntime, site_packages
+
+from ortgpu_fix.facts import target as environment
+from ortgpu_fix.facts.target import Target
+from ortgpu_fix.facts.target_reply import read_target
+from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.children import describe_target as inside
+from ortgpu_fix.utils import process as run
+from support.pythons import find_python
+
+
+def describe(interpreter: Path) -> Target:
+    return read_target(ask(interpreter, runner=run.run, environ=os.environ), str(interpreter))
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
+def test_every_python(version: str, tmp_path: Path) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    interpreter = make_venv(python, tmp_path / "venv")
+    put_onnxruntime(site_packages(interpreter))
+
+    target = describe(interpreter)
+
+    assert target.version.startswith(f"{version}.")
+    assert target.executable == str(interpreter)
+    assert target.implementation == "cpython"
+    assert not target.free_threaded
+    assert target.bits == 64
+    assert target.kind == "venv"
+    assert not target.externally_managed
+    assert target.pip_version is None
+    assert target.pth
+    assert target.prefix == str(tmp_path / "venv")
+    assert target.purelib == str(site_packages(interpreter))
+    assert target.scripts == str(interpreter.parent)
+    assert target.libc is None or target.libc.split()[0] in {"glibc", "musl"}
+    assert [one.key for one in target.installed if one.key != "pip"] == ["onnxruntime-gpu"]
+    assert target.build is not None
+    assert target.build.intact
+
+
+@pytest.mark.slow
+def test_an_environment_with_pip_that_sees_the_system(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True
+    )
+    target = describe(tmp_path / "venv" / "bin" / "python")
+
+    assert target.pip_version is not None
+    assert target.find("pip") is not None
+
+
+def test_an_environment_that_uv_made(tmp_path: Path) -> None:
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("no uv on this machine")
+    base = own_base()
+    subprocess.run([uv, "venv", "-q", "--python", base, tmp_path / "venv"], check=True)
+    target = describe(tmp_path / "venv" / "bin" / "python")
+
+    assert target.kind == "venv"
+    assert target.pip_version is None
+
+
+def test_distributions_as_they_are_found(venv: Path) -> None:
+    site = site_packages(venv)
+    put(site, "Fast.Embed", "0.9.1", requires=["onnxruntime>=1.17.0,!=1.20.0"], installer="uv")
+    put(site, "mine", "2024.01-local build", extra={"direct_url.json": '{"url": "file:///x"}'})
+    put(
+        site,
+        "linked",
+        "1",
+        extra={
+            "direct_url.json": '{"dir_info": {"editable": true}, "url": "file:///home/alice/x"}'
+        },
+    )
+    put(site, "onnxruntime", "1.26.0", extra={"ORTGPU_FIX_PROVIDED": ""})
+    target = describe(venv)
+    found = {one.key: one for one in target.installed}
+
+    assert found["fast-embed"].name == "Fast.Embed"
+    assert found["fast-embed"].requires == ("onnxruntime>=1.17.0,!=1.20.0",)
+    assert found["fast-embed"].installer == "uv"
+    assert found["mine"].version == "2024.01-local build"
+    assert not found["mine"].editable
+    assert found["linked"].editable
+    assert found["onnxruntime"].provided
+    assert target.build is None
+
+
+def test_long_requirements_and_windows_line_ends(venv: Path) -> None:
+    info = put(site_packages(venv), "app", "1")
+    (info / "METADATA").write_bytes(
+        b"Metadata-Version: 2.1\r\nName: app\r\nVersion: 1\r\n"
+        b"Requires-Dist: onnxruntime-gpu\r\n  >=1.20\r\n\r\nRequires-Dist: in-the-text\r\n"
+    )
+    app = describe(venv).find("app")
+
+    assert app is not None
+    assert app.requires == ("onnxruntime-gpu >=1.20",)
+
+
+def test_old_forms_of_metadata(venv: Path) -> None:
+    site = site_packages(venv)
+    info = site / "old-1.0.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text("Metadata-Version: 1.2\nName: old\nVersion: 1.0\n")
+    (info / "requires.txt").write_text(
+        'numpy>=1.21\n\n[:python_version < "3.11"]\ntomli\n\n[gpu]\nonnxruntime-gpu\n'
+    )
+    (site / "flat-2.0.egg-info").write_text("Name: flat\nVersion: 2.0\n")
+    source = site.parent / "source"
+    (source / "dev.egg-info").mkdir(parents=True)
+    (source / "dev.egg-info" / "PKG-INFO").write_text("Name: dev\nVersion: 3.0\n")
+    (site / "dev.egg-link").write_text(f"{source}\n.")
+    egg = site / "egg-4.0.egg" / "EGG-INFO"
+    egg.mkdir(parents=True)
+    (egg / "PKG-INFO").write_text("Name: egg\nVersion: 4.0\n")
+    found = {one.key: one for one in describe(venv).installed}
+
+    assert found["old"].requires == ("numpy>=1.21", 'tomli; python_version < "3.11"')
+    assert found["flat"].version == "2.0"
+    assert found["dev"].editable
+    assert found["egg"].version == "4.0"
+
+
+def test_broken_metadata_do_not_stop_it(venv: Path) -> None:
+    site = site_packages(venv)
+    (site / "empty-1.0.dist-info").mkdir()
+    (site / "noversion-1.0.dist-info").mkdir()
+    (site / "noversion-1.0.dist-info" / "METADATA").write_bytes(b"Name: noversion\n\xff\xfe\n")
+    left_by_pip = put(site, "onnxruntime-gpu", "1.19.2")
+    left_by_pip.rename(site / "~nnxruntime_gpu-1.19.2.dist-info")
+    put(site, "whole", "1")
+    target = describe(venv)
+
+    assert [one.key for one in target.installed] == ["whole"]
+    assert sorted(Path(path).name for path in target.broken) == [
+        "empty-1.0.dist-info",
+        "noversion-1.0.dist-info",
+        "~nnxruntime_gpu-1.19.2.dist-info",
+    ]
+
+
+def test_the_build_in_the_shared_folder(venv: Path) -> None:
+    put_onnxruntime(site_packages(venv))
+    build = describe(venv).build
+
+    assert build is not None
+    assert (build.distribution, build.version, build.cuda) == ("onnxruntime-gpu", "1.26.0", "12.8")
+    assert build.intact
+
+
+def test_both_builds_in_one_folder(venv: Path) -> None:
+    """The CPU build came last and lies over the other; its own files are whole."""
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    put_onnxruntime(site, "onnxruntime", "1.22.1", cuda=None)
+    target = describe(venv)
+
+    assert target.build is not None
+    assert (target.build.distribution, target.build.version) == ("onnxruntime", "1.22.1")
+    assert target.build.intact
+    assert {one.key for one in target.installed} == {"onnxruntime", "onnxruntime-gpu"}
+
+
+def test_a_folder_of_two_builds_is_not_whole(venv: Path) -> None:
+    """The description is of the one build, a library of the other."""
+    site = site_packages(venv)
+    put_onnxruntime(site, "onnxruntime", "1.22.1", cuda=None)
+    other = (site / "onnxruntime/capi/onnxruntime_pybind11_state.so").read_bytes()
+    put_onnxruntime(site)
+    (site / "onnxruntime/capi/onnxruntime_pybind11_state.so").write_bytes(other)
+    build = describe(venv).build
+
+    assert build is not None
+    assert not build.intact
+
+
+@pytest.mark.parametrize("last", ["onnxruntime", "onnxruntime-gpu"])
+def test_an_old_build_is_known_by_whose_files_are_there(venv: Path, last: str) -> None:
+    """1.18.1 has no build_and_package_info.py: the mended folder read as damaged for ever."""
+    site = site_packages(venv)
+    put(site, "onnxruntime-extensions", "0.13", files={"onnxruntime_extensions/__init__.py": b""})
+    for name in sorted({"onnxruntime", "onnxruntime-gpu"}, key=lambda name: name == last):
+        put_onnxruntime(site, name, "1.18.1", described=False)
+    build = describe(venv).build
+
+    assert build is not None
+    assert (build.distribution, build.version, build.cuda) == (last, "1.18.1", None)
+    assert build.intact
+
+
+def test_a_gutted_folder(venv: Path) -> None:
+    """What uninstalling the CPU build leaves of the GPU build."""
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    (site / "onnxruntime/__init__.py").unlink()
+    (site / "onnxruntime/capi/build_and_package_info.py").unlink()
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.distribution is None
+    assert not build.intact
+
+
+def test_a_small_file_that_was_edited(venv: Path) -> None:
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    (site / "onnxruntime/__init__.py").write_bytes(b"raise SystemExit('Imported')\n")
+    build = describe(venv).build
+
+    assert build is not None
+    assert not build.intact
+
+
+def test_a_build_that_nothing_claims(venv: Path) -> None:
+    site = site_packages(venv)
+    shutil.rmtree(put_onnxruntime(site))
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.version == "1.26.0"
+    assert not build.intact
+
+
+def test_a_build_of_ones_own(venv: Path, tmp_path: Path) -> None:
+    """An editable install: the folder lies elsewhere, and belongs to a distribution here."""
+    site = site_packages(venv)
+    put_onnxruntime(tmp_path / "source")
+    shutil.rmtree(tmp_path / "source" / "onnxruntime_gpu-1.26.0.dist-info")
+    put(site, "onnxruntime-gpu", "1.26.0")
+    (site / "source.pth").write_text(f"{tmp_path / 'source'}\n")
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.version == "1.26.0"
+    assert build.intact
+
+
+def test_libraries_that_another_distribution_took_along(venv: Path) -> None:
+    """cudnn-cu13 was installed over cudnn-cu12 and removed: pip still lists the first."""
+    site = site_packages(venv)
+    libraries = {f"nvidia/cudnn/lib/libcudnn{part}.so.9": b"cu12" for part in ("", "_ops")}
+    libraries["nvidia/cudnn/include/cudnn.h"] = b"header"
+    put(site, "nvidia-cudnn-cu12", "9.10.2.21", files=libraries)
+    put(site, "nvidia-cublas-cu12", "12.8.4.1", files={"nvidia/cublas/lib/libcublas.so.12": b"x"})
+    (site / "nvidia/cudnn/lib/libcudnn.so.9").unlink()
+    (site / "nvidia/cudnn/lib/libcudnn_ops.so.9").write_bytes(b"of cu13")
+    (site / "nvidia/cudnn/include/cudnn.h").unlink()
+    target = describe(venv)
+
+    assert {one.key: one.missing for one in target.installed} == {
+        "nvidia-cublas-cu12": 0,
+        "nvidia-cudnn-cu12": 2,
+    }
+    packages = {package.name: package for package in environment.packages_of(target)}
+    assert not packages["nvidia-cudnn-cu12"].intact
+    assert packages["nvidia-cublas-cu12"].intact
+
+
+@pytest.mark.parametrize("version", ["3.8", f"{sys.version_info[0]}.{sys.version_info[1]}"])
+def test_a_python_that_does_not_import_site_reads_no_pth_files(
+    version: str, tmp_path: Path
+) -> None:
+    """As an embeddable one does not, whose `._pth` file has no `import site`."""
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    told = {}
+    for option in ("-S", "-E"):
+        (tmp_path / option).mkdir()
+        wrapper = tmp_path / option / "python"
+        wrapper.write_text(f'#!/bin/sh\nexec {python} {option} "$@"\n')
+        wrapper.chmod(0o755)
+        told[option] = describe(wrapper).pth
+
+    assert told == {"-S": False, "-E": True}
+
+
+def test_what_a_pth_file_prints_does_not_matter(venv: Path) -> None:
+    site = site_packages(venv)
+    (site / "loud.pth").write_text(
+        "import atexit, sys; sys.stdout.write('loading…'.encode().hex());"
+        " atexit.register(print, '{\"bye\": 1}')\n"
+    )
+    put(site, "whole", "1")
+
+    assert describe(venv).find("whole") is not None
+
+
+def test_the_current_folder_is_not_imported_from(
+    venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert describe(venv).kind == "venv"
+
+
+def test_the_callers_pythonpath_is_not_the_environments(venv: Path, tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere", "stranger", "1")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "elsewhere")}
+    answer = ask(venv, runner=run.run, environ=environ)
+
+    assert read_target(answer, "").find("stranger") is None
+
+
+def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
+    base = own_base()
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    put(tmp_path / ".local" / "lib" / version / "site-packages", "mine", "1")
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    seen = read_target(ask(base, runner=run.run, environ=environ), "")
+    hidden = ask(base, runner=run.run, environ={**environ, "PYTHONNOUSERSITE": "1"})
+
+    assert seen.kind in {"system", "user"}
+    assert seen.find("mine") is not None
+    assert read_target(hidden, "").find("mine") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "libc"),
+    [
+        ("musl libc (x86_64)\nVersion 1.2.4\nDynamic Program Loader\n", "musl 1.2.4"),
+        ("something else\n", None),
+    ],
+)
+def test_musl(said: str, libc: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = tmp_path / "ld-musl-x86_64.so.1"
+    loader.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
+    loader.chmod(0o755)
+    monkeypatch.setattr(inside, "LOADERS", str(tmp_path))
+    monkeypatch.delattr(os, "confstr")
+
+    assert inside.libc() == libc
+
+
+def test_a_c_library_that_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "LOADERS", str(tmp_path))
+    monkeypatch.delattr(os, "confstr")
+    assert inside.libc() is None
+
+    (tmp_path / "ld-musl-x86_64.so.1").write_text("no program")
+    assert inside.libc() is None
+
+
+def test_it_is_fast(venv: Path) -> None:
+    """Forty distributions; the limit is generous, for machines that do other things as well."""
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    for number in range(40):
+        put(site, f"package-{number}", "1.0", requires=[f"other-{each}" for each in range(20)])
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        describe(venv)
+        times.append(time.perf_counter() - start)
+
+    assert min(times) < 0.5
+
+
+def test_looking_writes_nothing(venv: Path) -> None:
+    """A `.pth` line imports a module at every start; its bytecode is not ours to write."""
+    site = site_packages(venv)
+    (site / "started.py").write_text("")
+    (site / "started.pth").write_text("import started\n")
+    before = sorted(site.rglob("*"))
+
+    describe(venv)
+
+    assert sorted(site.rglob("*")) == before

@@ -1,0 +1,175 @@
+"""Which interpreter is meant, and what is said of those that do not answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from environments import make_venv
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.interpreter import find_interpreter
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils import process as run
+from support.pythons import find_python
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def fails(interpreter: Path, code: str, *, seconds: float = 20) -> Error:
+    with pytest.raises(Error) as caught:
+        ask(interpreter, runner=run.run, environ=os.environ, seconds=seconds)
+
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_an_interpreter_is_taken_as_it_is(venv: Path, tmp_path: Path) -> None:
+    """A venv's interpreter is a link, and the environment is where the link is."""
+    assert venv.is_symlink()
+    assert find_interpreter(str(venv), {}, tmp_path) == venv
+    assert find_interpreter("venv/bin/python", {}, tmp_path) == venv
+
+
+def test_the_folder_of_an_environment(venv: Path, tmp_path: Path) -> None:
+    assert find_interpreter(str(venv.parents[1]), {}, tmp_path) == venv
+    assert find_interpreter("venv", {}, tmp_path) == venv
+
+
+def test_the_folder_of_an_environment_on_windows(tmp_path: Path) -> None:
+    python = tmp_path / "env" / "Scripts" / "python.exe"
+    python.parent.mkdir(parents=True)
+    python.touch()
+
+    assert find_interpreter("env", {}, tmp_path) == python
+
+
+def test_a_name_on_the_path(tmp_path: Path) -> None:
+    python = program(tmp_path / "python3.99", "#!/bin/sh\n")
+
+    assert find_interpreter("python3.99", {"PATH": str(tmp_path)}, Path("/")) == python
+
+
+def test_what_is_active_goes_before_what_lies_here(tmp_path: Path) -> None:
+    for name in ("active", "conda", ".venv"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "python").touch()
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
+    active = {"VIRTUAL_ENV": str(tmp_path / "active")}
+    conda = {"CONDA_PREFIX": str(tmp_path / "conda"), "CONDA_DEFAULT_ENV": "gpu"}
+    base = {**conda, "CONDA_DEFAULT_ENV": "base"}
+
+    def chosen(environ: dict[str, str]) -> str:
+        return find_interpreter(None, environ, tmp_path).parents[1].name
+
+    assert chosen(active | conda) == "active"
+    assert chosen(conda) == "conda"
+    assert chosen(base) == ".venv"
+    assert chosen({"VIRTUAL_ENV": ""}) == ".venv"
+
+
+def test_at_last_the_interpreter_that_runs_us(tmp_path: Path) -> None:
+    assert find_interpreter(None, {}, tmp_path) == Path(sys.executable)
+
+
+def test_the_environment_describes_itself(venv: Path, tmp_path: Path) -> None:
+    target = target_of("venv", environ=os.environ, cwd=tmp_path, runner=run.run)
+
+    assert target.executable == str(venv)
+
+
+@pytest.mark.parametrize("python", ["nowhere", "nowhere/bin/python", "/nowhere"])
+def test_nothing_there(python: str, tmp_path: Path) -> None:
+    with pytest.raises(Error, match="python-not-found"):
+        find_interpreter(python, {"PATH": "/nowhere"}, tmp_path)
+
+
+def test_an_active_environment_that_is_gone(tmp_path: Path) -> None:
+    """Not silently another one."""
+    with pytest.raises(Error, match="python-not-found"):
+        find_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")}, tmp_path)
+
+
+def test_a_folder_without_a_python(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="python-folder-empty"):
+        find_interpreter(str(tmp_path), {}, tmp_path)
+
+
+def test_an_environment_whose_python_was_removed(tmp_path: Path) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/nowhere/python3.9")
+
+    with pytest.raises(Error) as caught:
+        find_interpreter(str(tmp_path / "venv"), {}, tmp_path)
+
+    assert caught.value.code == "python-broken"
+    assert str(caught.value.values["target"]) == "/nowhere/python3.9"
+
+
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
+    path = tmp_path / "python"
+    path.write_text("hello")
+
+    assert fails(path, "python-failed").values["path"] == path
+    path.chmod(0o755)
+    fails(path, "python-failed")
+
+
+def test_a_program_that_fails(tmp_path: Path) -> None:
+    path = program(tmp_path / "python", "#!/bin/sh\necho libpython3.so: not found >&2\nexit 127\n")
+
+    assert "libpython3.so" in str(fails(path, "python-failed").values["cause"])
+
+
+def test_a_program_that_fails_without_a_word(tmp_path: Path) -> None:
+    path = program(tmp_path / "python", "#!/bin/sh\nexit 3\n")
+
+    assert "exit 3" in str(fails(path, "python-failed").values["cause"])
+
+
+def test_a_program_that_hangs(tmp_path: Path) -> None:
+    path = program(tmp_path / "python", "#!/bin/sh\nsleep 60\n")
+
+    assert fails(path, "python-hangs", seconds=0.3).values["seconds"] == "0.3"
+
+
+@pytest.mark.parametrize("said", ["", "hello", "{}", '{"version": "3.11.7"}', '{"version": 3'])
+def test_a_program_that_is_no_python(tmp_path: Path, said: str) -> None:
+    path = program(tmp_path / "python", f"#!/bin/sh\ncat > /dev/null\necho '{said}'\n")
+
+    with pytest.raises(Error) as caught:
+        target_of(str(path), environ=os.environ, cwd=tmp_path, runner=run.run)
+
+    assert caught.value.code == "python-garbage"
+    assert caught.value.values["path"] == str(path)
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7"])
+def test_a_python_that_is_too_old(version: str, tmp_path: Path) -> None:
+    found = find_python(version)
+    if found is None:
+        pytest.skip(f"no Python {version} on this machine")
+
+    with pytest.raises(Error) as caught:
+        target_of(str(found), environ=os.environ, cwd=tmp_path, runner=run.run)
+
+    assert caught.value.code == "python-too-old"
+    assert str(caught.value.values["version"]).startswith(version)
+
+
+def test_a_virtual_environment_of_an_old_python(tmp_path: Path) -> None:
+    found = find_python("3.7")
+    if found is None:
+        pytest.skip("no Python 3.7 on this machine")
+    python = make_venv(found, tmp_path / "venv")
+
+    with pytest.raises(Error, match="python-too-old"):
+        target_of(str(python), environ=os.environ, cwd=tmp_path, runner=run.run)

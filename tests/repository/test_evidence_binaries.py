@@ -1,0 +1,256 @@
+"""Reading ELF files, DLLs, GPU code and names of libraries."""
+
+from __future__ import annotations
+
+import sysconfig
+from contextlib import suppress
+from pathlib import Path
+
+import evidence_samples as samples
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matrix.evidence import elf, fatbin, names, pe, ptx
+from matrix.evidence.errors import EvidenceError
+
+TARGETS = {
+    (75, 0x11): "7.5",
+    (90, 0x11): "9.0",
+    (90, 0x100011): "9.0a",
+    (100, 0x1200011): "10.0f",
+    (103, 0x1100011): "10.3a",
+    (120, 0x1000011): "12.0",
+    (120, 0x1100011): "12.0a",
+    (120, 0x1200011): "12.0f",
+    (121, 0x1108011): "12.1a",
+}
+"""Architecture and flags to target, as NVIDIA's `fatbinary` 13.5 wrote them."""
+
+
+@pytest.mark.parametrize(("header", "target"), TARGETS.items(), ids=str)
+def test_flags_name_the_target(header: tuple[int, int], target: str) -> None:
+    """Plain, architecture-specific and family targets are told apart."""
+    data = samples.fatbin(samples.fatbin_entry(header[0], flags=header[1]))
+
+    assert [target] == [entry.target for entry in fatbin.entries(data)]
+
+
+def test_fatbins_are_found_wherever_they_lie() -> None:
+    """Two fatbins between other bytes, one of them with PTX, are both counted."""
+    cubin, text = samples.fatbin_entry(80), samples.fatbin_entry(90, kind=1, flags=0x8011)
+    data = b"x" * 13 + samples.fatbin(cubin, text) + b"y" * 5 + samples.fatbin(cubin)
+
+    code = fatbin.gpu_code(data)
+
+    assert code.sass == {"8.0": 2}
+    assert code.ptx == {"9.0": 1}
+    assert code.groups == {"8.0 ptx9.0": 1, "8.0": 1}
+
+
+def test_the_first_fatbin_is_seen_before_it_is_whole() -> None:
+    """Sixteen bytes of a header are enough; the magic number alone is not."""
+    data = samples.fatbin(samples.fatbin_entry(80))
+
+    assert fatbin.first(bytearray(b"xy" + data[:16])) == 2
+    assert fatbin.first(bytearray(b"xy" + data[:16]), 3) is None
+    assert fatbin.first(fatbin.MAGIC * 9) is None
+
+
+def test_a_stray_magic_number_is_passed_over() -> None:
+    """The magic number inside other data hides nothing."""
+    data = fatbin.MAGIC + b"\xff" * 40 + samples.fatbin(samples.fatbin_entry(75))
+
+    assert fatbin.gpu_code(data).sass == {"7.5": 1}
+
+
+def test_a_magic_number_in_a_payload_is_no_fatbin() -> None:
+    """What lies inside a payload belongs to it."""
+    inner = samples.fatbin(samples.fatbin_entry(35))
+
+    assert fatbin.gpu_code(samples.fatbin(samples.fatbin_entry(75, payload=inner))).sass == {
+        "7.5": 1
+    }
+
+
+def test_a_cubin_outside_fatbins_is_counted_apart() -> None:
+    """A bare cubin of the new ABI (architecture in the second byte of the flags)."""
+    header = bytearray(64)
+    header[:9] = b"\x7fELF\x02\x01\x01\x41\x08"
+    header[18:20] = (190).to_bytes(2, "little")
+    header[48:52] = (0x6005A04).to_bytes(4, "little")
+
+    code = fatbin.gpu_code(b"...." + bytes(header) + samples.fatbin(samples.fatbin_entry(80)))
+
+    assert code.bare == {"9.0": 1}
+    assert code.sass == {"8.0": 1}
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_searched_for_gpu_code(data: bytes) -> None:
+    """No bytes make the search fail."""
+    fatbin.gpu_code(data)
+    fatbin.gpu_code(samples.fatbin(samples.fatbin_entry(80))[:90] + data)
+
+
+def test_ptx_version_behind_lz4() -> None:
+    """The first literals of an LZ4 block hold the version."""
+    text = b"//\n.version 8.7\n.target sm_90\n"
+
+    assert ptx.version(bytes([0xF0, len(text) - 15]) + text, "lz4") == "8.7"
+    assert ptx.version(text, "none") == "8.7"
+    assert ptx.version(b"\x28\xb5\x2f\xfd", "zstd") == ""
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_tried_as_lz4(data: bytes) -> None:
+    """A damaged block gives what there is, or nothing."""
+    ptx.version(data, "lz4")
+
+
+def test_elf_links_search_paths_and_symbols() -> None:
+    """All that is read of an ELF file, from one made for the purpose."""
+    data = samples.elf(
+        name="libonnxruntime_providers_cuda.so",
+        links=["libcublas.so.12", "libc.so.6"],
+        search="$ORIGIN:/usr/local/cuda-12.2/lib",
+        imports={"libcublas.so.12": ["cublasCreate_v2"], "": ["plain"]},
+        exports=["GetProvider"],
+    )
+
+    native = elf.read(data)
+
+    assert native.name == "libonnxruntime_providers_cuda.so"
+    assert native.links == ("libcublas.so.12", "libc.so.6")
+    assert native.search == ("$ORIGIN", "/usr/local/cuda-12.2/lib")
+    assert native.imports == {"": ("plain",), "libcublas.so.12": ("cublasCreate_v2",)}
+    assert native.exports == {"GetProvider"}
+
+
+def test_exports_from_the_front_of_an_elf_file() -> None:
+    """The first part gives the same exports as the whole; too little gives None."""
+    exports = [f"cublas{number}" for number in range(50)]
+    data = samples.elf(
+        links=["libm.so.6"],
+        imports={"libc.so.6": ["malloc"]},
+        exports=exports,
+        extra=bytes(range(256)) * 64,
+    )
+
+    assert elf.read(data).exports == set(exports)
+    assert elf.exports_at_front(data[:4096]) == frozenset(exports)
+    assert elf.exports_at_front(data[:700]) is None
+    strings = {*exports, "malloc", "libc.so.6", "libm.so.6", "v1"}
+    assert elf.strings_at_front(data[:4096]) == frozenset(strings)
+    assert elf.strings_at_front(data[:700]) is None
+
+
+def _real_libraries() -> list[Path]:
+    folder = sysconfig.get_config_var("DESTSHARED")
+    return sorted(Path(folder).glob("*.so"))[:12] if folder else []
+
+
+@pytest.mark.parametrize("path", _real_libraries(), ids=lambda path: path.name)
+def test_real_elf_files_read_as_pyelftools_reads_them(path: Path) -> None:
+    """An independent reader sees the same in Python's own extension modules."""
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with path.open("rb") as file:
+        other = elffile.ELFFile(file)
+        tags = list(other.get_section_by_name(".dynamic").iter_tags())
+        needed = tuple(tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED")
+        symbols = [
+            symbol
+            for symbol in other.get_section_by_name(".dynsym").iter_symbols()
+            if symbol.name and symbol.entry.st_info.bind != "STB_LOCAL"
+        ]
+    data = path.read_bytes()
+
+    native = elf.read(data)
+
+    assert native.links == needed
+    assert native.exports == {s.name for s in symbols if s.entry.st_shndx != "SHN_UNDEF"}
+    assert {name for names in native.imports.values() for name in names} == {
+        s.name for s in symbols if s.entry.st_shndx == "SHN_UNDEF"
+    }
+    assert elf.exports_at_front(data) in {None, native.exports}
+
+
+@given(st.binary(max_size=300), st.integers(0, 700))
+def test_any_elf_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -> None:
+    """Damage anywhere is an `EvidenceError`, nothing else."""
+    whole = samples.elf(name="x", links=["y"], imports={"y": ["z"]}, exports=["w"])
+    for sample in (b"\x7fELF\x02\x01" + data, whole[:cut] + data + whole[cut + len(data) :]):
+        elf.exports_at_front(sample)
+        with suppress(EvidenceError):
+            elf.read(sample)
+
+
+def test_dll_imports_delayed_imports_and_exports() -> None:
+    """All that is read of a DLL, from one made for the purpose."""
+    data = samples.dll(
+        name="cublas64_12.dll",
+        imports={"cublasLt64_12.dll": ["cublasLtCreate"], "MSVCP140.dll": ["??0"]},
+        delayed={"cudnn64_9.dll": ["cudnnCreate"]},
+        exports=["cublasCreate_v2", "cublasDestroy_v2"],
+    )
+
+    native = pe.read(data)
+
+    assert native.name == "cublas64_12.dll"
+    assert native.links == ("cublasLt64_12.dll", "MSVCP140.dll")
+    assert native.delayed == ("cudnn64_9.dll",)
+    assert native.imports["cudnn64_9.dll"] == ("cudnnCreate",)
+    assert native.exports == {"cublasCreate_v2", "cublasDestroy_v2"}
+
+
+def test_the_sample_dll_reads_as_pefile_reads_it() -> None:
+    """An independent reader sees the same."""
+    pefile = pytest.importorskip("pefile")
+    data = samples.dll(name="a.dll", imports={"b.dll": ["c", "d"]}, exports=["e"])
+    other = pefile.PE(data=data)
+
+    native = pe.read(data)
+
+    assert native.imports == {
+        entry.dll.decode(): tuple(sorted(item.name.decode() for item in entry.imports))
+        for entry in other.DIRECTORY_ENTRY_IMPORT
+    }
+    assert native.exports == {
+        symbol.name.decode() for symbol in other.DIRECTORY_ENTRY_EXPORT.symbols
+    }
+    linker = other.OPTIONAL_HEADER
+    assert pe.toolset(data[:4096]) == f"{linker.MajorLinkerVersion}.{linker.MinorLinkerVersion}"
+
+
+@pytest.mark.parametrize("data", [b"", b"MZ" + bytes(80), b"ELF", samples.dll()[:90]])
+def test_the_toolset_of_what_is_no_dll(data: bytes) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(EvidenceError):
+        pe.toolset(data)
+
+
+@given(st.binary(max_size=300), st.integers(0, 1500))
+def test_any_dll_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -> None:
+    """Damage anywhere is an `EvidenceError`, nothing else."""
+    whole = samples.dll(name="x", imports={"y": ["z"]}, delayed={"v": ["u"]}, exports=["w"])
+    for sample in (b"MZ" + data, whole[:cut] + data + whole[cut + len(data) :]):
+        with suppress(EvidenceError):
+            pe.read(sample)
+
+
+def test_names_as_text_and_in_machine_code() -> None:
+    """`libcudnn.so.9` is found in one piece, and as two immediate values."""
+    code = b"\x48\xb8libcufft\x48\x89\x44\x24\x30\x48\xb8ft.so.12\x48\x89"
+    data = b"..\0libcudnn.so.9\0libnvrtc.so\0notlibcuda\0" + code + b"libcuda.so.1\0"
+
+    found = names.sonames_in(data)
+
+    assert found == {"libcudnn.so.9", "libnvrtc.so", "libcufft.so.12", "libcuda.so.1"}
+
+
+def test_dll_names_in_both_encodings() -> None:
+    """ASCII and UTF-16 names are found; a longer word is not cut into one."""
+    data = b"\0cudnn64_9.dll\0" + b"\1\0" + "cufft64_12.dll\0".encode("utf-16-le")
+    data += b"xnvcuda.dll\0" + b"\0nvrtc64_130_0.alt.dll\0"
+
+    assert names.dll_names_in(data) == {"cudnn64_9.dll", "cufft64_12.dll", "nvrtc64_130_0.alt.dll"}

@@ -1,0 +1,449 @@
+"""The whole refresh, against a small index on this machine."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import evidence_samples as samples
+import pytest
+import refresh_matrix
+from reread import disagreements
+
+from matrix.evidence import checks, matrix
+from matrix.evidence.cache import Cache
+from matrix.evidence.nvidia import DISTRIBUTIONS
+from matrix.evidence.reader import Reader
+from matrix.evidence.remote import Web
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GENERAL = samples.fatbin(
+    samples.fatbin_entry(75), samples.fatbin_entry(80), samples.fatbin_entry(90, flags=0x100011)
+)
+OLDER = samples.fatbin(samples.fatbin_entry(50), samples.fatbin_entry(75), samples.fatbin_entry(80))
+LINUX = "manylinux_2_27_x86_64"
+
+
+def _cublas(version: str, exports: list[str], code: bytes = GENERAL) -> tuple[str, bytes]:
+    library = samples.elf(name="libcublas.so.12", exports=exports, extra=code)
+    light = samples.elf(name="libcublasLt.so.12", exports=["cublasLtCreate"], extra=code)
+    members = {
+        "nvidia/cublas/version.txt": version.encode(),
+        "nvidia/cublas/lib/libcublas.so.12": library,
+        "nvidia/cublas/lib/libcublasLt.so.12": light,
+    }
+    return f"nvidia_cublas_cu12-{version}-py3-none-{LINUX}.whl", samples.wheel(members)
+
+
+def _onnxruntime(version: str, platform: str, provider: bytes, suffix: str) -> tuple[str, bytes]:
+    members: dict[str, bytes | str] = {
+        "onnxruntime/__init__.py": "def preload_dlls(): ...",
+        "onnxruntime/capi/build_and_package_info.py": "cuda_version = '12.8'\n",
+        f"onnxruntime/capi/{suffix}": provider,
+    }
+    requires = ["numpy>=1.21.6", 'nvidia-cufft-cu13~=12.0; extra == "cuda"']
+    name = f"onnxruntime_gpu-{version}-cp311-cp311-{platform}.whl"
+    return name, samples.wheel(members, requires=requires)
+
+
+@pytest.fixture
+def index() -> Iterator[samples.Index]:
+    with samples.serve() as served:
+        pages = [*DISTRIBUTIONS, "cuda-toolkit", "numpy", "msvc-runtime"]
+        pages += ["torch", "torchvision", "torchaudio"]
+        served.files = {name: {} for name in pages}
+        linux = samples.elf(
+            links=["libcublas.so.12", "libc.so.6"],
+            imports={"libcublas.so.12": ["cublasCreate_v2", "cublasNew"]},
+            extra=b"\0libcudnn.so.9\0libcuda.so.1\0" + GENERAL,
+        )
+        windows = samples.dll(
+            imports={"cublas64_12.dll": ["cublasCreate_v2"], "MSVCP140.dll": ["x"]}, extra=GENERAL
+        )
+        served.files["onnxruntime-gpu"] = dict(
+            [
+                _onnxruntime("1.26.0", LINUX, linux, "libonnxruntime_providers_cuda.so"),
+                _onnxruntime("1.26.0", "win_amd64", windows, "onnxruntime_providers_cuda.dll"),
+            ]
+        )
+        served.files["nvidia-cublas-cu12"] = dict(
+            [
+                _cublas("12.1.3.1", ["cublasCreate_v2"], OLDER),
+                _cublas("12.8.3.14", ["cublasCreate_v2", "cublasNew"]),
+                _cublas("12.9.1.4", ["cublasCreate_v2", "cublasNew"]),
+                (
+                    "nvidia_cublas_cu12-12.8.3.14-py3-none-win_amd64.whl",
+                    samples.wheel(
+                        {
+                            "nvidia/cublas/bin/cublas64_12.dll": samples.dll(
+                                name="cublas64_12.dll", exports=["cublasCreate_v2"], extra=GENERAL
+                            )
+                        }
+                    ),
+                ),
+            ]
+        )
+        cudnn = samples.elf(exports=["cudnnCreate"], extra=GENERAL)
+        served.files["nvidia-cudnn-cu12"] = {
+            f"nvidia_cudnn_cu12-9.7.0.66-py3-none-{LINUX}.whl": samples.wheel(
+                {f"nvidia/cudnn/lib/libcudnn{part}.so.9": cudnn for part in ("", "_ops", "_cnn")},
+                requires=["nvidia-cublas-cu12"],
+            )
+        }
+        served.files["cuda-toolkit"] = {
+            "cuda_toolkit-12.8.0-py2.py3-none-any.whl": samples.wheel(
+                {}, requires=["nvidia-cublas-cu12==12.8.3.14.*; extra == 'cublas'"]
+            )
+        }
+        served.files["numpy"] = {
+            f"numpy-{version}-cp311-cp311-manylinux_2_17_x86_64.whl": samples.wheel({})
+            for version in ("1.26.3", "1.26.4", "2.3.0")
+        }
+        served.files["msvc-runtime"] = {
+            f"msvc_runtime-{name}.whl": samples.wheel({"python": name})
+            for name in (
+                "14.28.29910-cp38-cp38-win_amd64",
+                "14.42.34433-cp310-cp310-win_amd64",
+                "14.42.34433-cp39-cp39-win_amd64",
+                "14.42.34433-cp310-cp310-win32",
+                "14.42.34433-pp310-pypy310_pp73-win_amd64",
+            )
+        }
+        code = b"\0sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120\0"
+        flags = samples.elf(name="libtorch_python.so", extra=code)
+        served.files["torch"] = {
+            f"torch-2.7.0-cp311-cp311-{LINUX}.whl": samples.wheel(
+                {
+                    "torch/version.py": "__version__ = '2.7.0+cu128'\ncuda = '12.8'\n",
+                    "torch/lib/libtorch_python.so": flags,
+                    "torch/lib/libcudart-80664282.so.12": flags,
+                },
+                requires=["nvidia-cublas-cu12==12.8.3.14", "sympy"],
+            )
+        }
+        served.files["torchvision"] = {
+            f"torchvision-0.22.0-cp311-cp311-{LINUX}.whl": samples.wheel(
+                {}, requires=["torch==2.7.0"]
+            )
+        }
+        yield served
+
+
+def _run(index: samples.Index, folder: Path, *more: str) -> int:
+    folder.mkdir(exist_ok=True)
+    return refresh_matrix.main(
+        [
+            *("--index-url", f"{index.url}/simple", "--data", str(folder)),
+            *("--cache", str(folder / "cache"), "--threads", "2", *more),
+        ]
+    )
+
+
+def _read(folder: Path, name: str) -> dict[str, list[dict[str, object]]]:
+    return tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))
+
+
+def test_rows_hold_what_the_wheels_hold(index: samples.Index, tmp_path: Path) -> None:
+    """From wheels to rows, for a Linux and a Windows build."""
+    assert _run(index, tmp_path) == 0
+
+    linux, windows = _read(tmp_path, "onnxruntime")["build"]
+
+    assert linux["needs"] == [
+        {
+            "library": "libcublas.so.12",
+            "how": "links",
+            "distribution": "nvidia-cublas-cu12",
+            "since": "12.8.3.14",
+        },
+        {"library": "libcuda.so.1", "how": "loads"},
+        {
+            "library": "libcudnn.so.9",
+            "how": "loads",
+            "distribution": "nvidia-cudnn-cu12",
+            "since": "9.7.0.66",
+        },
+    ]
+    assert (linux["cuda"], linux["cudnn"], linux["glibc"]) == ("12.8", "9", "2.27")
+    assert (linux["sass"], linux["ptx"]) == (["7.5", "8.0", "9.0a"], [])
+    assert linux["unresolvable"] == ["nvidia-cufft-cu13~=12.0"]
+    assert linux["preload_dlls"] is True
+    assert windows["msvc"] == ["MSVCP140.dll"]
+    assert windows["toolset"] == "14.40"
+    assert "toolset" not in linux
+    assert "glibc" not in windows
+
+
+def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> None:
+    """What was once published and is not there is listed with a source; what is there is not."""
+    provider = samples.elf(links=["libcublas.so.12"], extra=GENERAL)
+    name, content = _onnxruntime("1.20.1", LINUX, provider, "libonnxruntime_providers_cuda.so")
+    index.files["onnxruntime-gpu"][name] = content
+    _run(index, tmp_path, "onnxruntime")
+
+    gone = {row["version"]: row["source"] for row in _read(tmp_path, "onnxruntime")["gone"]}
+
+    assert "1.16.1" in gone
+    assert "1.20.1" not in gone
+    assert all(str(source).startswith("https://") for source in gone.values())
+
+
+@pytest.mark.parametrize("code", [GENERAL, b""])
+def test_a_library_read_whole_is_not_read_again(tmp_path: Path, code: bytes) -> None:
+    """What it links and names is told alike by both readings, and known after the longer one."""
+    named = b"\0libcudnn.so.9\0" + code + b"libcufft.so.11\0"
+    library = samples.elf(links=["libcublas.so.12"], exports=["open"], extra=named)
+    with samples.serve() as index:
+        name = f"nvidia_x-1.0-py3-none-{LINUX}.whl"
+        index.files = {"nvidia-x": {name: samples.wheel({"lib/libx.so.1": library})}}
+        answers = []
+        for whole in (True, False):
+            reader = Reader(Web(), Cache(tmp_path / str(whole)), f"{index.url}/simple", print)
+            (wheel,) = reader.wheels("nvidia-x")
+            if whole:
+                reader.library(wheel, "lib/libx.so.1")
+                index.requests.clear()
+            answers.append(reader.uses(wheel, "lib/libx.so.1"))
+            assert whole == (not index.requests)
+
+    assert answers[0] == answers[1]
+    assert answers[0][0] == {"libcublas.so.12"}
+    later = set() if code else {"libcufft.so.11"}
+    assert answers[0][1] == {"libcublas.so.12", "libcudnn.so.9", *later}
+
+
+def test_gpu_code_by_range_of_releases(index: samples.Index, tmp_path: Path) -> None:
+    """The edge between two releases with different code is found."""
+    _run(index, tmp_path, "nvidia")
+
+    cublas, cudnn = _read(tmp_path, "nvidia")["distribution"]
+
+    assert cublas["code"] == [
+        {
+            "platform": "linux_x86_64",
+            "first": "12.1.3.1",
+            "last": "12.1.3.1",
+            "sass": ["5.0", "7.5", "8.0"],
+            "ptx": [],
+        },
+        {
+            "platform": "linux_x86_64",
+            "first": "12.8.3.14",
+            "last": "12.9.1.4",
+            "sass": ["7.5", "8.0", "9.0a"],
+            "ptx": [],
+        },
+        {
+            "platform": "windows_x86_64",
+            "first": "12.8.3.14",
+            "last": "12.8.3.14",
+            "sass": ["7.5", "8.0", "9.0a"],
+            "ptx": [],
+        },
+    ]
+    assert cudnn["releases"][0]["requires"] == ["nvidia-cublas-cu12"]  # type: ignore[index]
+
+
+def test_the_other_files(index: samples.Index, tmp_path: Path) -> None:
+    """Toolkits, numpy, symbols and torch."""
+    _run(index, tmp_path)
+
+    (toolkit,) = _read(tmp_path, "toolkits")["toolkit"]
+    (numpy,) = _read(tmp_path, "numpy")["wheel"]
+    runtimes = _read(tmp_path, "msvc")["wheel"]
+    torch = _read(tmp_path, "torch")
+
+    assert toolkit["components"] == {"nvidia-cublas-cu12": "12.8.3.14"}
+    assert numpy["version"] == "1.26.4"
+    assert [row["python"] for row in runtimes] == ["cp39", "cp310"]
+    assert torch["torch"][0]["sass"] == ["7.5", "8.0", "8.6", "9.0", "10.0", "12.0"]
+    assert torch["torch"][0]["ptx"] == ["12.0"]
+    assert torch["torch"][0]["carries"] == ["libcudart.so.12"]
+    assert torch["torch"][0]["requires"] == ["nvidia-cublas-cu12==12.8.3.14"]
+    (vision,) = torch["companion"]
+    assert (vision["name"], vision["version"], vision["torch"]) == (
+        "torchvision",
+        "0.22.0",
+        "==2.7.0",
+    )
+    offer = _read(tmp_path, "symbols")["offer"][0]
+    assert offer["partial"] == {"cublasNew": {"first": "12.8.3.14", "last": "12.9.1.4"}}
+
+
+def test_a_second_run_changes_nothing_and_reads_no_wheel(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """Byte for byte the same, from the cache; and the same from nothing."""
+    _run(index, tmp_path / "a")
+    before = {name: (tmp_path / "a" / f"{name}.toml").read_bytes() for name in matrix.FILES}
+    index.requests.clear()
+
+    _run(index, tmp_path / "a")
+    asked = [path for path, _ in index.requests if not path.startswith("/simple/")]
+    _run(index, tmp_path / "b")
+
+    assert asked == []
+    for name, content in before.items():
+        assert (tmp_path / "a" / f"{name}.toml").read_bytes() == content
+        assert (tmp_path / "b" / f"{name}.toml").read_bytes() == content
+
+
+def test_check_lists_what_is_new(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` is quiet on current data, then names a new release, and writes nothing."""
+    _run(index, tmp_path)
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check") == 0
+    assert capsys.readouterr().out == ""
+
+    before = (tmp_path / "nvidia.toml").read_bytes()
+    name, content = _cublas("12.9.2.10", ["cublasCreate_v2", "cublasNew"])
+    index.files["nvidia-cublas-cu12"][name] = content
+
+    assert _run(index, tmp_path, "--check") == 1
+    assert name in capsys.readouterr().out
+    assert (tmp_path / "nvidia.toml").read_bytes() == before
+
+
+def test_check_lists_what_is_gone(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` names a wheel that the data has and the index has no more."""
+    _run(index, tmp_path)
+    name = next(name for name in index.files["nvidia-cublas-cu12"] if "12.9.1.4" in name)
+    del index.files["nvidia-cublas-cu12"][name]
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check") == 1
+    assert name in capsys.readouterr().out
+
+
+def _plant(folder: Path, name: str, said: str, instead: str) -> checks.Data:
+    """Return the data in a folder, one file of it changed."""
+    text = (folder / f"{name}.toml").read_text("utf-8")
+    assert said in text
+    (folder / f"{name}.toml").write_text(text.replace(said, instead), "utf-8")
+    return {each: _read(folder, each) for each in matrix.FILES}
+
+
+def test_a_wheel_that_is_not_on_the_index(index: samples.Index, tmp_path: Path) -> None:
+    """Every wheel is found, until one has another name or another hash."""
+    _run(index, tmp_path)
+    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+    whole = {each: _read(tmp_path, each) for each in matrix.FILES}
+    other = _plant(tmp_path, "numpy", "numpy-1.26.4-cp311", "numpy-1.26.4-cp399")
+    sha256: Any = whole["onnxruntime"]["build"][0]["wheels"][0]["sha256"]  # type: ignore[index]
+    hashed = _plant(tmp_path, "onnxruntime", sha256, sha256[::-1])
+
+    assert list(checks.missing_on(reader, whole)) == []
+    assert len(list(checks.missing_on(reader, other))) == 1
+    assert len(list(checks.missing_on(reader, hashed))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "instead"),
+    [
+        ("onnxruntime", '"9.0a"]', '"9.0"]'),
+        ("onnxruntime", 'library = "libcublas.so.12"', 'library = "libcublasLt.so.12"'),
+        ("onnxruntime", "_gpu-1.26.0", "_gpu-1.26.1"),
+        ("nvidia", "nvidia/cublas/", "nvidia/cublas2/"),
+        ("nvidia", "size = ", "size = 1"),
+        ("symbols", 'first = "12.8.3.14"', 'first = "12.1.3.1"'),
+    ],
+)
+def test_a_sample_that_is_read_again_finds_errors(
+    index: samples.Index, tmp_path: Path, name: str, said: str, instead: str
+) -> None:
+    """What the gate does with the real wheels: it is silent on right rows and finds wrong ones."""
+    _run(index, tmp_path)
+    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+
+    def found(data: checks.Data) -> list[str]:
+        draws = range(20)  # enough to draw each of the few rows
+        return [text for seed in draws for text in disagreements(data, reader, Random(seed))]  # noqa: S311
+
+    assert found({each: _read(tmp_path, each) for each in matrix.FILES}) == []
+    assert found(_plant(tmp_path, name, said, instead)) != []
+
+
+def test_an_interrupted_refresh_goes_on(index: samples.Index, tmp_path: Path) -> None:
+    """Killed in the middle, it reads on from there, and writes what an unbroken one writes."""
+    _run(index, tmp_path / "whole")
+    wheels = [path for path, _ in index.requests if not path.startswith("/simple/")]
+    index.requests.clear()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    argv = [sys.executable, refresh_matrix.__file__, "--data", str(broken), "--threads", "1"]
+    argv += ["--index-url", f"{index.url}/simple", "--cache", str(broken / "cache")]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+        while len(index.requests) < len(wheels) // 2 and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    index.requests.clear()
+
+    assert _run(index, broken) == 0
+    again = [path for path, _ in index.requests if not path.startswith("/simple/")]
+    assert 0 < len(again) < len(wheels)
+    for name in matrix.FILES:
+        written = (broken / f"{name}.toml").read_bytes()
+        assert written == (tmp_path / "whole" / f"{name}.toml").read_bytes()
+
+
+def test_check_lists_a_planted_error(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row that says something else than the wheel is named."""
+    _run(index, tmp_path)
+    path = tmp_path / "onnxruntime.toml"
+    path.write_text(path.read_text("utf-8").replace('"9.0a"]', '"9.0"]', 1), "utf-8")
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check", "onnxruntime") == 1
+    assert 'sass = ["7.5", "8.0", "9.0"]' in capsys.readouterr().out
+
+
+def test_files_that_contradict_each_other_are_an_error(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files are checked together after they are written, and where they are only compared."""
+    _run(index, tmp_path)
+    path = tmp_path / "symbols.toml"
+    path.write_text(path.read_text("utf-8").replace("libcublas.so.12", "libcublas.so.11"), "utf-8")
+    capsys.readouterr()
+
+    assert _run(index, tmp_path, "--check") == 1
+    assert "does not need it" in capsys.readouterr().out
+
+
+def test_an_index_that_is_down_is_an_error(
+    index: samples.Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on stderr, exit 1, nothing written."""
+    del index.files["numpy"]
+
+    assert _run(index, tmp_path, "numpy") == 1
+    assert "HTTP 404" in capsys.readouterr().err
+    assert not (tmp_path / "numpy.toml").exists()
+
+
+def test_an_unknown_file_is_a_mistake_in_usage() -> None:
+    """Exit 2, as argparse has it."""
+    with pytest.raises(SystemExit) as stopped:
+        refresh_matrix.main(["nothing"])
+
+    assert stopped.value.code == 2

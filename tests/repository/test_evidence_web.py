@@ -1,0 +1,226 @@
+"""Project pages, range requests, zip archives on the web, the cache."""
+
+from __future__ import annotations
+
+import json
+import random
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import evidence_samples as samples
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matrix.evidence import remote, torch_wheels
+from matrix.evidence.cache import Cache
+from matrix.evidence.errors import EvidenceError
+from matrix.evidence.index import parse_page
+
+PAGE_URL = "https://index.example/simple/nvidia-cublas-cu12/"
+
+
+def test_html_page() -> None:
+    """Wheels for the known platforms are listed; sources, yanked and foreign ones are not."""
+    page = """<!DOCTYPE html><html><body>
+    <a href="../../f/nvidia_cublas_cu12-12.1.3.1-py3-none-manylinux1_x86_64.whl#sha256=ab">x</a>
+    <a href="/f/nvidia_cublas_cu12-12.1.3.1-py3-none-win_amd64.whl#sha256=cd" >x</a>
+    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-win_amd64.whl" data-yanked="broken">x</a>
+    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-musllinux_1_2_x86_64.whl">x</a>
+    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-macosx_11_0_arm64.whl">x</a>
+    <a href="/f/nvidia-cublas-cu12-0.0.1.tar.gz">x</a>
+    </body></html>"""
+
+    linux, windows = parse_page(page, PAGE_URL, "text/html")
+
+    assert linux.url == (
+        "https://index.example/f/nvidia_cublas_cu12-12.1.3.1-py3-none-manylinux1_x86_64.whl"
+    )
+    assert (linux.platform, linux.glibc, linux.python) == ("linux_x86_64", "2.5", "py3")
+    assert (linux.sha256, windows.sha256) == ("ab", "cd")
+    assert (windows.platform, windows.glibc) == ("windows_x86_64", None)
+
+
+def test_json_page() -> None:
+    """The same facts from PEP 691's form."""
+    name = "onnxruntime_gpu-1.29.0-cp313-cp313t-manylinux_2_34_aarch64.whl"
+    file = {"filename": name, "url": f"https://f.example/{name}", "hashes": {"sha256": "ef"}}
+    page = json.dumps({"files": [file, {**file, "yanked": "why"}]})
+
+    (wheel,) = parse_page(page, PAGE_URL, "application/vnd.pypi.simple.v1+json")
+
+    assert (wheel.python, wheel.platform, wheel.glibc) == ("cp313t", "linux_aarch64", "2.34")
+    assert wheel.sha256 == "ef"
+
+
+def test_of_several_wheels_for_one_python_the_highest_build_number_counts() -> None:
+    """torch 2.10.0 came again as build 3: pip and uv take that, though its name sorts before."""
+    names = [
+        f"torch-2.10.0{build}-{python}-{python}-manylinux_2_28_x86_64.whl"
+        for python in ("cp311", "cp310")
+        for build in ("-3", "", "-12", "-2")
+    ]
+    page = "".join(f'<a href="{name}">x</a>' for name in names)
+    wheels = parse_page(page, PAGE_URL, "text/html")
+    reader: Any = SimpleNamespace(wheels=lambda _: wheels)
+
+    (group,) = torch_wheels._groups(reader, "torch", torch_wheels.OLDEST)
+
+    assert [wheel.file for wheel in group] == [
+        "torch-2.10.0-12-cp310-cp310-manylinux_2_28_x86_64.whl",
+        "torch-2.10.0-12-cp311-cp311-manylinux_2_28_x86_64.whl",
+    ]
+
+
+def test_the_lowest_glibc_of_several_tags() -> None:
+    """A wheel for two manylinux levels runs from the lower one on."""
+    name = "x-1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
+
+    (wheel,) = parse_page(f'<a href="{name}">x</a>', PAGE_URL, "text/html")
+
+    assert wheel.glibc == "2.27"
+
+
+@given(st.text(max_size=200))
+def test_any_page_gives_wheels_or_the_one_error(text: str) -> None:
+    """No text makes the page parser fail in another way."""
+    parse_page(f'<a href="{text}">{text}</a>{text}', PAGE_URL, "text/html")
+    with suppress(EvidenceError):
+        parse_page(text, PAGE_URL, "application/json")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["files", "url", "filename", "hashes", "sha256"]), inner)
+    ),
+    max_leaves=9,
+)
+
+
+@given(JSON_VALUES)
+def test_any_json_gives_wheels_or_the_one_error(value: object) -> None:
+    """Valid JSON of another shape is an `EvidenceError` too."""
+    with suppress(EvidenceError):
+        parse_page(json.dumps(value), PAGE_URL, "application/json")
+
+
+def test_reading_one_member_fetches_little() -> None:
+    """A small file in a large wheel costs the tail and one part."""
+    content = samples.wheel({"big.bin": bytes(range(256)) * 4096 * 3, "small.txt": "hello"})
+    big = samples.wheel(
+        {"a.bin": _noise(3_000_000), "small.txt": "hello", "b.bin": _noise(200_000)}
+    )
+    with samples.serve() as index:
+        index.files["x"] = {"big.whl": big, "c.whl": content}
+        web = remote.Web()
+        archive, size = remote.open_zip(web, f"{index.url}/files/x/big.whl")
+
+        assert remote.read_member(archive, "small.txt") == b"hello"
+        assert size == len(big)
+        assert web.bytes_received < 200_000
+        assert remote.read_member(archive, "a.bin") == _noise(3_000_000)
+        assert remote.read_member(archive, "a.bin", 100) == _noise(3_000_000)[:100]
+
+
+def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two answers of 503 are survived."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with samples.serve() as index:
+        index.files["x"] = {"a.whl": samples.wheel({})}
+        index.failures = 2
+        archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
+
+    assert "x.dist-info/METADATA" in archive.namelist()
+
+
+@pytest.mark.parametrize("fault", ["missing", "ranges", "damaged", "not a zip"])
+def test_what_cannot_be_read_is_the_one_error(fault: str) -> None:
+    """Absent files, servers without ranges, damaged and foreign content."""
+    content = samples.wheel({"a.bin": _noise(300_000)})
+    if fault == "damaged":
+        content = content[:2000] + b"\0" * 64 + content[2064:]
+    with samples.serve() as index:
+        index.ranges = fault != "ranges"
+        index.files["x"] = {"a.whl": b"nothing" if fault == "not a zip" else content}
+        name = "b.whl" if fault == "missing" else "a.whl"
+        with pytest.raises(EvidenceError):  # noqa: PT012
+            archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/{name}")
+            remote.read_member(archive, "a.bin")
+
+
+def test_a_member_that_is_not_there() -> None:
+    """Its name is in the error."""
+    with samples.serve() as index:
+        index.files["x"] = {"a.whl": samples.wheel({})}
+        archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
+
+        with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
+            remote.read_member(archive, "nowhere.txt")
+
+
+def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
+    """Reads and seeks give the same bytes as those of a local file."""
+    content = _noise(500_000)
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with samples.serve() as index, path.open("rb") as local:
+        index.files["x"] = {"a": content}
+        far = remote.RemoteFile(remote.Web(), f"{index.url}/files/x/a")
+        for offset, whence, count in [(5, 0, 10), (0, 1, 200_000), (-9, 2, 99), (3, 0, 0)]:
+            assert far.seek(offset, whence) == local.seek(offset, whence)
+            wanted, got = local.read(count), b""
+            while len(got) < len(wanted):
+                got += far.read(count - len(got))
+            assert wanted == got
+            assert local.tell() == far.tell()
+
+
+def test_a_cached_value_is_made_once_and_survives_damage(tmp_path: Path) -> None:
+    """A second question costs nothing; a broken file is made anew."""
+    made = []
+    cache = Cache(tmp_path)
+
+    def make() -> dict[str, int]:
+        made.append(1)
+        return {"a": 1}
+
+    assert cache.get("key", make) == cache.get("key", make) == {"a": 1}
+    assert len(made) == 1
+
+    for file in tmp_path.rglob("*.json"):
+        file.write_text("{")
+
+    assert cache.get("key", make) == {"a": 1}
+    assert len(made) == 2
+
+
+def test_an_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
+    """What fails while it is made is not kept."""
+
+    def fail() -> None:
+        raise EvidenceError("no")
+
+    with pytest.raises(EvidenceError):
+        Cache(tmp_path).get("key", fail)
+
+    assert not list(tmp_path.rglob("*.*"))
+    assert Cache(tmp_path).get("key", lambda: 7) == 7
+
+
+def test_the_sample_wheel_is_a_zip_archive(tmp_path: Path) -> None:
+    """The samples are sound."""
+    path = tmp_path / "a.whl"
+    path.write_bytes(samples.wheel({"a": "b"}, requires=["c"]))
+
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+
+
+def _noise(count: int) -> bytes:
+    """Return bytes that do not compress, the same each time."""
+    return random.Random(1).randbytes(count)  # noqa: S311 - nobody must not guess them

@@ -1,0 +1,51 @@
+"""The project's own tools: what the plan tells them to do, done by the real ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import synthetic
+from ortgpu_fix.cli.inputs import with_surroundings
+from support import standin_wheels
+from support.standin_wheels import Venv, make_venv
+
+SCRIPT = Path(__file__).parents[2] / "scripts/prove/projects.py"
+
+
+@pytest.mark.parametrize(
+    ("lock", "tool"),
+    [("uv.lock", "uv"), ("pdm.lock", "pdm"), ("poetry.lock", "poetry"), ("x", None)],
+)
+def test_the_lock_beside_an_environment_names_its_tool(
+    tmp_path: Path, lock: str, tool: str | None
+) -> None:
+    (tmp_path / lock).touch()
+    venv: Venv = make_venv(tmp_path / ".venv", pip=False)
+    found = with_surroundings(synthetic.facts(), venv.target())
+
+    assert found.python.project == tool
+
+
+def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
+    target = make_venv(tmp_path / "pypoetry/virtualenvs/app-py3.11", pip=False).target()
+
+    assert with_surroundings(synthetic.facts(), target).python.project == "poetry"
+    assert (
+        with_surroundings(synthetic.facts(), target._replace(kind="conda")).python.project is None
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+def test_the_lines_of_the_plan_keep_the_cpu_build_away(tmp_path: Path, tool: str) -> None:
+    """PDM and Poetry too, in `scripts/results/`: installing them takes as long as all the rest."""
+    command = [sys.executable, str(SCRIPT), "--only", tool, "--results", str(tmp_path)]
+    finished = subprocess.run(
+        command, env=standin_wheels.clean_environment(), capture_output=True, text=True, check=False
+    )
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr

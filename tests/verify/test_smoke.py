@@ -1,0 +1,201 @@
+"""The script that runs in the target: which GPUs it uses, and the models that it runs."""
+
+from __future__ import annotations
+
+import cmath
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import drivers
+import pytest
+
+from ortgpu_fix.verify.children import smoke_libraries
+
+DATA = Path(__file__).parents[2] / "data"
+SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
+Simulate = Callable[..., dict[str, str]]
+
+STAND_IN = """
+__version__ = "1.26.0"
+
+
+class SessionOptions:
+    pass
+
+
+class InferenceSession:
+    def __init__(self, path, options, providers, enable_fallback):
+        raise RuntimeError(repr(providers))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "onnxruntime.py").write_text(STAND_IN)
+    (folder / "numpy.py").write_text("")
+    return folder
+
+
+def smoke(
+    site: Path, environ: dict[str, str], *arguments: str, code: str = ""
+) -> list[dict[str, Any]]:
+    """Run the script and return its answers."""
+    argv = [sys.executable, *(["-c", code] if code else [str(SCRIPT)]), *arguments]
+    merged = {**os.environ, **environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        [*argv, f"--scratch={site}", str(DATA / "conv.onnx")],
+        env=merged,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def runs(answers: list[dict[str, Any]]) -> list[tuple[str | None, str]]:
+    return [(row["gpu"], row["error"]) for row in answers if row["event"] == "model"]
+
+
+def test_one_gpu_is_used_as_an_application_would(site: Path, simulate: Simulate) -> None:
+    answers = smoke(site, simulate(release="535.104.12", cuda=12020, cards=[drivers.A100]))
+    [row] = [row for row in answers if row["event"] == "driver"]
+    assert (row["cuda"], row["init"], row["error"]) == ("12.2", 0, None)
+    assert Path(row["library"]).name == "libcuda.so.535.104.12"
+    assert runs(answers) == [
+        ("NVIDIA A100-SXM4-80GB (8.0)", "RuntimeError: ['CUDAExecutionProvider']")
+    ]
+    assert answers[-1]["event"] == "end"
+
+
+def test_one_gpu_of_each_kind_is_used(site: Path, simulate: Simulate) -> None:
+    cards = [drivers.A100, drivers.A100, drivers.RTX3090]
+    answers = smoke(site, simulate(release="535.104.12", cuda=12020, cards=cards))
+    assert runs(answers) == [
+        ("NVIDIA A100-SXM4-80GB (8.0)", "RuntimeError: ['CUDAExecutionProvider']"),
+        (
+            "NVIDIA GeForce RTX 3090 (8.6)",
+            "RuntimeError: [('CUDAExecutionProvider', {'device_id': '2'})]",
+        ),
+    ]
+
+
+def test_a_gpu_that_is_ignored_is_left_alone(site: Path, simulate: Simulate) -> None:
+    cards = [drivers.A100, drivers.RTX3090]
+    environ = simulate(release="535.104.12", cuda=12020, cards=cards)
+    [(gpu, error)] = runs(smoke(site, environ, "--ignore=8.0"))
+    assert gpu == "NVIDIA GeForce RTX 3090 (8.6)"
+    assert "'device_id': '1'" in error
+    assert [gpu for gpu, _ in runs(smoke(site, environ, "--ignore=8.0", "--ignore=8.6"))] == [None]
+
+
+def test_a_driver_without_a_gpu(site: Path, simulate: Simulate) -> None:
+    environ = simulate(release="535.104.12", cuda=12020, cards=[]) | {"CUDA_VISIBLE_DEVICES": ""}
+    answers = smoke(site, environ)
+    [row] = [row for row in answers if row["event"] == "driver"]
+    assert (row["cuda"], row["init"], row["gpus"]) == ("12.2", 100, [])
+    assert answers[0]["visible"] == ""
+    assert runs(answers) == [(None, "RuntimeError: ['CUDAExecutionProvider']")]
+
+
+def test_a_driver_that_hangs_is_given_up(site: Path, simulate: Simulate) -> None:
+    environ = simulate(release="535.104.12", cuda=12020, cards=[drivers.A100], hang=["cuInit"])
+    code = (
+        "import importlib.util, sys\n"
+        f"spec = importlib.util.spec_from_file_location('smoke', {str(SCRIPT)!r})\n"
+        "smoke = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(smoke)\n"
+        "smoke.WEDGED = 1\n"
+        "smoke.main(sys.argv[1:])\n"
+    )
+    assert smoke(site, environ, code=code)[-1] == {"event": "doing", "what": "cuInit"}
+
+
+def metadata(name: str) -> dict[str, Any]:
+    """Return what a model's metadata hold: the input, and what must come of it."""
+    content = (DATA / f"{name}.onnx").read_bytes()
+    found = re.findall(rb'(input|expected)\x12..?(\{"shape":.*?\]\})', content)
+    return {key.decode(): json.loads(value) for key, value in found}
+
+
+def test_what_must_come_of_the_fourier_transform() -> None:
+    """No CPU kernel can be asked, so it is computed here once more, another way."""
+    rows = metadata("fft")
+    assert (rows["input"]["shape"], rows["expected"]["shape"]) == ([4, 32], [4, 17, 2])
+    signal, expected = rows["input"]["values"], iter(rows["expected"]["values"])
+
+    def transform(values: list[complex]) -> list[complex]:
+        if len(values) == 1:
+            return values
+        even, odd = transform(values[::2]), transform(values[1::2])
+        half = len(values) // 2
+        turned = [cmath.exp(-1j * cmath.pi * at / half) * odd[at] for at in range(half)]
+        pairs = list(zip(even, turned, strict=True))
+        return [a + b for a, b in pairs] + [a - b for a, b in pairs]
+
+    for row in range(4):
+        for value in transform(signal[row * 32 : row * 32 + 32])[:17]:
+            assert (next(expected), next(expected)) == pytest.approx(
+                (value.real, value.imag), abs=2e-5
+            )
+    assert next(expected, None) is None
+
+
+@pytest.mark.parametrize("name", ["conv", "matmul"])
+def test_inputs_and_results_are_exact_in_every_precision(name: str) -> None:
+    """TF32 has ten bits of mantissa; a sum in a float has twenty-three."""
+    rows = metadata(name)
+    for value in rows["input"]["values"]:
+        assert (value * 8).is_integer()
+        assert abs(value * 8) <= 8
+    for value in rows["expected"]["values"]:
+        assert (value * 64).is_integer()
+        assert struct.unpack("<f", struct.pack("<f", value))[0] == value
+    assert len(set(rows["expected"]["values"])) > 100
+
+
+def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="needs onnx to make the models")
+    script = Path(__file__).parents[2] / "scripts/matrix/make_models.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True, stdout=subprocess.DEVNULL)
+    made = sorted(tmp_path.glob("*.onnx"))
+    assert [path.name for path in made] == ["conv.onnx", "fft.onnx", "matmul.onnx", "start.onnx"]
+    for path in made:
+        assert path.read_bytes() == (DATA / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libcuda.so.1",
+        "libcuda.so.535.261.03",
+        "libcublasLt.so.12",
+        "libcudnn_engines_precompiled.so.9",
+        "libnvrtc-builtins.so.12.8",
+        "libnvidia-ptxjitcompiler.so.1",
+        "libonnxruntime_providers_cuda.so",
+        "libcudart.so.11.0",
+        "cublasLt64_12.dll",
+        "cudnn64_9.dll",
+        "nvrtc64_120_0.dll",
+        "nvcuda.dll",
+        "onnxruntime_providers_cuda.dll",
+    ],
+)
+def test_names_of_the_libraries_of_cuda(name: str) -> None:
+    assert smoke_libraries.CUDA_NAMES.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["libcurl.so.4", "libcudd.so", "libm.so.6", "libnvinfer.so.10"])
+def test_names_of_other_libraries(name: str) -> None:
+    assert not smoke_libraries.CUDA_NAMES.fullmatch(name)
