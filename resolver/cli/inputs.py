@@ -22,9 +22,9 @@ from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..probe.background import begin
 from ..probe.machine import probe, target_of
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..utils.process import run
-from .options import capability, read_wishes
+from .options import capability, parse_plan_options
 
 EXAMPLE = "example"
 
@@ -33,7 +33,7 @@ class Occasion(NamedTuple):
     """Everything that a plan is made from, and the environment to work on."""
 
     facts: Facts
-    wishes: Wishes
+    options: PlanOptions
     matrix: Matrix
     target: Target | None
     """None where a facts file stands for the environment too."""
@@ -49,7 +49,7 @@ def occasion(
     `on_target`: something is to be done, so the environment is always read from where it is.
     Raises what probing, reading and the wishes raise.
     """
-    wishes = wishes_of(arguments)
+    options = plan_options_of(arguments)
     if arguments.facts is None and arguments.asking is None:
         arguments.asking = begin(arguments.python, environ)
     # The children that are asked take as long as all this: it is done meanwhile.
@@ -58,20 +58,20 @@ def occasion(
     from ..resolve import resolver as resolve  # noqa: F401
 
     facts, target = _look(arguments, environ, on_target=on_target)
-    if wishes.torch != "keep" or facts.package(TORCH) is not None:
+    if options.torch != "keep" or facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
     return Occasion(
         facts=facts,
-        wishes=wishes,
+        options=options,
         matrix=matrix,
         target=target,
         elsewhere=arguments.facts is not None or arguments.driver is not None,
     )
 
 
-def wishes_of(arguments: argparse.Namespace) -> Wishes:
-    """Return the wishes of the command line. Raises what `read_wishes` raises."""
-    return read_wishes(
+def plan_options_of(arguments: argparse.Namespace) -> PlanOptions:
+    """Return the wishes of the command line. Raises what `parse_plan_options` raises."""
+    return parse_plan_options(
         ort=arguments.ort,
         cuda=arguments.cuda,
         ignored_gpus=arguments.ignore_gpu,

@@ -21,7 +21,7 @@ from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..messages.catalog import Language
 from ..plan.model import Plan
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import situation
 from ..utils.files import write
@@ -29,7 +29,7 @@ from ..utils.process import run
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, show
 from .index_options import sources_of
-from .inputs import Occasion, occasion, wishes_of
+from .inputs import Occasion, occasion, plan_options_of
 
 _FLAGS = (
     *("python", "facts", "machines", "driver", "gpu", "ignore_gpu", "ort", "cuda", "torch"),
@@ -45,19 +45,19 @@ _ADDRESSED = frozenset({"pylock"})
 
 def planned_groups(
     arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
-) -> tuple[Sequence[Group], Wishes, Matrix] | int:
+) -> tuple[Sequence[Group], PlanOptions, Matrix] | int:
     """Return the groups to lock; where nothing works, show that and return the exit code."""
     if arguments.machines:
         fleet = fleet_commands.planned(arguments)
         if fleet.complete:
-            return fleet.groups, wishes_of(arguments), load_matrix()
+            return fleet.groups, plan_options_of(arguments), load_matrix()
         fleet_commands.show(fleet, arguments, language)
         return VERDICT_EXIT["impossible"]
     about = occasion(arguments, environ)
-    made = resolve(about.facts, about.wishes, about.matrix)
+    made = resolve(about.facts, about.options, about.matrix)
     group = _group(made, about)
     if group is not None:
-        return [group], about.wishes, about.matrix
+        return [group], about.options, about.matrix
     show(made, about, arguments, language)
     return VERDICT_EXIT["impossible"]
 
@@ -71,13 +71,13 @@ def _group(made: Plan, about: Occasion) -> Group | None:
     version = made.release
     if version is None:
         return None
-    wishes = about.wishes._replace(onnxruntime=f"=={version}", latest=False)
+    options = about.options._replace(onnxruntime=f"=={version}", latest=False)
     facts = fresh(about.facts, about.matrix)
-    plan = resolve(facts, wishes, about.matrix)
-    if wishes.torch == "keep":  # it is the application's own; the lock leaves it to its owner
+    plan = resolve(facts, options, about.matrix)
+    if options.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
         plan = plan._replace(selection=selection)
-    here = situation(facts, wishes, about.matrix)
+    here = situation(facts, options, about.matrix)
     target = TargetPlan(
         platform=here.platform,
         abi=here.abi,
@@ -91,13 +91,13 @@ def _group(made: Plan, about: Occasion) -> Group | None:
 def lock_builder(
     arguments: argparse.Namespace,
     environ: Mapping[str, str],
-    wishes: Wishes,
+    options: PlanOptions,
     matrix: Matrix,
     output: Path | None,
 ) -> Maker:
     """Return what builds the locks of this command line; its companions lie beside `output`."""
     return Maker(
-        wishes=wishes,
+        options=options,
         matrix=matrix,
         index=Index(sources_of(arguments, environ, None)),
         resolver=choose_resolver(environ, run),

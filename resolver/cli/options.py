@@ -17,13 +17,13 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..facts.model import CPU_BUILD
 from ..matrix.torch import INDEX
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..versions import requirement
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")
 
 
-def read_wishes(
+def parse_plan_options(
     *,
     ort: str | None,
     cuda: str | None,
@@ -34,7 +34,7 @@ def read_wishes(
     torch: str | None,
     torch_index: str | None,
     mend: bool = False,
-) -> Wishes:
+) -> PlanOptions:
     """Return the wishes of the command line.
 
     `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
@@ -47,7 +47,7 @@ def read_wishes(
     """
     latest = ort == "latest"
     lines = [line for file in requirements for line in _requirements(Path(file), mend=mend)]
-    return Wishes(
+    return PlanOptions(
         onnxruntime="" if latest else _specifier(ort, "wish-ort"),
         latest=latest,
         cuda=_cuda(cuda),

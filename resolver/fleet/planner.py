@@ -17,7 +17,7 @@ from ..resolve.candidate import bare
 from ..resolve.changes import steps_to
 from ..resolve.components import Components
 from ..resolve.msvc import runtime_for
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
 from ..versions import major
@@ -27,7 +27,7 @@ from .split import Fleet, Share
 
 
 def plan_fleet(
-    machines: Sequence[Machine], wishes: Wishes, matrix: Matrix, *, with_cpu: bool = False
+    machines: Sequence[Machine], options: PlanOptions, matrix: Matrix, *, with_cpu: bool = False
 ) -> FleetPlan:
     """Return the plan for `machines`, whose names must differ.
 
@@ -36,7 +36,7 @@ def plan_fleet(
     kinds: dict[object, tuple[Situation, list[Machine]]] = {}
     without: list[tuple[Situation, Machine]] = []
     for machine in sorted(machines, key=lambda machine: machine.name):
-        here = situation(fresh(machine.facts, matrix), wishes, matrix)
+        here = situation(fresh(machine.facts, matrix), options, matrix)
         if has_gpu(here):
             kinds.setdefault(kind(here), (here, []))[1].append(machine)
         else:
@@ -113,7 +113,7 @@ def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[Machine]]) -> 
 
 
 def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine]) -> TargetPlan:
-    here = situation(common(heres), heres[0].wishes, heres[0].matrix)
+    here = situation(common(heres), heres[0].options, heres[0].matrix)
     build = next(
         build
         for build in here.matrix.builds

@@ -25,7 +25,7 @@ from ..index.wheel_choice import Fit
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.wheels import HERE, PYPI, Pinned, Wheel
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..versions import allows
 from .model import Lock, Target
@@ -35,7 +35,7 @@ from .model import Lock, Target
 class Maker:
     """All that locks are made with."""
 
-    wishes: Wishes
+    options: PlanOptions
     matrix: Matrix
     index: Index
     resolver: Resolver
@@ -81,9 +81,9 @@ class Maker:
 
     def made_here(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
         """Return the companions of a target's plan that are wished for."""
-        wished = {LIBRARIES: self.wishes.autoload}
+        wished = {LIBRARIES: self.options.autoload}
         made = for_plan(target.plan.selection, self.matrix, target.platform, self.matrix.modules)
-        return tuple(wheel for wheel in made if wished.get(wheel.name, self.wishes.provide))
+        return tuple(wheel for wheel in made if wished.get(wheel.name, self.options.provide))
 
     def _preloads(self, group: Group) -> bool:
         platforms = {target.platform for target in group.targets}
@@ -118,7 +118,7 @@ class Maker:
         staying = tuple(row for row in target.facts.packages if row.name not in held)
         facts = target.facts._replace(packages=staying)
         asked = [one for one in chosen if one.wheel.name in {TORCH, *COMPANIONS}]
-        within = _demands(situation(facts, self.wishes, self.matrix), held)
+        within = _demands(situation(facts, self.options, self.matrix), held)
         if asked:
             within += [f"{name}=={version}" for name, version in held.items()]
         with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Unlock
 from ..plan.reasons import Reason, reason
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import Situation, situation
 from ..versions import newest_first
@@ -72,7 +72,7 @@ class Drift:
     """The lock was made with another matrix than this one."""
 
 
-def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift:
+def drift(locked: Locked, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:
     """Compare a lock with the machine and the environment of `facts`."""
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
@@ -80,10 +80,10 @@ def drift(locked: Locked, facts: Facts, wishes: Wishes, matrix: Matrix) -> Drift
     known = _known(matrix)
     differences = tuple(_differences(locked.pins, known))
     bare = fresh(facts, matrix)
-    against = _against(pins, release, bare, wishes, matrix)
-    against += tuple(_without_wheel(pins, known, situation(facts, Wishes(), matrix)))
+    against = _against(pins, release, bare, options, matrix)
+    against += tuple(_without_wheel(pins, known, situation(facts, PlanOptions(), matrix)))
     moved = tuple(_moved(pins, facts, matrix))
-    now = resolve(bare, wishes._replace(latest=True), matrix)
+    now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
         newest = None
@@ -173,7 +173,7 @@ def _against(
     pins: Sequence[LockPin],
     release: LockPin | None,
     facts: Facts,
-    wishes: Wishes,
+    options: PlanOptions,
     matrix: Matrix,
 ) -> tuple[Reason, ...]:
     """Return what speaks against exactly the set of `pins` on the machine of `facts`."""
@@ -181,14 +181,14 @@ def _against(
         system = f"{facts.platform.system} {facts.platform.machine}"
         return (reason("lock-not-for", system=system, python=facts.python.version),)
     if release.name == CPU_BUILD:
-        here = situation(facts, wishes, matrix)
+        here = situation(facts, options, matrix)
         return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
     own = [pin for pin in pins if pin.name not in matrix.owners and pin.name != LIBRARIES]
     lines = tuple(f"{pin.name}=={pin.version}" for pin in own)
-    exactly = wishes._replace(
+    exactly = options._replace(
         onnxruntime=f"=={release.version}",
         latest=False,
-        requirements=(*wishes.requirements, *lines),
+        requirements=(*options.requirements, *lines),
     )
     made = resolve(_with_torch(facts, pins), exactly, matrix)
     if made.verdict == "impossible":

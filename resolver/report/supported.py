@@ -16,7 +16,7 @@ from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, width
 from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, candidate
-from ..resolve.options import Wishes
+from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
 from ..resolve.situation import Situation, situation
 from ..versions import numbers
@@ -60,7 +60,7 @@ def _elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence
             free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
         ),
     )
-    return situation(facts, Wishes(), matrix)
+    return situation(facts, PlanOptions(), matrix)
 
 
 def runs_sections(

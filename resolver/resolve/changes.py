@@ -128,7 +128,7 @@ def _companions(
     ).items():
         installed = here.facts.package(name)
         stand_in = name == STAND_IN
-        wished = here.wishes.provide if stand_in else here.wishes.autoload
+        wished = here.options.provide if stand_in else here.options.autoload
         there = (
             installed is not None
             and installed.version == version

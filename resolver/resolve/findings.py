@@ -70,7 +70,7 @@ def _machine(here: Situation) -> Iterator[Finding]:
     for gpu in facts.gpus or ():
         if gpu.compute_capability is None:
             yield finding("gpu-unknown", "warning", gpu=gpu.name or "?")
-        elif gpu.compute_capability in here.wishes.ignored_gpus:
+        elif gpu.compute_capability in here.options.ignored_gpus:
             yield finding(
                 "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
             )
@@ -210,9 +210,9 @@ def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Find
     if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in steps.uninstall:
         by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
         yield finding("onnxruntime-not-provided", "warning", by=by)
-    if here.facts.python.autoload is False and here.wishes.autoload and not steps.system:
+    if here.facts.python.autoload is False and here.options.autoload and not steps.system:
         yield finding("autoload-needs-line", "warning", line=LINE)
-    elif not here.wishes.autoload and not steps.system:
+    elif not here.options.autoload and not steps.system:
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield finding(code, "warning", version=best.version)
 

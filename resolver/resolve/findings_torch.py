@@ -22,7 +22,7 @@ def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
     able = here.gpus != () and here.driver_cuda is not None
     unfit = found is not None and choice is None and able
     if unfit:
-        wish = f"--torch {here.wishes.torch.removeprefix('==')}"
+        wish = f"--torch {here.options.torch.removeprefix('==')}"
         yield finding("torch-wish-unfit", "error", wish=wish, instead=_instead(here, None))
     if torch is None:
         return
@@ -81,7 +81,7 @@ def _instead(here: Situation, choice: Choice | None) -> str:
         return "-"
     if build.wheels:
         return f"{TORCH} {build.version}, pypi"
-    return f"{TORCH} {build.name}, {here.wishes.torch_index.rstrip('/')}/{build.local}"
+    return f"{TORCH} {build.name}, {here.options.torch_index.rstrip('/')}/{build.local}"
 
 
 def _held(here: Situation, found: Search | None) -> Iterator[Finding]:

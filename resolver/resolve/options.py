@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ..matrix.torch import INDEX
 
 
-class Wishes(NamedTuple):
+class PlanOptions(NamedTuple):
     """What the user asked for."""
 
     onnxruntime: str = ""

@@ -17,7 +17,7 @@ from .candidate import Candidate, candidate
 from .changes import by_name, steps_to, with_torch
 from .components import Picked
 from .findings import findings
-from .options import Wishes
+from .options import PlanOptions
 from .rules import reasons_against, reasons_for, works
 from .situation import Situation, situation
 from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
@@ -25,18 +25,18 @@ from .torch_wheels import kept_torch
 from .unlock import unlock
 
 
-def resolve(facts: Facts, wishes: Wishes, matrix: Matrix, *, unlocking: bool = True) -> Plan:
+def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
     """Return the plan for the machine and environment of `facts`.
 
     `unlocking` False leaves out what would allow more: that takes longer than all the rest.
     """
-    here = situation(facts, wishes, matrix)
+    here = situation(facts, options, matrix)
     found = _find_torch(here) if is_asked_for(here) else None
     choice = found.choice if found else None
     there = choice.there if choice else here
     judged = _judged(here if found is None else choice.there if choice else without_torch(here))
     if found is not None and choice is None:
-        none = reason("torch-none-fits", wish=f"--torch {wishes.torch.removeprefix('==')}")
+        none = reason("torch-none-fits", wish=f"--torch {options.torch.removeprefix('==')}")
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
     rejected = tuple(
@@ -91,7 +91,7 @@ def _find_torch(here: Situation) -> Search:
     """Return the torch to take by the wishes of `here`."""
     builds = _builds(here)
     installed = here.facts.package(GPU_BUILD)
-    if installed is not None and not here.wishes.latest:
+    if installed is not None and not here.options.latest:
         builds.sort(key=lambda build: build.version != installed.version)
     return search(here, builds, _fits(here))
 
@@ -147,7 +147,7 @@ def _builds(here: Situation) -> list[Build]:
 
 def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
     installed = here.facts.package(GPU_BUILD)
-    if installed is not None and not here.wishes.latest:
+    if installed is not None and not here.options.latest:
         for subject in able:
             if subject.version == installed.version:
                 return subject

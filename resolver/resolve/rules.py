@@ -180,11 +180,11 @@ def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
 
 def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Take the user's wishes as rules."""
-    wishes = here.wishes
-    if wishes.onnxruntime and not allows(SpecifierSet(wishes.onnxruntime), subject.version):
-        yield reason("not-wished", wish=f"--ort {wishes.onnxruntime}")
-    if wishes.cuda is not None and major(subject.build.cuda) != wishes.cuda:
-        yield reason("not-wished", wish=f"--cuda {wishes.cuda}")
+    options = here.options
+    if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
+        yield reason("not-wished", wish=f"--ort {options.onnxruntime}")
+    if options.cuda is not None and major(subject.build.cuda) != options.cuda:
+        yield reason("not-wished", wish=f"--cuda {options.cuda}")
 
 
 OF_BUILD: tuple[Rule, ...] = (

@@ -15,7 +15,7 @@ from ..facts.wheel_tags import abi
 from ..matrix.model import DriverFloor, Matrix
 from ..matrix.torch import TORCH
 from ..versions import major, numbers, requirement
-from .options import Wishes
+from .options import PlanOptions
 from .torch_installed import Torch, torch_of, with_pins
 
 
@@ -31,7 +31,7 @@ class Situation(NamedTuple):
     """Facts and wishes as the rules need them. Made by `situation`."""
 
     facts: Facts
-    wishes: Wishes
+    options: PlanOptions
     matrix: Matrix
     platform: str
     """The matrix's key: `linux_x86_64`."""
@@ -61,25 +61,25 @@ class Situation(NamedTuple):
         return row.windows if self.facts.platform.system == "windows" else row.linux
 
 
-def situation(facts: Facts, wishes: Wishes, matrix: Matrix) -> Situation:
-    """Bring `facts` and `wishes` into the terms of `matrix`."""
+def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
+    """Bring `facts` and `options` into the terms of `matrix`."""
     facts = facts._replace(packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
     platform = f"{facts.platform.system}_{facts.platform.machine}"
     facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)
     gpus = facts.gpus
     if gpus is not None:
-        gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in wishes.ignored_gpus)
+        gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in options.ignored_gpus)
     return Situation(
         facts=facts,
-        wishes=wishes,
+        options=options,
         matrix=matrix,
         platform=platform,
         abi=abi(facts.python.version, free_threaded=facts.python.free_threaded),
         gpus=gpus,
         driver_cuda=_driver_cuda(facts, matrix),
         markers=markers,
-        demands=_demands(facts, wishes, matrix, markers),
+        demands=_demands(facts, options, matrix, markers),
         torch=torch,
     )
 
@@ -119,7 +119,7 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
 
 
 def _demands(
-    facts: Facts, wishes: Wishes, matrix: Matrix, markers: Mapping[str, str]
+    facts: Facts, options: PlanOptions, matrix: Matrix, markers: Mapping[str, str]
 ) -> dict[str, tuple[Demand, ...]]:
     """Return what stays installed requires of each distribution.
 
@@ -135,7 +135,7 @@ def _demands(
     for package, wanted in _active_requirements(staying, tuple(markers.items())):
         by = f"{package.name} {package.version}"
         demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
-    for line in wishes.requirements:
+    for line in options.requirements:
         wanted_line = requirement(line)
         if wanted_line and applies(wanted_line, markers, ""):
             demand = Demand(by=line, specifier=wanted_line.specifier)

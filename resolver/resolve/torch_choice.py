@@ -51,15 +51,15 @@ class Search(NamedTuple):
 
 def is_asked_for(here: Situation) -> bool:
     """Tell whether the wishes let torch be chosen, and there is one to choose."""
-    wish = here.wishes.torch
+    wish = here.options.torch
     return wish != "keep" and (wish != "match" or here.torch is not None)
 
 
 def without_torch(here: Situation) -> Situation:
     """Return `here` without torch and what goes with it: more works there than with any torch."""
     staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
-    wishes = here.wishes._replace(torch="keep")
-    return situation(here.facts._replace(packages=tuple(staying)), wishes, here.matrix)
+    options = here.options._replace(torch="keep")
+    return situation(here.facts._replace(packages=tuple(staying)), options, here.matrix)
 
 
 def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
@@ -92,7 +92,7 @@ def covering(here: Situation) -> TorchBuild | None:
 
     One that all which require torch allow goes first.
     """
-    anything = here._replace(wishes=here.wishes._replace(torch="match"))
+    anything = here._replace(options=here.options._replace(torch="match"))
     able = [
         build
         for release in _releases(anything)
@@ -120,7 +120,7 @@ def _rejection(build: TorchBuild, why: Reason) -> Rejected:
 
 def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
     """Yield the builds of each release that is wished for, the nearest release first."""
-    wish = here.wishes.torch
+    wish = here.options.torch
     wanted = SpecifierSet("" if wish == "match" else wish)
     labelled = "+" in wish
     own = here.torch.build if here.torch else None
@@ -181,7 +181,7 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]
     facts = here.facts._replace(packages=(*staying, *replaced))
-    return situation(facts, here.wishes, here.matrix), wheels
+    return situation(facts, here.options, here.matrix), wheels
 
 
 def why_torch(here: Situation, choice: Choice | None) -> Iterator[Reason]:

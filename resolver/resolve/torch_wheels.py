@@ -60,7 +60,7 @@ def wheel_of_torch(
 
 
 def _from_index(name: str, release: str, label: str, here: Situation) -> Wheel:
-    index = f"{here.wishes.torch_index.rstrip('/')}/{label}"
+    index = f"{here.options.torch_index.rstrip('/')}/{label}"
     return Wheel(name=name, version=release, index_url=index, file="", size=0, sha256="")
 
 

@@ -12,7 +12,7 @@ from ..plan.model import Unlock
 from ..plan.reasons import Reason, reason
 from ..versions import newest_first, numbers
 from .candidate import Candidate
-from .options import Wishes
+from .options import PlanOptions
 from .release_checks import capabilities, glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import Choice, without_torch
@@ -31,13 +31,13 @@ def unlock(
     """
     now = works[0].version if works else None
     found: list[Unlock] = []
-    for change, facts, wishes in _changes(here):
-        version = newest(situation(facts, wishes, here.matrix), now)
+    for change, facts, options in _changes(here):
+        version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
             found.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
     if here.facts.platform.jetson is not None:
         found.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
-    fixed = here.torch is not None or here.wishes.torch != "keep"
+    fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(found))
     return _distinct(found)
@@ -49,7 +49,7 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
     Where none is installed the newest counts as the nearest.
     """
     anything = "match" if here.torch is not None else ">=0"
-    matching = here._replace(wishes=here.wishes._replace(torch=anything))
+    matching = here._replace(options=here.options._replace(torch=anything))
     for at, choice in enumerate(torches(matching)):
         torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
         change = (
@@ -74,24 +74,24 @@ def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
     return tuple(kept)
 
 
-def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
-    facts, wishes = here.facts, here.wishes
+def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
+    facts, options = here.facts, here.options
     yield from _other_drivers(here)
     for capability in capabilities(here):
-        ignoring = wishes.ignored_gpus | {capability}
+        ignoring = options.ignored_gpus | {capability}
         remaining = [gpu for gpu in here.gpus or () if gpu.compute_capability != capability]
         if remaining:
             change = reason("ignore-gpu", gpu=capability)
-            yield change, facts, wishes._replace(ignored_gpus=ignoring)
+            yield change, facts, options._replace(ignored_gpus=ignoring)
     yield from _other_pythons(here)
     yield from _other_platforms(here)
-    if wishes.onnxruntime:
-        yield reason("drop-wish", wish="--ort"), facts, wishes._replace(onnxruntime="")
-    if wishes.cuda is not None:
-        yield reason("drop-wish", wish="--cuda"), facts, wishes._replace(cuda=None)
+    if options.onnxruntime:
+        yield reason("drop-wish", wish="--ort"), facts, options._replace(onnxruntime="")
+    if options.cuda is not None:
+        yield reason("drop-wish", wish="--cuda"), facts, options._replace(cuda=None)
 
 
-def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     """Yield the driver floors above the driver here, and the drivers that compile newer PTX."""
     facts = here.facts
     if facts.driver is None:
@@ -99,10 +99,10 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
         driver = Driver(cuda=f"{newest.cuda}.0")
         changed = facts._replace(driver=driver, gpus=facts.gpus or None)
-        yield reason("driver-visible"), changed, here.wishes
+        yield reason("driver-visible"), changed, here.options
         return
     if facts.gpus == ():
-        yield reason("gpu-visible"), facts._replace(gpus=None), here.wishes
+        yield reason("gpu-visible"), facts._replace(gpus=None), here.options
     if here.driver_cuda is None:
         return
     newer = [
@@ -115,25 +115,25 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
         if release is not None:
             cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
             driver = Driver(version=release, cuda=cuda)
-            yield reason("newer-driver", floor=release), facts._replace(driver=driver), here.wishes
+            yield reason("newer-driver", floor=release), facts._replace(driver=driver), here.options
 
 
-def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     """Yield a machine that there are builds for, and each newer glibc that builds here ask for."""
     facts = here.facts
     builds = [build for build in here.matrix.builds if build.platform == here.platform]
     if not builds:
         platform = facts.platform._replace(machine="x86_64")
-        yield reason("other-machine"), facts._replace(platform=platform), here.wishes
+        yield reason("other-machine"), facts._replace(platform=platform), here.options
     if facts.platform.jetson is None:
         floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
         for floor in sorted(filter(None, floors), key=numbers):
             platform = facts.platform._replace(libc=f"glibc {floor}")
             change = reason("newer-glibc", glibc=floor)
-            yield change, facts._replace(platform=platform), here.wishes
+            yield change, facts._replace(platform=platform), here.options
 
 
-def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
+def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     """Yield the other Pythons that the matrix has wheels for, the nearest first."""
     facts = here.facts
     present = numbers(facts.python.version)
@@ -152,4 +152,4 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, Wishes]]:
                 free_threaded=False,
             )
             change = reason("other-python", python=f"{name} 3.{minor}")
-            yield change, facts._replace(python=python), here.wishes
+            yield change, facts._replace(python=python), here.options

@@ -45,7 +45,7 @@ from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.versions import numbers
@@ -125,8 +125,8 @@ class Prover:
     ) -> Plan:
         """Return the resolver's plan for this release on a recent driver and two GPUs."""
         document = machine(python, system, packages or [])
-        wishes = Wishes(onnxruntime=f"=={release}")
-        return resolve(facts_json.from_json(document), wishes, self.matrix)
+        options = PlanOptions(onnxruntime=f"=={release}")
+        return resolve(facts_json.from_json(document), options, self.matrix)
 
     def environment(self, name: str, python: str) -> Path:
         """Make an environment and return its interpreter."""

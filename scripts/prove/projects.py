@@ -30,7 +30,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.messages import catalog
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from support import standin_wheels
 from support.local_index import LocalIndex, make_wheel
@@ -129,8 +129,8 @@ def planned(tool: str) -> Plan:
             {"name": "onnxruntime", "version": "1.22.1"},
         ],
     }
-    wishes = Wishes(onnxruntime=f"=={RELEASE}")
-    return resolve(facts_json.from_json(document), wishes, data_files.load_matrix())
+    options = PlanOptions(onnxruntime=f"=={RELEASE}")
+    return resolve(facts_json.from_json(document), options, data_files.load_matrix())
 
 
 def make_index(folder: Path) -> None:

@@ -30,7 +30,7 @@ from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import install_environment
 from support.local_index import make_wheel
@@ -339,7 +339,7 @@ def healthy(stand: Stand, folder: Path) -> None:
     example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
     version = ".".join(stand.venv.target().version.split(".")[:2])
     python = example.python._replace(version=f"{version}.0")
-    made = resolve(example._replace(python=python), Wishes(), load_matrix())
+    made = resolve(example._replace(python=python), PlanOptions(), load_matrix())
     rows = [(wheel.name, wheel.version) for wheel in made.selection]
     rows += [(Requirement(line).name, "99") for line in made.requires]
     stand.venv.install(

@@ -24,7 +24,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Pinned
 from ortgpu_fix.report.fleet import fleet_json
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 TABLES = tables()
@@ -107,9 +107,9 @@ fleets = st.lists(machines(), min_size=1, max_size=5).map(
 )
 
 
-def plan(fleet: Fleet, *, with_cpu: bool = False, **wishes: Any) -> Document:
+def plan(fleet: Fleet, *, with_cpu: bool = False, **options: Any) -> Document:
     known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
-    made = plan_fleet(known, Wishes(**wishes), MATRIX, with_cpu=with_cpu)
+    made = plan_fleet(known, PlanOptions(**options), MATRIX, with_cpu=with_cpu)
     document: Document = json.loads(json.dumps(fleet_json(made, TEXTS)))
     return document
 
@@ -121,14 +121,14 @@ some = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(fleets, st.sampled_from([{}, {"cuda": "12"}, {"onnxruntime": "<1.27"}]))
 @many
 @pytest.mark.slow
-def test_200_fleets_get_what_works_on_every_machine(fleet: Fleet, wishes: Document) -> None:
-    assert judge(fleet, plan(fleet, with_cpu=True, **wishes), TABLES, wishes) == []
+def test_200_fleets_get_what_works_on_every_machine(fleet: Fleet, options: Document) -> None:
+    assert judge(fleet, plan(fleet, with_cpu=True, **options), TABLES, options) == []
 
 
 @given(fleets, st.sampled_from([{}, {"cuda": "12"}]))
 @some
-def test_every_fleet_gets_what_works_on_every_machine(fleet: Fleet, wishes: Document) -> None:
-    assert judge(fleet, plan(fleet, **wishes), TABLES, wishes) == []
+def test_every_fleet_gets_what_works_on_every_machine(fleet: Fleet, options: Document) -> None:
+    assert judge(fleet, plan(fleet, **options), TABLES, options) == []
 
 
 @given(fleets, st.randoms(use_true_random=False))
@@ -181,7 +181,7 @@ def lock_texts(fleet: Fleet) -> list[str]:
                 matrix_digest=MATRIX.digest,
             )
         )
-        for group in plan_fleet(known, Wishes(), MATRIX).groups
+        for group in plan_fleet(known, PlanOptions(), MATRIX).groups
     ]
 
 
@@ -318,7 +318,7 @@ def test_a_hundred_machines_in_under_a_second() -> None:
         }
     known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
     begin = time.process_time()
-    made = plan_fleet(known, Wishes(), MATRIX)
+    made = plan_fleet(known, PlanOptions(), MATRIX)
 
     assert time.process_time() - begin < 10
     assert sum(len(group.machines) for group in made.groups) + len(made.impossible) == 100

@@ -11,7 +11,7 @@ from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_sections
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 
 MATRIX = synthetic.matrix()
 
@@ -20,8 +20,8 @@ def machine(name: str, *packages: Any, **changes: Any) -> Machine:
     return Machine(name=name, facts=synthetic.facts(*packages, **changes))
 
 
-def planned(*machines: Machine, with_cpu: bool = False, **wishes: Any) -> FleetPlan:
-    return plan_fleet(machines, Wishes(**wishes), MATRIX, with_cpu=with_cpu)
+def planned(*machines: Machine, with_cpu: bool = False, **options: Any) -> FleetPlan:
+    return plan_fleet(machines, PlanOptions(**options), MATRIX, with_cpu=with_cpu)
 
 
 def groups(made: FleetPlan) -> list[tuple[str, list[str]]]:
@@ -168,7 +168,7 @@ def two_platforms(x86: list[str], arm: list[str], newer: str | None = None) -> F
         machine("x86", driver="13.0", gpus=("9.0",)),
         machine("arm", driver="13.0", gpus=("9.0",), platform=ARM),
     ]
-    return plan_fleet(machines, Wishes(), matrix_parse.parse(tables, "sha256:invented"))
+    return plan_fleet(machines, PlanOptions(), matrix_parse.parse(tables, "sha256:invented"))
 
 
 def cublas(made: FleetPlan) -> dict[str, str]:

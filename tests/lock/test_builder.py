@@ -225,11 +225,11 @@ def test_what_installed_distributions_require_of_the_closure_counts(
 
 def test_no_companion_travels_that_is_not_wished_for(things: Shelf, tmp_path: Path) -> None:
     maker = things.maker(tmp_path, companions="wheels")
-    wishes = maker.wishes._replace(autoload=False, provide=False)
+    options = maker.options._replace(autoload=False, provide=False)
     target = things.group().targets[0]
 
     assert {wheel.name for wheel in maker.made_here(target)} == set(COMPANIONS)
-    assert replace(maker, wishes=wishes).made_here(target) == ()
+    assert replace(maker, options=options).made_here(target) == ()
 
 
 def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.report.drift import drift_json, drift_sections
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 MATRIX = synthetic.matrix()
@@ -42,9 +42,9 @@ def lock(pins: dict[str, str] = SET, sha: str = ZERO, extra: str = "") -> str:
     return HEAD + "".join(rows) + extra
 
 
-def checked(text: str, facts: Facts | None = None, **wishes: Any) -> Drift:
+def checked(text: str, facts: Facts | None = None, **options: Any) -> Drift:
     machine = synthetic.facts(*INSTALLED) if facts is None else facts
-    return drift(read_lock(text, "lock.txt"), machine, Wishes(**wishes), MATRIX)
+    return drift(read_lock(text, "lock.txt"), machine, PlanOptions(**options), MATRIX)
 
 
 def codes(found: Drift) -> list[str]:
@@ -360,7 +360,7 @@ def machine(tmp_path: Path, *packages: Any) -> list[str]:
 
 def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
     facts = from_json(json.loads(json.dumps(synthetic.document(driver="12.2", python="3.11.7"))))
-    made = resolve(facts, Wishes(), load_matrix())
+    made = resolve(facts, PlanOptions(), load_matrix())
     rows = [f"{one.name}=={one.version} --hash=sha256:{one.sha256}" for one in made.selection]
     (tmp_path / "lock.txt").write_text("\n".join(rows) + "\n")
     return str(tmp_path / "lock.txt"), {one.name: one.version for one in made.selection}
@@ -477,7 +477,7 @@ def test_each_format_is_read_back(name: str) -> None:
         **{each: (version, hashes) for each, version in SET.items()},
         "ortgpu-fix-libraries": ("1.26.0+setabc", [] if name == "uv" else [ONE]),
     }
-    assert drift(locked, there, Wishes(), MATRIX).verdict == "holds"
+    assert drift(locked, there, PlanOptions(), MATRIX).verdict == "holds"
     for pin in locked.pins:
         assert pin.name.replace("-", "_") in text.splitlines()[pin.line - 1].replace("-", "_")
         assert all(one.sha256 in text.splitlines()[one.line - 1] for one in pin.hashes)
@@ -510,7 +510,7 @@ TORCH_WHEEL = next(
 def test_a_torch_of_pypi_is_held_against_its_hash(version: str, sha: str, said: list[str]) -> None:
     """Of what other indexes have, and of later releases, the matrix knows none."""
     text = lock({"torch": version}, sha)
-    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), Wishes(), load_matrix())
+    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), PlanOptions(), load_matrix())
 
     assert [row.why.code for row in found.differences] == said
 

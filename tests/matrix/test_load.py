@@ -17,7 +17,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.resolve.gpu_code import runs
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.release_checks import glibc_suffices
 from ortgpu_fix.resolve.situation import situation
 from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
@@ -145,6 +145,6 @@ def test_what_is_no_version() -> None:
 )
 def test_the_floor_of_the_c_library(libc: str | None, floor: str | None, *, suffices: bool) -> None:
     platform = {"system": "linux", "machine": "x86_64", "libc": libc}
-    here = situation(synthetic.facts(platform=platform), Wishes(), synthetic.matrix())
+    here = situation(synthetic.facts(platform=platform), PlanOptions(), synthetic.matrix())
 
     assert glibc_suffices(here, floor) is suffices

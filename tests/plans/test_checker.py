@@ -21,7 +21,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.plan import plan_json
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 TABLES = tables()
@@ -237,8 +237,8 @@ def runtimes(draw: st.DrawFn, document: Document) -> None:
         document["packages"] = [*document["packages"], installed]
 
 
-def plan(document: Document, wishes: Wishes | None = None) -> Document:
-    made = resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX)
+def plan(document: Document, options: PlanOptions | None = None) -> Document:
+    made = resolve(facts_json.from_json(document), options or PlanOptions(), MATRIX)
     document_of_it: Document = json.loads(json.dumps(plan_json(made, TEXTS)))
     return document_of_it
 
@@ -254,7 +254,7 @@ def chosen(made: Document) -> Version:
 def newest(document: Document) -> Version:
     """Return the newest release that works; the lowest of all where there is none."""
     read = facts_json.from_json(document)
-    made = resolve(read, Wishes(latest=True), MATRIX, unlocking=False)
+    made = resolve(read, PlanOptions(latest=True), MATRIX, unlocking=False)
     versions = [row.version for row in made.selection if row.name == "onnxruntime-gpu"]
     return Version(versions[0]) if versions else Version("0")
 
@@ -266,17 +266,17 @@ some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(documents(), st.sampled_from([{}, {"latest": True}, {"cuda": "12"}]))
 @many
 @pytest.mark.slow
-def test_500_plans_keep_the_contract(document: Document, wishes: Document) -> None:
-    made = plan(document, Wishes(**wishes))
+def test_500_plans_keep_the_contract(document: Document, options: Document) -> None:
+    made = plan(document, PlanOptions(**options))
 
-    assert check(document, made, TABLES, wishes) == []
-    assert json.dumps(plan(copy.deepcopy(document), Wishes(**wishes))) == json.dumps(made)
+    assert check(document, made, TABLES, options) == []
+    assert json.dumps(plan(copy.deepcopy(document), PlanOptions(**options))) == json.dumps(made)
 
 
 @given(documents(), st.sampled_from([{}, {"latest": True}, {"onnxruntime": "<1.27"}]))
 @some
-def test_every_plan_keeps_the_contract(document: Document, wishes: Document) -> None:
-    assert check(document, plan(document, Wishes(**wishes)), TABLES, wishes) == []
+def test_every_plan_keeps_the_contract(document: Document, options: Document) -> None:
+    assert check(document, plan(document, PlanOptions(**options)), TABLES, options) == []
 
 
 def after(document: Document, made: Document) -> Document:
@@ -471,7 +471,7 @@ def test_the_checker_sees_what_is_wrong(name: str) -> None:
 
 def test_the_checker_sees_that_what_works_was_not_kept() -> None:
     kept = {**MACHINE, "packages": [{"name": "onnxruntime-gpu", "version": "1.23.2"}]}
-    moved = plan(kept, Wishes(latest=True))
+    moved = plan(kept, PlanOptions(latest=True))
 
     assert any("1.23.2 can work and is not kept" in line for line in check(kept, moved, TABLES))
 

@@ -20,7 +20,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_sections
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 FOLDER = Path(__file__).parents[1] / "captures"
@@ -41,13 +41,13 @@ def machine(name: str) -> Facts:
 
 
 @functools.cache
-def planned(name: str, **wishes: Any) -> Plan:
-    return resolve(machine(name), Wishes(**wishes), MATRIX)
+def planned(name: str, **options: Any) -> Plan:
+    return resolve(machine(name), PlanOptions(**options), MATRIX)
 
 
-def words(name: str, language: Any = "en", *, verbose: bool = False, **wishes: Any) -> str:
+def words(name: str, language: Any = "en", *, verbose: bool = False, **options: Any) -> str:
     texts = load_texts(language)
-    made = planned(name, **wishes)
+    made = planned(name, **options)
     return plain(plan_sections(made, machine(name), texts, verbose=verbose, asked=False))
 
 

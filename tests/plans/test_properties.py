@@ -11,7 +11,7 @@ from packaging.version import Version
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 MATRIX = synthetic.matrix()
@@ -53,8 +53,12 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     )
 
 
-def plan(document: dict[str, Any], wishes: Wishes | None = None, *, unlocking: bool = True) -> Plan:
-    return resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX, unlocking=unlocking)
+def plan(
+    document: dict[str, Any], options: PlanOptions | None = None, *, unlocking: bool = True
+) -> Plan:
+    return resolve(
+        facts_json.from_json(document), options or PlanOptions(), MATRIX, unlocking=unlocking
+    )
 
 
 def chosen(made: Plan) -> Version:
@@ -87,7 +91,7 @@ def test_what_is_not_chosen_and_does_not_work_has_a_reason(document: dict[str, A
 
 @given(documents())
 def test_a_newer_driver_never_makes_it_worse(document: dict[str, Any]) -> None:
-    latest = Wishes(latest=True)
+    latest = PlanOptions(latest=True)
     drivers = [{**document, "driver": {"cuda": cuda}} for cuda in CUDA]
     answers = [chosen(plan(each, latest, unlocking=False)) for each in drivers]
 
@@ -120,7 +124,7 @@ def test_the_order_of_packages_and_gpus_does_not_matter(
 
 @given(documents())
 def test_every_unlock_is_a_gain(document: dict[str, Any]) -> None:
-    made = plan(document, Wishes(latest=True))
+    made = plan(document, PlanOptions(latest=True))
 
     for row in made.unlock:
         assert Version(row.gains.split()[1]) > chosen(made)

@@ -27,7 +27,7 @@ from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
@@ -97,7 +97,7 @@ class Stage:
         """Return the plan for what is there."""
         target = self.venv.target()
         facts = in_environment(synthetic.facts(driver="13.0", gpus=("8.0",)), target, None)
-        return resolve(facts, Wishes(), self.known)
+        return resolve(facts, PlanOptions(), self.known)
 
     def mend(self, plan: Plan) -> None:
         """Apply a plan; whether the libraries work is not asked of stand-ins."""

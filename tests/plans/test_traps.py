@@ -13,7 +13,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 MATRIX = load_matrix()
@@ -26,7 +26,7 @@ DIVIDED.append("1.26.0")
 
 def plan(*packages: Any, ort: str = "", **machine: Any) -> Plan:
     found = facts_json.from_json(synthetic.document(*packages, **machine))
-    return resolve(found, Wishes(onnxruntime=ort), MATRIX)
+    return resolve(found, PlanOptions(onnxruntime=ort), MATRIX)
 
 
 def selected(made: Plan) -> dict[str, str]:

@@ -13,7 +13,7 @@ from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_json, fleet_sections
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 
 MATRIX = synthetic.matrix()
 OLD: dict[str, Any] = {"driver": "11.7", "gpus": ("7.0",)}
@@ -33,7 +33,7 @@ def made(fleet: str, *, with_cpu: bool = False) -> Any:
         Machine(name=name, facts=synthetic.facts(**changes))
         for name, changes in FLEETS[fleet].items()
     ]
-    return plan_fleet(machines, Wishes(), MATRIX, with_cpu=with_cpu)
+    return plan_fleet(machines, PlanOptions(), MATRIX, with_cpu=with_cpu)
 
 
 def words(
@@ -103,7 +103,7 @@ def test_every_fleet_is_told_in_chinese(fleet: str, verbose: bool) -> None:  # n
 
 def test_many_machines_are_counted_instead_of_listed() -> None:
     machines = [Machine(name=f"m{at}", facts=synthetic.facts()) for at in range(9)]
-    made = plan_fleet(machines, Wishes(), MATRIX)
+    made = plan_fleet(machines, PlanOptions(), MATRIX)
 
     short = plain(fleet_sections(made, load_texts("en"), verbose=False))
     long = plain(fleet_sections(made, load_texts("en"), verbose=True))

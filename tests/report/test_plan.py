@@ -17,12 +17,12 @@ from ortgpu_fix.report.plan import (
     plan_json,
     plan_sections,
 )
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 EN = load_texts("en")
 SET = (
-    resolve(synthetic.facts(), Wishes(), synthetic.matrix())
+    resolve(synthetic.facts(), PlanOptions(), synthetic.matrix())
     .companions[0]
     .version.removeprefix("1.26.0+set")
 )
@@ -30,11 +30,11 @@ SET = (
 
 
 def told(
-    *packages: str, wishes: Wishes | None = None, verbose: bool = False, **machine: Any
+    *packages: str, options: PlanOptions | None = None, verbose: bool = False, **machine: Any
 ) -> str:
     facts = synthetic.facts(*packages, **machine)
-    made = resolve(facts, wishes or Wishes(), synthetic.matrix())
-    sections = plan_sections(made, facts, EN, verbose=verbose, asked=wishes is not None)
+    made = resolve(facts, options or PlanOptions(), synthetic.matrix())
+    sections = plan_sections(made, facts, EN, verbose=verbose, asked=options is not None)
     return plain(sections)
 
 
@@ -145,7 +145,7 @@ No onnxruntime-gpu can use a GPU here"""
 
 def test_a_wish_is_said_to_have_chosen() -> None:
     assert "the newest that can work here and that you asked for" in told(
-        wishes=Wishes(onnxruntime="<1.26"), driver="13.0"
+        options=PlanOptions(onnxruntime="<1.26"), driver="13.0"
     )
 
 
@@ -154,7 +154,7 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
         "onnxruntime-gpu 1.31.0",
         {"name": "torch", "version": "2.5", "requires": ["nvidia-cudnn-cu12==9.1.0"]},
     )
-    made = resolve(facts, Wishes(), synthetic.matrix())
+    made = resolve(facts, PlanOptions(), synthetic.matrix())
     text = plain(plan_sections(made, facts, EN, verbose=False, asked=False))
 
     assert "+ onnxruntime-gpu       1.31.0 → 1.26.0, 300 MB" in text
@@ -188,7 +188,7 @@ def test_equal_gpus_are_counted() -> None:
 
 def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
     facts = synthetic.facts("onnxruntime 1.22.1", "numpy 2.2.6")
-    document = plan_json(resolve(facts, Wishes(), synthetic.matrix()), EN)
+    document = plan_json(resolve(facts, PlanOptions(), synthetic.matrix()), EN)
 
     assert list(document) == [
         "schema",
@@ -211,7 +211,7 @@ def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
 
 
 def test_an_impossible_plan_selects_nothing() -> None:
-    document = plan_json(resolve(synthetic.facts(gpus=()), Wishes(), synthetic.matrix()), EN)
+    document = plan_json(resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix()), EN)
 
     assert document["selection"] is None
     assert document["install"] == []

@@ -15,7 +15,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 MATRIX = matrix_parse.parse(synthetic.windows_tables(), "", {"__init__.py": "", "load.py": ""})
@@ -42,7 +42,7 @@ def plan(
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
     document["libraries"] = [library | {"version": runtime}] if listed else []
     document["sources"] = {"libraries": "search"} if searched else {}
-    return resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
 
 def brought(made: Plan) -> list[str]:
@@ -148,6 +148,6 @@ def test_a_plan_done_is_healthy_and_its_companion_loads_the_runtime() -> None:
 
 
 def test_linux_has_no_such_runtime() -> None:
-    made = resolve(synthetic.facts("onnxruntime 1.22.1"), Wishes(), synthetic.matrix())
+    made = resolve(synthetic.facts("onnxruntime 1.22.1"), PlanOptions(), synthetic.matrix())
 
     assert brought(made) == []

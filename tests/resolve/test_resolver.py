@@ -13,7 +13,7 @@ from ortgpu_fix.facts.model import Change
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 MATRIX = synthetic.matrix()
@@ -26,8 +26,10 @@ WHOLE_12 = (
 )
 
 
-def plan(*packages: str | dict[str, Any], wishes: Wishes | None = None, **machine: Any) -> Plan:
-    return resolve(synthetic.facts(*packages, **machine), wishes or Wishes(), MATRIX)
+def plan(
+    *packages: str | dict[str, Any], options: PlanOptions | None = None, **machine: Any
+) -> Plan:
+    return resolve(synthetic.facts(*packages, **machine), options or PlanOptions(), MATRIX)
 
 
 def selected(made: Plan) -> dict[str, str]:
@@ -83,7 +85,7 @@ def test_what_an_earlier_run_left_is_said(change: Change, severity: str, verdict
     found = synthetic.facts(*WHOLE_12, driver="13.0")
     python = found.python._replace(change=change, change_size=2_600_000_000)
 
-    made = resolve(found._replace(python=python), Wishes(), MATRIX)
+    made = resolve(found._replace(python=python), PlanOptions(), MATRIX)
 
     [finding] = [row for row in made.findings if row.code == f"change-{change}"]
     assert (finding.severity, made.verdict) == (severity, verdict)
@@ -105,14 +107,14 @@ def test_an_environment_that_apply_refuses_is_named_where_there_is_something_to_
     def codes_for(*packages: str) -> list[str]:
         found = synthetic.facts(*packages, driver="13.0")
         own = found.python._replace(**python)
-        return codes(resolve(found._replace(python=own), Wishes(), MATRIX))
+        return codes(resolve(found._replace(python=own), PlanOptions(), MATRIX))
 
     assert code in codes_for("onnxruntime 1.22.1")
     assert code not in codes_for(*WHOLE_12)
 
 
 def test_latest_moves_away_from_what_works() -> None:
-    made = plan(*WHOLE_12, driver="13.0", wishes=Wishes(latest=True))
+    made = plan(*WHOLE_12, driver="13.0", options=PlanOptions(latest=True))
 
     assert selected(made)["onnxruntime-gpu"] == "1.31.0"
     assert made.uninstall == ("nvidia-cudnn-cu12",)
@@ -231,7 +233,7 @@ def test_an_installed_cudnn_without_code_for_the_gpu_is_replaced() -> None:
 
 
 def test_a_newer_toolkit_is_taken_where_a_gpu_needs_it() -> None:
-    made = plan(driver="12.8", gpus=("12.0",), wishes=Wishes(onnxruntime="==1.26.0"))
+    made = plan(driver="12.8", gpus=("12.0",), options=PlanOptions(onnxruntime="==1.26.0"))
 
     assert selected(made)["nvidia-cublas-cu12"] == "12.8.4"
 
@@ -258,7 +260,9 @@ def test_an_exact_target_runs_on_its_own_gpu() -> None:
 
 def test_every_gpu_must_be_able_to_run_it_unless_ignored() -> None:
     both = plan(driver="13.0", gpus=("7.0", "12.0"))
-    one = plan(driver="13.0", gpus=("7.0", "12.0"), wishes=Wishes(ignored_gpus=frozenset({"7.0"})))
+    one = plan(
+        driver="13.0", gpus=("7.0", "12.0"), options=PlanOptions(ignored_gpus=frozenset({"7.0"}))
+    )
 
     assert selected(both)["onnxruntime-gpu"] == "1.26.0"
     assert ("ignore-gpu", {"gpu": "7.0"}, "onnxruntime-gpu 1.31.0") in unlocks(both)
@@ -267,7 +271,7 @@ def test_every_gpu_must_be_able_to_run_it_unless_ignored() -> None:
 
 
 def test_ignoring_every_gpu_leaves_none() -> None:
-    made = plan(wishes=Wishes(ignored_gpus=frozenset({"8.0"})))
+    made = plan(options=PlanOptions(ignored_gpus=frozenset({"8.0"})))
 
     assert made.verdict == "impossible"
     assert "no-gpu-left" in reasons(made, "1.26.0")
@@ -390,21 +394,21 @@ def test_a_requirement_that_can_move_is_listed() -> None:
 
 
 def test_wishes_are_rules() -> None:
-    made = plan(driver="13.0", wishes=Wishes(onnxruntime="<1.26", cuda="12"))
+    made = plan(driver="13.0", options=PlanOptions(onnxruntime="<1.26", cuda="12"))
 
     assert selected(made)["onnxruntime-gpu"] == "1.23.0"
     assert reasons(made, "1.31.0") == ["not-wished", "not-wished"]
 
 
 def test_dropping_a_wish_unlocks() -> None:
-    made = plan(driver="12.2", wishes=Wishes(onnxruntime=">=1.31"))
+    made = plan(driver="12.2", options=PlanOptions(onnxruntime=">=1.31"))
 
     assert made.verdict == "impossible"
     assert ("drop-wish", {"wish": "--ort"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
 
 
 def test_requirements_of_a_file_are_respected() -> None:
-    made = plan(driver="13.0", wishes=Wishes(requirements=("onnxruntime<1.31",)))
+    made = plan(driver="13.0", options=PlanOptions(requirements=("onnxruntime<1.31",)))
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
 
@@ -469,7 +473,7 @@ def changed(key: str, value: Any, **machine: Any) -> Plan:
     document = synthetic.document(**machine)
     table, name = key.split(".")
     document[table][name] = value
-    return resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
 
 def test_pypy_has_no_wheels() -> None:
@@ -489,7 +493,7 @@ def test_a_machine_without_any_build_names_another() -> None:
     windows = matrix_parse.parse(synthetic.windows_tables(), "")
     arm = synthetic.facts(platform={"system": "windows", "machine": "aarch64"}, driver="13.0")
 
-    made = resolve(arm, Wishes(), windows)
+    made = resolve(arm, PlanOptions(), windows)
 
     assert made.verdict == "impossible"
     assert ("other-machine", {}, "onnxruntime-gpu 1.31.0") in unlocks(made)
@@ -516,7 +520,7 @@ def test_a_release_alone_tells_the_cuda(release: str, version: str) -> None:
     document = synthetic.document()
     document["driver"] = {"version": release}
 
-    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
     assert selected(made)["onnxruntime-gpu"] == version
 
@@ -533,7 +537,7 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
     document = synthetic.document()
     document["driver"] = driver
 
-    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
     assert made.verdict == "impossible"
     assert code in reasons(made, "1.26.0")
@@ -553,7 +557,7 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
 def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
     document = synthetic.document()
     document["driver"] = {"version": "535.1", "error": error}
-    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
     [finding] = [row for row in made.findings if row.code.startswith("driver-")]
 
     assert finding.code == code
@@ -610,11 +614,13 @@ def test_a_change_brings_both_companions() -> None:
     ]
 
 
-def in_venv(*packages: str | dict[str, Any], wishes: Wishes | None = None, **python: Any) -> Plan:
+def in_venv(
+    *packages: str | dict[str, Any], options: PlanOptions | None = None, **python: Any
+) -> Plan:
     """Plan for an environment of which is known whether its `.pth` files are read."""
     document = synthetic.document(*packages)
     document["python"] |= {"autoload": True, **python}
-    return resolve(facts_json.from_json(document), wishes or Wishes(), MATRIX)
+    return resolve(facts_json.from_json(document), options or PlanOptions(), MATRIX)
 
 
 def test_wheels_that_nothing_loads_are_a_problem() -> None:
@@ -648,9 +654,9 @@ def test_who_asks_for_onnxruntime_gets_a_stand_in() -> None:
 )
 def test_without_autoload_the_application_needs_a_line(version: str, code: str) -> None:
     rows = ["onnxruntime-gpu 1.26.0", *WHOLE_12[1:]]
-    wishes = Wishes(autoload=False, provide=False, onnxruntime=f"=={version}")
+    options = PlanOptions(autoload=False, provide=False, onnxruntime=f"=={version}")
 
-    made = in_venv(*rows, wishes=wishes)
+    made = in_venv(*rows, options=options)
 
     assert made.companions == ()
     assert code in codes(made)
@@ -671,7 +677,7 @@ def test_cudnn_8_on_windows_needs_a_library_that_no_wheel_holds(
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
     windows = matrix_parse.parse(synthetic.windows_tables(), "")
 
-    made = resolve(facts_json.from_json(document), Wishes(), windows)
+    made = resolve(facts_json.from_json(document), PlanOptions(), windows)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.0"
     assert ("zlibwapi-needed" in codes(made)) is told
@@ -686,7 +692,7 @@ def test_libraries_of_the_system_need_no_companion() -> None:
     )
     document["python"]["autoload"] = True
 
-    assert resolve(facts_json.from_json(document), Wishes(), MATRIX).verdict == "healthy"
+    assert resolve(facts_json.from_json(document), PlanOptions(), MATRIX).verdict == "healthy"
 
 
 def test_gpus_that_are_not_known_are_a_warning() -> None:
@@ -728,7 +734,7 @@ def test_a_gpu_without_a_known_capability_is_a_warning() -> None:
     document = synthetic.document()
     document["gpus"].append({"name": "Mystery"})
 
-    made = resolve(facts_json.from_json(document), Wishes(), MATRIX)
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
     assert "gpu-unknown" in codes(made)
     assert made.verdict == "fixable"
@@ -745,7 +751,7 @@ def test_a_toolkit_that_no_wheel_belongs_to_is_named() -> None:
         row for row in tables["toolkits"]["toolkit"] if row["version"].startswith("11")
     ]
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert "toolkit-unknown" in reasons(made, "1.26.0")
 
@@ -756,7 +762,7 @@ def test_a_component_without_a_wheel_for_this_system_is_named() -> None:
         if row["name"] == "nvidia-cublas-cu12":
             row["releases"] = []
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert "library-no-wheel" in reasons(made, "1.26.0")
 
@@ -766,7 +772,7 @@ def test_a_wheel_that_the_toolkit_names_and_nobody_has_is_named() -> None:
     for row in tables["toolkits"]["toolkit"]:
         row["components"] = dict.fromkeys(row["components"], "99.0")
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert "library-no-wheel" in reasons(made, "1.26.0")
 
@@ -777,7 +783,7 @@ def test_a_component_for_a_newer_glibc_is_refused() -> None:
         for release in row["releases"]:
             release["glibc"] = "2.99"
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert "library-glibc" in reasons(made, "1.26.0")
 
@@ -796,7 +802,7 @@ def test_libraries_that_a_wheel_loads_bring_their_distribution() -> None:
     bare = synthetic.distribution("unknown-one", "12", "libbare.so", ("1.0",)) | {"files": []}
     tables["nvidia"]["distribution"].append(bare)
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert selected(made)["nvidia-cuda-nvrtc-cu12"] == "12.8.93"
 
@@ -823,7 +829,9 @@ def test_a_demand_that_the_new_protobuf_meets_is_no_conflict() -> None:
 
 
 def test_a_line_of_the_users_file_that_is_none_is_passed_over() -> None:
-    made = plan(wishes=Wishes(requirements=("not one!", "onnxruntime<1.24; python_version < '3'")))
+    made = plan(
+        options=PlanOptions(requirements=("not one!", "onnxruntime<1.24; python_version < '3'"))
+    )
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
 
@@ -839,7 +847,7 @@ def test_a_requirement_of_the_build_for_another_system_does_not_count() -> None:
     for row in tables["onnxruntime"]["build"]:
         row["requires"] += ["pyreadline3; sys_platform == 'win32'"]
 
-    made = resolve(synthetic.facts(), Wishes(), matrix_parse.parse(tables, ""))
+    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert made.requires == ("flatbuffers", "numpy>=1.21.6")
 
@@ -857,7 +865,7 @@ def test_an_extra_that_two_ask_for_is_read_once() -> None:
 
 
 def test_which_wishes_choose_a_release() -> None:
-    assert not Wishes(ignored_gpus=frozenset({"7.0"}), requirements=("numpy<2",)).chooses
-    assert Wishes(onnxruntime="<1.27").chooses
-    assert Wishes(latest=True).chooses
-    assert Wishes(cuda="12").chooses
+    assert not PlanOptions(ignored_gpus=frozenset({"7.0"}), requirements=("numpy<2",)).chooses
+    assert PlanOptions(onnxruntime="<1.27").chooses
+    assert PlanOptions(latest=True).chooses
+    assert PlanOptions(cuda="12").chooses

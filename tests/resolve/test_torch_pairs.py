@@ -17,7 +17,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.plan import plan_json
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 Document = dict[str, Any]
@@ -116,7 +116,7 @@ def document(
 
 
 def plan(found: Document, torch: str = "keep") -> Document:
-    made = resolve(facts_json.from_json(found), Wishes(torch=torch), matrix(), unlocking=False)
+    made = resolve(facts_json.from_json(found), PlanOptions(torch=torch), matrix(), unlocking=False)
     document_of_it: Document = json.loads(json.dumps(plan_json(made, load_texts("en"))))
     return document_of_it
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.cli.options import read_wishes
+from ortgpu_fix.cli.options import parse_plan_options
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts
@@ -21,7 +21,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_json, plan_sections
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation
 from ortgpu_fix.resolve.torch_wheels import kept_torch
@@ -48,8 +48,8 @@ def plan(
     *packages: Any, torch: str = "keep", ort: str = "", unlocking: bool = False, **more: Any
 ) -> Plan:
     """Return the plan; what would unlock more takes the most time, and is asked for by few."""
-    wishes = Wishes(torch=torch, onnxruntime=ort)
-    return resolve(environment(*packages, **more), wishes, MATRIX, unlocking=unlocking)
+    options = PlanOptions(torch=torch, onnxruntime=ort)
+    return resolve(environment(*packages, **more), options, MATRIX, unlocking=unlocking)
 
 
 def selected(made: Plan) -> dict[str, str]:
@@ -212,7 +212,7 @@ def test_a_kept_torch_is_part_of_the_set_and_not_installed(torch: str, index: st
 
 def test_a_label_of_many_parts_names_the_index_by_its_first() -> None:
     facts = environment("torch 2.1.2+cu121.with.pypi.cudnn")
-    [kept] = kept_torch(situation(facts, Wishes(), MATRIX))
+    [kept] = kept_torch(situation(facts, PlanOptions(), MATRIX))
 
     assert kept.index_url == f"{INDEX}/cu121"
 
@@ -261,8 +261,10 @@ def test_a_label_that_is_newer_than_the_matrix_still_tells_its_cuda() -> None:
 
 def test_a_label_of_the_time_before_2_2_tells_how_it_was_made() -> None:
     """Up to 2.1 the index had both: with the libraries inside, and as PyPI has it."""
-    inside = situation(environment("torch 2.1.2+cu121"), Wishes(), MATRIX).torch
-    pinned = situation(environment("torch 2.1.2+cu121.with.pypi.cudnn"), Wishes(), MATRIX).torch
+    inside = situation(environment("torch 2.1.2+cu121"), PlanOptions(), MATRIX).torch
+    pinned = situation(
+        environment("torch 2.1.2+cu121.with.pypi.cudnn"), PlanOptions(), MATRIX
+    ).torch
 
     assert inside is not None
     assert inside.build is not None
@@ -295,7 +297,7 @@ def test_a_library_inside_torch_that_is_too_old_is_no_partner() -> None:
         for build in MATRIX.builds
     )
     found = environment("torch 2.7.1+cu128", driver="576", gpu=RTX4090, platform=WINDOWS)
-    made = resolve(found, Wishes(), MATRIX._replace(builds=builds))
+    made = resolve(found, PlanOptions(), MATRIX._replace(builds=builds))
 
     assert reasons(made, "1.26.0") == ["torch-library-old"]
     assert selected(made)["onnxruntime-gpu"] == "1.25.1"
@@ -529,8 +531,8 @@ def test_match_adds_no_torch() -> None:
 
 
 def test_a_mirror_stands_for_the_index() -> None:
-    wishes = Wishes(torch="match", torch_index="https://mirror.example/whl/")
-    made = resolve(environment("torch 2.3.1+cu121"), wishes, MATRIX)
+    options = PlanOptions(torch="match", torch_index="https://mirror.example/whl/")
+    made = resolve(environment("torch 2.3.1+cu121"), options, MATRIX)
 
     assert wheel(made)[1] == "https://mirror.example/whl/cu118"
 
@@ -721,7 +723,7 @@ def test_a_release_that_pypi_never_had_is_no_build() -> None:
     ],
 )
 def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
-    wishes = read_wishes(
+    options = parse_plan_options(
         ort=None,
         cuda=None,
         ignored_gpus=(),
@@ -732,8 +734,8 @@ def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
         torch_index=None,
     )
 
-    assert wishes.torch == wish
-    assert wishes.torch_index == "https://download.pytorch.org/whl"
+    assert options.torch == wish
+    assert options.torch_index == "https://download.pytorch.org/whl"
 
 
 def test_only_a_plan_about_torch_reads_its_table() -> None:

@@ -27,14 +27,14 @@ RUNTIME = "msvc-runtime"
 
 
 def check(
-    document: Row, plan: Row, tables: Mapping[str, Row], wishes: Row | None = None
+    document: Row, plan: Row, tables: Mapping[str, Row], options: Row | None = None
 ) -> list[str]:
     """Return what is wrong with `plan` for the machine of the facts `document`, in words.
 
-    `tables` are the parsed TOML files by name; `wishes` may hold `onnxruntime` (a specifier),
+    `tables` are the parsed TOML files by name; `options` may hold `onnxruntime` (a specifier),
     `latest`, `cuda` and `ignored` (compute capabilities).
     """
-    return list(Judge(document, tables, wishes or {}).violations(plan))
+    return list(Judge(document, tables, options or {}).violations(plan))
 
 
 class Judge(Machine):
@@ -79,7 +79,7 @@ class Judge(Machine):
         if chosen not in possible:
             yield f"{chosen} cannot work here"
         there = self.installed.get(ORT, {}).get("version")
-        if not self.wishes.get("latest") and there in possible:
+        if not self.options.get("latest") and there in possible:
             if chosen != there:
                 yield f"{there} can work and is not kept"
         elif possible and version(chosen) != max(map(version, possible)):

@@ -14,11 +14,11 @@ ORDINARY = {"coloredlogs", "flatbuffers", "numpy", "packaging", "protobuf", "sym
 
 
 def judge(
-    documents: Mapping[str, Row], plan: Row, tables: Mapping[str, Row], wishes: Row | None = None
+    documents: Mapping[str, Row], plan: Row, tables: Mapping[str, Row], options: Row | None = None
 ) -> list[str]:
     """Return what is wrong with a fleet's `plan`, as `--json` prints it, in words."""
     fleet = {
-        name: Machine(_lean(document, tables), tables, wishes or {})
+        name: Machine(_lean(document, tables), tables, options or {})
         for name, document in documents.items()
     }
     return list(_violations(fleet, plan, tables))

@@ -110,8 +110,8 @@ def _indexed(table: _Table, platform: str) -> tuple[Mapping[str, Row], Mapping[s
 class Machine:
     """The machine, and what the tables say of everything on it."""
 
-    def __init__(self, document: Row, tables: Mapping[str, Row], wishes: Row) -> None:
-        self.tables, self.wishes, self.document = tables, wishes, document
+    def __init__(self, document: Row, tables: Mapping[str, Row], options: Row) -> None:
+        self.tables, self.options, self.document = tables, options, document
         system, python = document["platform"], document["python"]
         self.system = system
         self.platform = f"{system['system']}_{system['machine']}"
@@ -122,7 +122,7 @@ class Machine:
         self.gpus = None
         if document["gpus"] is not None:
             seen = [gpu.get("compute_capability") for gpu in document["gpus"]]
-            self.gpus = [gpu for gpu in seen if gpu not in wishes.get("ignored", ())]
+            self.gpus = [gpu for gpu in seen if gpu not in options.get("ignored", ())]
         self.torch, self.torch_cuda = self._torch()
         self.cpython = python.get("implementation", "cpython") == "cpython"
         numbers = dotted(python["version"])
@@ -307,13 +307,13 @@ class Machine:
     def possible(self, build: Row) -> bool:
         """Tell whether any set with `build` can work here, by trying every release."""
         wheel = next((row for row in build["wheels"] if row["python"] == self.abi), None)
-        wish = self.wishes.get("onnxruntime", "")
+        wish = self.options.get("onnxruntime", "")
         return (
             wheel is not None
             and self.machine_runs(build)
             and self.shares(build)
             and meets(build["version"], SpecifierSet(wish))
-            and self.wishes.get("cuda") in {None, str(dotted(build["cuda"])[0])}
+            and self.options.get("cuda") in {None, str(dotted(build["cuda"])[0])}
             and all(
                 meets(build["version"], specifier)
                 for name in ("onnxruntime", ORT)

@@ -13,7 +13,7 @@ from ortgpu_fix.fleet.model import Group, Machine, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
 from ortgpu_fix.lock.builder import Maker
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import as_plan, as_wheel, clean_environment, find_uv
@@ -88,7 +88,7 @@ class Shelf:
         env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
         named = Sources(index_url=self.index.url, origin="flag")
         return Maker(
-            wishes=Wishes(),
+            options=PlanOptions(),
             matrix=synthetic.matrix(),
             index=Index(replace(named, **sources), Limits(pauses=(0.01,))),  # type: ignore[arg-type]
             resolver=choose_resolver(env, run),

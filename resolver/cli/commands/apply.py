@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     texts = load_texts("en" if arguments.json else language)
     _recover(arguments, environ, texts)
     about = occasion(arguments, environ, on_target=True)
-    made = resolve(about.facts, about.wishes, about.matrix)
+    made = resolve(about.facts, about.options, about.matrix)
     sections = plan_sections(
         made,
         about.facts,
         texts,
         verbose=arguments.verbose,
-        asked=about.wishes.chooses,
+        asked=about.options.chooses,
     )
     mending = mended_by(made, about, arguments)
     if made.verdict != "fixable":
@@ -97,7 +97,7 @@ def _do(  # noqa: PLR0917
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if about.elsewhere else about.facts.driver
     # With the libraries' companion an unchanged application must find them: no help, then.
-    plain = about.wishes.autoload and target.pth and _loads_itself(made, about)
+    plain = about.options.autoload and target.pth and _loads_itself(made, about)
     seen: list[Verification] = []
 
     def verified() -> tuple[bool, str]:
@@ -107,7 +107,7 @@ def _do(  # noqa: PLR0917
             runner=run_process,
             environ=environ,
             plain=plain,
-            ignore_gpus=sorted(about.wishes.ignored_gpus),
+            ignore_gpus=sorted(about.options.ignored_gpus),
         )
         seen.append(verification)
         right = exit_code(verification, elsewhere=about.elsewhere) == 0

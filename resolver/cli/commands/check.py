@@ -15,4 +15,4 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Tell by the exit code alone whether the environment is right."""
     del language
     about = occasion(arguments, environ)
-    return VERDICT_EXIT[resolve(about.facts, about.wishes, about.matrix, unlocking=False).verdict]
+    return VERDICT_EXIT[resolve(about.facts, about.options, about.matrix, unlocking=False).verdict]

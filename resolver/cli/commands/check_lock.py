@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     about = occasion(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(about.matrix) if torch else about.matrix
-    found = drift(locked, about.facts, about.wishes, matrix)
+    found = drift(locked, about.facts, about.options, matrix)
     if arguments.json:
         console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
     else:

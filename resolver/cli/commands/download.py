@@ -25,9 +25,9 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     planned = planned_groups(arguments, environ, language)
     if isinstance(planned, int):
         return planned
-    groups, wishes, matrix = planned
+    groups, options, matrix = planned
     into = Path(arguments.directory)
-    maker = lock_builder(arguments, environ, wishes, matrix, None)
+    maker = lock_builder(arguments, environ, options, matrix, None)
     wanted = [one for group in groups for one in maker.files(group)]
     urls = {one.wheel.file: one.url for one in wanted if one.url}
     wheels = list({one.wheel.file: one.wheel for one in wanted}.values())

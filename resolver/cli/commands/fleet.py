@@ -15,7 +15,7 @@ from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve
 from .. import console
-from ..inputs import read_facts, wishes_of
+from ..inputs import plan_options_of, read_facts
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -46,7 +46,9 @@ def planned(arguments: argparse.Namespace) -> FleetPlan:
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = _read_machines(arguments.machines)
-    return plan_fleet(machines, wishes_of(arguments), load_matrix(), with_cpu=arguments.with_cpu)
+    return plan_fleet(
+        machines, plan_options_of(arguments), load_matrix(), with_cpu=arguments.with_cpu
+    )
 
 
 def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
@@ -60,9 +62,9 @@ def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> 
 
 def _check(arguments: argparse.Namespace) -> int:
     """Tell by the exit code alone how the worst of the machines and their environments is."""
-    wishes, matrix = wishes_of(arguments), load_matrix()
+    options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
-    verdicts = {resolve(machine.facts, wishes, matrix).verdict for machine in machines}
+    verdicts = {resolve(machine.facts, options, matrix).verdict for machine in machines}
     return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
 
 

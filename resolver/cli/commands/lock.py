@@ -36,11 +36,11 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     planned = planned_groups(arguments, environ, language)
     if isinstance(planned, int):
         return planned
-    groups, wishes, matrix = planned
+    groups, options, matrix = planned
     if len(groups) > 1 and arguments.output is None:
         raise Error("lock-needs-output", count=len(groups))
     output = None if arguments.output is None else Path(arguments.output)
-    maker = lock_builder(arguments, environ, wishes, matrix, output)
+    maker = lock_builder(arguments, environ, options, matrix, output)
     write_format = FORMATS[arguments.format]
     texts = [write_format(maker.lock(group)) for group in groups]
     paths = _paths(output, groups)

@@ -21,7 +21,7 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     about = occasion(arguments, environ)
-    made = resolve(about.facts, about.wishes, about.matrix)
+    made = resolve(about.facts, about.options, about.matrix)
     show(made, about, arguments, language)
     return VERDICT_EXIT[made.verdict]
 
@@ -40,7 +40,7 @@ def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: L
         console.print_json(document)
         return
     texts = load_texts(language)
-    asked = about.wishes.chooses
+    asked = about.options.chooses
     sections = plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
     if edits:
         from ...report.requirements import mending_section
