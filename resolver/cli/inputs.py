@@ -29,7 +29,7 @@ from .options import capability, parse_plan_options
 EXAMPLE = "example"
 
 
-class Occasion(NamedTuple):
+class PlanInputs(NamedTuple):
     """Everything that a plan is made from, and the environment to work on."""
 
     facts: Facts
@@ -41,9 +41,9 @@ class Occasion(NamedTuple):
     """True where the plan is for another machine than this one."""
 
 
-def occasion(
+def gather_inputs(
     arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool = False
-) -> Occasion:
+) -> PlanInputs:
     """Find out what the command line is about.
 
     `on_target`: something is to be done, so the environment is always read from where it is.
@@ -60,7 +60,7 @@ def occasion(
     facts, target = _look(arguments, environ, on_target=on_target)
     if options.torch != "keep" or facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
-    return Occasion(
+    return PlanInputs(
         facts=facts,
         options=options,
         matrix=matrix,
@@ -89,7 +89,7 @@ def _look(
 ) -> tuple[Facts, Target | None]:
     """Return the facts to plan from, and the environment where it was looked at."""
     if arguments.facts is None:
-        facts, target = seen(arguments, environ)
+        facts, target = probe_machine(arguments, environ)
         if arguments.driver is not None:
             facts = _short_form(facts, arguments.driver, arguments.gpu)
         return facts, target
@@ -110,7 +110,9 @@ def _require_platform(wanted: Platform, target: Target) -> None:
         raise Error("other-platform", wanted=name, path=target.executable, here=target.platform)
 
 
-def seen(arguments: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Facts, Target]:
+def probe_machine(
+    arguments: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[Facts, Target]:
     """Return the facts of this machine and of the environment that `--python` names.
 
     Raises those of `begin`, `probe` and `capture.facts`.

@@ -29,7 +29,7 @@ from ..utils.process import run
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, show
 from .index_options import sources_of
-from .inputs import Occasion, occasion, plan_options_of
+from .inputs import PlanInputs, gather_inputs, plan_options_of
 
 _FLAGS = (
     *("python", "facts", "machines", "driver", "gpu", "ignore_gpu", "ort", "cuda", "torch"),
@@ -53,16 +53,16 @@ def planned_groups(
             return fleet.groups, plan_options_of(arguments), load_matrix()
         fleet_commands.show(fleet, arguments, language)
         return VERDICT_EXIT["impossible"]
-    about = occasion(arguments, environ)
-    made = resolve(about.facts, about.options, about.matrix)
-    group = _group(made, about)
+    inputs = gather_inputs(arguments, environ)
+    made = resolve(inputs.facts, inputs.options, inputs.matrix)
+    group = _group(made, inputs)
     if group is not None:
-        return [group], about.options, about.matrix
-    show(made, about, arguments, language)
+        return [group], inputs.options, inputs.matrix
+    show(made, inputs, arguments, language)
     return VERDICT_EXIT["impossible"]
 
 
-def _group(made: Plan, about: Occasion) -> Group | None:
+def _group(made: Plan, inputs: PlanInputs) -> Group | None:
     """Return the set of the plan `made` as the lock of one machine; None where nothing works.
 
     It is planned again from nothing, for the release that the plan has: what is installed there
@@ -71,17 +71,17 @@ def _group(made: Plan, about: Occasion) -> Group | None:
     version = made.release
     if version is None:
         return None
-    options = about.options._replace(onnxruntime=f"=={version}", latest=False)
-    facts = fresh(about.facts, about.matrix)
-    plan = resolve(facts, options, about.matrix)
+    options = inputs.options._replace(onnxruntime=f"=={version}", latest=False)
+    facts = fresh(inputs.facts, inputs.matrix)
+    plan = resolve(facts, options, inputs.matrix)
     if options.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
         plan = plan._replace(selection=selection)
-    here = situation(facts, options, about.matrix)
+    here = situation(facts, options, inputs.matrix)
     target = TargetPlan(
         platform=here.platform,
         abi=here.abi,
-        machines=(Machine(name="", facts=about.facts),),
+        machines=(Machine(name="", facts=inputs.facts),),
         facts=facts,
         plan=plan,
     )

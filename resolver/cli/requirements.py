@@ -7,14 +7,16 @@ import argparse
 from ..facts.markers import marker_environment
 from ..plan.model import Plan
 from ..requirements.rewrite_files import MendedFile, mended
-from .inputs import Occasion
+from .inputs import PlanInputs
 
 
-def mended_by(plan: Plan, about: Occasion, arguments: argparse.Namespace) -> tuple[MendedFile, ...]:
+def mended_by(
+    plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace
+) -> tuple[MendedFile, ...]:
     """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
 
     Raises Error `requirements-unreadable`.
     """
     if plan.release is None:
         return ()
-    return mended(arguments.requirement, plan.release, marker_environment(about.facts))
+    return mended(arguments.requirement, plan.release, marker_environment(inputs.facts))

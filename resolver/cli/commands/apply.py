@@ -31,7 +31,7 @@ from ...verify.runner import verify
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
 from ..index_options import sources_of
-from ..inputs import Occasion, occasion
+from ..inputs import PlanInputs, gather_inputs
 from ..requirements import mended_by
 
 
@@ -39,16 +39,16 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Do the plan, verify it, undo it if it fails."""
     texts = load_texts("en" if arguments.json else language)
     _recover(arguments, environ, texts)
-    about = occasion(arguments, environ, on_target=True)
-    made = resolve(about.facts, about.options, about.matrix)
+    inputs = gather_inputs(arguments, environ, on_target=True)
+    made = resolve(inputs.facts, inputs.options, inputs.matrix)
     sections = plan_sections(
         made,
-        about.facts,
+        inputs.facts,
         texts,
         verbose=arguments.verbose,
-        asked=about.options.chooses,
+        asked=inputs.options.chooses,
     )
-    mending = mended_by(made, about, arguments)
+    mending = mended_by(made, inputs, arguments)
     if made.verdict != "fixable":
         document = plan_json(made, texts)
         if not arguments.json:
@@ -57,10 +57,10 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         return 0 if made.verdict == "healthy" else 3
     if not arguments.json:
         console.print_sections(sections[:-1])  # the last says which command does it: this one
-    assert about.target is not None  # noqa: S101 - `on_target` reads it
-    require_ours(about.target, allowed_by(arguments))
+    assert inputs.target is not None  # noqa: S101 - `on_target` reads it
+    require_ours(inputs.target, allowed_by(arguments))
     confirm(arguments, texts)
-    verification = _do(made, about, about.target, arguments, environ, texts)
+    verification = _do(made, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(made, texts) | {"verification": verification.to_json()}
     if not arguments.json:
         console.print_sections(verification_sections(verification, texts))
@@ -88,16 +88,16 @@ def _mend(
 
 def _do(  # noqa: PLR0917
     made: Plan,
-    about: Occasion,
+    inputs: PlanInputs,
     target: Target,
     arguments: argparse.Namespace,
     environ: Mapping[str, str],
     texts: Texts,
 ) -> Verification:
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
-    driver = None if about.elsewhere else about.facts.driver
+    driver = None if inputs.elsewhere else inputs.facts.driver
     # With the libraries' companion an unchanged application must find them: no help, then.
-    plain = about.options.autoload and target.pth and _loads_itself(made, about)
+    plain = inputs.options.autoload and target.pth and _loads_itself(made, inputs)
     seen: list[Verification] = []
 
     def verified() -> tuple[bool, str]:
@@ -107,10 +107,10 @@ def _do(  # noqa: PLR0917
             runner=run_process,
             environ=environ,
             plain=plain,
-            ignore_gpus=sorted(about.options.ignored_gpus),
+            ignore_gpus=sorted(inputs.options.ignored_gpus),
         )
         seen.append(verification)
-        right = exit_code(verification, elsewhere=about.elsewhere) == 0
+        right = exit_code(verification, elsewhere=inputs.elsewhere) == 0
         return right, texts.verdict(verification.verdict, verification.values)
 
     sources = sources_of(arguments, environ, Path(target.prefix))
@@ -126,7 +126,7 @@ def _do(  # noqa: PLR0917
             verify=verified,
             progress=progress,
             allowed=allowed,
-            local=_companions(made, about),
+            local=_companions(made, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
@@ -144,17 +144,17 @@ def allowed_by(arguments: argparse.Namespace) -> Allowed:
     )
 
 
-def _loads_itself(made: Plan, about: Occasion) -> bool:
+def _loads_itself(made: Plan, inputs: PlanInputs) -> bool:
     """Tell whether the companion that loads the libraries is there once the plan is done."""
     coming = {companion.name for companion in made.companions}
-    return LIBRARIES in coming or about.facts.package(LIBRARIES) is not None
+    return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 
 
-def _companions(made: Plan, about: Occasion) -> dict[str, bytes]:
+def _companions(made: Plan, inputs: PlanInputs) -> dict[str, bytes]:
     """Make the companions that the plan lacks, and return the wheels by their file names."""
     wanted = {companion.name for companion in made.companions}
-    platform = f"{about.facts.platform.system}_{about.facts.platform.machine}"
-    wheels = for_plan(made.selection, about.matrix, platform, about.matrix.modules)
+    platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
+    wheels = for_plan(made.selection, inputs.matrix, platform, inputs.matrix.modules)
     return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 from ...messages.catalog import Language
 from ...resolve.resolver import resolve
-from ..inputs import occasion
+from ..inputs import gather_inputs
 from .plan import VERDICT_EXIT
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Tell by the exit code alone whether the environment is right."""
     del language
-    about = occasion(arguments, environ)
-    return VERDICT_EXIT[resolve(about.facts, about.options, about.matrix, unlocking=False).verdict]
+    inputs = gather_inputs(arguments, environ)
+    return VERDICT_EXIT[
+        resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False).verdict
+    ]

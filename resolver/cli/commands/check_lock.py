@@ -14,7 +14,7 @@ from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
 from ...report.drift import drift_json, drift_sections
 from .. import console
-from ..inputs import occasion
+from ..inputs import gather_inputs
 
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
@@ -22,7 +22,7 @@ DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Tell whether a lock still holds here, and what has drifted from it.
 
-    Raises Error `lock-unreadable`, and those of `occasion`.
+    Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
     file = arguments.argument
     try:
@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     except ValueError as error:
         raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
     locked = read_lock(text, file)
-    about = occasion(arguments, environ)
+    inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
-    matrix = add_torch(about.matrix) if torch else about.matrix
-    found = drift(locked, about.facts, about.options, matrix)
+    matrix = add_torch(inputs.matrix) if torch else inputs.matrix
+    found = drift(locked, inputs.facts, inputs.options, matrix)
     if arguments.json:
         console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
     else:

@@ -11,12 +11,12 @@ from ...facts.document import to_json
 from ...messages.catalog import Language, load_texts
 from ...utils.files import write
 from .. import console
-from ..inputs import seen
+from ..inputs import probe_machine
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Write what was seen of this machine and environment."""
-    found, _ = seen(arguments, environ)
+    found, _ = probe_machine(arguments, environ)
     if arguments.output is None:
         console.print_json(to_json(found))
     else:

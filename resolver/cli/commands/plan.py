@@ -10,7 +10,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
-from ..inputs import Occasion, occasion
+from ..inputs import PlanInputs, gather_inputs
 
 if TYPE_CHECKING:  # it takes part of what a plan without `-r` takes
     from ...requirements.rewrite import Edit
@@ -20,17 +20,17 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
-    about = occasion(arguments, environ)
-    made = resolve(about.facts, about.options, about.matrix)
-    show(made, about, arguments, language)
+    inputs = gather_inputs(arguments, environ)
+    made = resolve(inputs.facts, inputs.options, inputs.matrix)
+    show(made, inputs, arguments, language)
     return VERDICT_EXIT[made.verdict]
 
 
-def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: Language) -> None:
+def show(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language) -> None:
     """Print a plan, for people or as JSON."""
     from ...report.plan import plan_json, plan_sections
 
-    edits = _edits(made, about, arguments) if arguments.requirement else []
+    edits = _edits(made, inputs, arguments) if arguments.requirement else []
     if arguments.json:
         document = plan_json(made, load_texts("en"))
         if edits:
@@ -40,8 +40,8 @@ def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: L
         console.print_json(document)
         return
     texts = load_texts(language)
-    asked = about.options.chooses
-    sections = plan_sections(made, about.facts, texts, verbose=arguments.verbose, asked=asked)
+    asked = inputs.options.chooses
+    sections = plan_sections(made, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
     if edits:
         from ...report.requirements import mending_section
 
@@ -49,9 +49,9 @@ def show(made: Plan, about: Occasion, arguments: argparse.Namespace, language: L
     console.print_sections(sections)
 
 
-def _edits(made: Plan, about: Occasion, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
+def _edits(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
     """Return what should become of the lines of the files that `-r` names."""
     from ..requirements import mended_by
 
-    found = mended_by(made, about, arguments)
+    found = mended_by(made, inputs, arguments)
     return [(str(file.path), edit) for file in found for edit in file.edits]

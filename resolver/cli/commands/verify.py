@@ -12,12 +12,12 @@ from ...utils.process import run as run_process
 from ...verify.model import exit_code
 from ...verify.runner import verify
 from .. import console
-from ..inputs import seen
+from ..inputs import probe_machine
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
-    found, target = seen(arguments, environ)
+    found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
         console.say(load_texts(language).summary(half))
