@@ -17,7 +17,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.gpu_names import by_name
-from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.background import ProbeProcesses
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import probe
 from ortgpu_fix.utils import process as run
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     try:
         interpreter = find_interpreter(arguments.python, os.environ, Path.cwd())
         seen = probe(
-            Asking(interpreter, runner=run.run, environ=os.environ),
+            ProbeProcesses(interpreter, runner=run.run, environ=os.environ),
             runner=run.run,
             environ=os.environ,
         ).capture

@@ -20,7 +20,7 @@ from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
-from ..probe.background import begin
+from ..probe.background import start_probe
 from ..probe.machine import probe, target_of
 from ..resolve.options import PlanOptions
 from ..utils.process import run
@@ -50,8 +50,8 @@ def gather_inputs(
     Raises what probing, reading and the wishes raise.
     """
     options = plan_options_of(arguments)
-    if arguments.facts is None and arguments.asking is None:
-        arguments.asking = begin(arguments.python, environ)
+    if arguments.facts is None and arguments.processes is None:
+        arguments.processes = start_probe(arguments.python, environ)
     # The children that are asked take as long as all this: it is done meanwhile.
     matrix = load_matrix(torch=False)
     from ..report import plan as report  # noqa: F401
@@ -115,10 +115,10 @@ def probe_machine(
 ) -> tuple[Facts, Target]:
     """Return the facts of this machine and of the environment that `--python` names.
 
-    Raises those of `begin`, `probe` and `capture.facts`.
+    Raises those of `start_probe`, `probe` and `capture.facts`.
     """
-    asking = arguments.asking or begin(arguments.python, environ)
-    found = probe(asking, runner=run, environ=environ)
+    processes = arguments.processes or start_probe(arguments.python, environ)
+    found = probe(processes, runner=run, environ=environ)
     facts = capture.facts(found.capture, _capability)
     return with_surroundings(facts, found.target), found.target
 

@@ -169,11 +169,11 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
     if arguments.command == "lock" and arguments.check:
         name = "check_lock"
-    arguments.asking = None
+    arguments.processes = None
     if name in LOOKING and arguments.facts is None and not arguments.machines:
-        from ..probe.background import begin
+        from ..probe.background import start_probe
 
-        arguments.asking = begin(arguments.python, environ)
+        arguments.processes = start_probe(arguments.python, environ)
     if arguments.machines and name not in {"lock", "download"}:
         name = "fleet"
     with contextlib.nullcontext() if name in LONG | {"fleet"} else _uncollected():

@@ -27,7 +27,7 @@ data-centre GPUs that nothing keeps awake takes more than ten seconds on a healt
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 
 
-class Later(Generic[T]):
+class BackgroundCall(Generic[T]):
     """What a call returns, or raises, while it runs beside us.
 
     A pool would be waited for when the user interrupts, and the driver may be what hangs.
@@ -53,7 +53,7 @@ class Later(Generic[T]):
         return self._answers[0]
 
 
-class Asking:
+class ProbeProcesses:
     """The children of one look at an environment and its machine."""
 
     def __init__(
@@ -66,25 +66,29 @@ class Asking:
     ) -> None:
         self.interpreter = interpreter
         self.gpu_seconds = gpu_seconds
-        self.gpu_query = Later(
+        self.gpu_query = BackgroundCall(
             lambda: query_gpus(
                 "nvml", "libcuda", runner=runner, environ=environ, seconds=gpu_seconds
             )
         )
         """What NVML and libcuda say; None where the child could not be started."""
-        self.inside = Later(lambda: ask(interpreter, runner=runner, environ=environ))
-        """What `ask` returns or raises."""
+        self.inside = BackgroundCall(
+            lambda: describe_target(interpreter, runner=runner, environ=environ)
+        )
+        """What `describe_target` returns or raises."""
 
 
-def begin(python: str | None, environ: Mapping[str, str]) -> Asking:
+def start_probe(python: str | None, environ: Mapping[str, str]) -> ProbeProcesses:
     """Begin to look at this machine and at the environment that `--python` names.
 
     Raises what `find_interpreter` raises.
     """
-    return Asking(find_interpreter(python, environ, Path.cwd()), runner=run, environ=environ)
+    return ProbeProcesses(
+        find_interpreter(python, environ, Path.cwd()), runner=run, environ=environ
+    )
 
 
-def ask(
+def describe_target(
     interpreter: Path, *, runner: Runner, environ: Mapping[str, str], seconds: float = SECONDS
 ) -> str:
     """Return what `inside.py` prints in `interpreter`.
@@ -151,10 +155,10 @@ def query_gpus(
     folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"
     script = Path(__file__).with_name("children") / "query_gpus.py"
     argv = [sys.executable, "-I", "-S", str(script), folder, f"{seconds}", *libraries]
-    return started(argv, runner=runner, env=env, seconds=seconds + 2)
+    return run_if_startable(argv, runner=runner, env=env, seconds=seconds + 2)
 
 
-def started(
+def run_if_startable(
     argv: list[str], *, runner: Runner, env: Mapping[str, str], seconds: float
 ) -> Finished | None:
     """Run `argv` to its end; None where it could not be started."""

@@ -20,7 +20,7 @@ from ..facts.redact import scrub
 from ..facts.target import Target
 from ..facts.target_reply import answer_line, read_target
 from ..utils.process import Finished, Runner, own_environment
-from .background import Asking, ask, query_gpus, started
+from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
 from .libraries import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
 
@@ -44,7 +44,7 @@ _VARIABLES = (
 )
 
 
-class Seen(NamedTuple):
+class ProbedMachine(NamedTuple):
     """What `probe` saw."""
 
     target: Target
@@ -58,26 +58,28 @@ def target_of(
 ) -> Target:
     """Return the environment that `python` names (`find_interpreter`), as it describes itself.
 
-    Raises what `find_interpreter`, `ask` and `read_target` raise.
+    Raises what `find_interpreter`, `describe_target` and `read_target` raise.
     """
     interpreter = find_interpreter(python, environ, cwd)
-    return read_target(ask(interpreter, runner=runner, environ=environ), str(interpreter))
+    return read_target(
+        describe_target(interpreter, runner=runner, environ=environ), str(interpreter)
+    )
 
 
 def probe(
-    asking: Asking,
+    processes: ProbeProcesses,
     *,
     runner: Runner,
     environ: Mapping[str, str],
     root: Path = Path("/"),
-) -> Seen:
+) -> ProbedMachine:
     """Look at this machine and at the environment that is being asked.
 
     `root` stands for `/` where files of the system are read. Raises Error as `asking.ask` and
     `read_target` do; what the machine itself does not tell is not an error but a fact.
     """
-    inside = asking.inside.result()
-    target = read_target(inside, str(asking.interpreter))
+    inside = processes.inside.result()
+    target = read_target(inside, str(processes.interpreter))
     conda = target.base_prefix if _is_conda(target) else None
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)
@@ -92,13 +94,13 @@ def probe(
         machine=platform.machine(),
         inside=clean(answer_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
-        children=_ask_driver(asking, runner=runner, environ=environ, root=root),
+        children=_ask_driver(processes, runner=runner, environ=environ, root=root),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
         libraries=tuple((clean(path), clean(real)) for path, real in libraries),
         versions={clean(path): text for path, text in dll_versions(libraries).items()},
         environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
     )
-    return Seen(target=target, capture=capture)
+    return ProbedMachine(target=target, capture=capture)
 
 
 def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
@@ -114,7 +116,7 @@ def _is_conda(target: Target) -> bool:
 
 
 def _ask_driver(
-    asking: Asking, *, runner: Runner, environ: Mapping[str, str], root: Path
+    processes: ProbeProcesses, *, runner: Runner, environ: Mapping[str, str], root: Path
 ) -> dict[str, Child]:
     """Return what NVML and libcuda said, and nvidia-smi where NVML did not name the GPUs.
 
@@ -122,11 +124,11 @@ def _ask_driver(
     go away, it is not asked. Where NVML crashed, libcuda is asked in a child of its own.
     """
     clean = _cleaner(environ)
-    first = _child(asking.gpu_query.result(), clean)
+    first = _child(processes.gpu_query.result(), clean)
     children = {"gpu_query": first}
     nvml = read_asked(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
     if nvml.state == "crashed":
-        again = query_gpus("libcuda", runner=runner, environ=environ, seconds=asking.gpu_seconds)
+        again = query_gpus("libcuda", runner=runner, environ=environ, seconds=processes.gpu_seconds)
         children["gpu_query libcuda"] = _child(again, clean)
     final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"}
     program = None if final or nvml.gpus is not None else _find_smi(environ, root)
@@ -154,7 +156,7 @@ def _smi(program: str, *, runner: Runner, environ: Mapping[str, str]) -> Finishe
     answer = None
     for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
         argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-        answer = started(argv, runner=runner, env=env, seconds=SMI_SECONDS)
+        answer = run_if_startable(argv, runner=runner, env=env, seconds=SMI_SECONDS)
         if answer is None or "not a valid field" not in answer.stdout:
             break
     return answer

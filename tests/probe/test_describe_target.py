@@ -15,14 +15,16 @@ from environments import make_venv, own_base, put, put_onnxruntime, site_package
 from ortgpu_fix.facts import target as environment
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.facts.target_reply import read_target
-from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.background import describe_target
 from ortgpu_fix.probe.children import describe_target as inside
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
 
 
 def describe(interpreter: Path) -> Target:
-    return read_target(ask(interpreter, runner=run.run, environ=os.environ), str(interpreter))
+    return read_target(
+        describe_target(interpreter, runner=run.run, environ=os.environ), str(interpreter)
+    )
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
@@ -315,7 +317,7 @@ def test_the_current_folder_is_not_imported_from(
 def test_the_callers_pythonpath_is_not_the_environments(venv: Path, tmp_path: Path) -> None:
     put(tmp_path / "elsewhere", "stranger", "1")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path / "elsewhere")}
-    answer = ask(venv, runner=run.run, environ=environ)
+    answer = describe_target(venv, runner=run.run, environ=environ)
 
     assert read_target(answer, "").find("stranger") is None
 
@@ -326,8 +328,8 @@ def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
     put(tmp_path / ".local" / "lib" / version / "site-packages", "mine", "1")
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
-    seen = read_target(ask(base, runner=run.run, environ=environ), "")
-    hidden = ask(base, runner=run.run, environ={**environ, "PYTHONNOUSERSITE": "1"})
+    seen = read_target(describe_target(base, runner=run.run, environ=environ), "")
+    hidden = describe_target(base, runner=run.run, environ={**environ, "PYTHONNOUSERSITE": "1"})
 
     assert seen.kind in {"system", "user"}
     assert seen.find("mine") is not None

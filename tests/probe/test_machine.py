@@ -18,7 +18,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver, Facts, Gpu
-from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.background import ProbeProcesses
 from ortgpu_fix.probe.machine import probe
 from ortgpu_fix.utils import process as run
 
@@ -29,8 +29,10 @@ A100_GPU = Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0", memory_mi
 
 def look(environ: Mapping[str, str], root: Path, *, seconds: float = 20) -> Facts:
     """Return the facts, having been through the JSON of the capture and of the facts."""
-    asking = Asking(Path(sys.executable), runner=run.run, environ=environ, gpu_seconds=seconds)
-    seen = probe(asking, runner=run.run, environ=environ, root=root)
+    processes = ProbeProcesses(
+        Path(sys.executable), runner=run.run, environ=environ, gpu_seconds=seconds
+    )
+    seen = probe(processes, runner=run.run, environ=environ, root=root)
     recorded = capture.from_json(json.loads(json.dumps(capture.to_json(seen.capture))))
     facts = capture.facts(recorded, NAMES.get)
 
@@ -303,7 +305,7 @@ def test_nothing_private_is_kept(simulate: Simulate, empty_root: Path, venv: Pat
     environ |= {"HOME": home, "VIRTUAL_ENV": str(venv.parents[1]), "USER": "alice"}
     environ["CUDA_HOME"] = "/scratch/alice/cuda"
     seen = probe(
-        Asking(venv, runner=run.run, environ=environ),
+        ProbeProcesses(venv, runner=run.run, environ=environ),
         runner=run.run,
         environ=environ,
         root=empty_root,
@@ -328,7 +330,7 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
         return run.run(argv, **values)
 
     seen = probe(
-        Asking(venv, runner=runner, environ={"PATH": "/bin"}),
+        ProbeProcesses(venv, runner=runner, environ={"PATH": "/bin"}),
         runner=runner,
         environ={"PATH": "/bin"},
         root=empty_root,
@@ -343,10 +345,10 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
 
 def test_a_target_that_does_not_run(simulate: Simulate, empty_root: Path) -> None:
     environ = simulate(libraries=())
-    asking = Asking(Path("/etc/hostname"), runner=run.run, environ=environ)
+    processes = ProbeProcesses(Path("/etc/hostname"), runner=run.run, environ=environ)
 
     with pytest.raises(Error, match="python-failed"):
-        probe(asking, runner=run.run, environ=environ, root=empty_root)
+        probe(processes, runner=run.run, environ=environ, root=empty_root)
 
 
 def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
@@ -360,9 +362,9 @@ def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
         return run.run(argv, **values)
 
     start = time.monotonic()
-    asking = Asking(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=20)
+    processes = ProbeProcesses(Path(sys.executable), runner=runner, environ=environ, gpu_seconds=20)
     with pytest.raises(KeyboardInterrupt):
-        probe(asking, runner=runner, environ=environ, root=empty_root)
+        probe(processes, runner=runner, environ=environ, root=empty_root)
 
     assert time.monotonic() - start < 15
 

@@ -12,7 +12,7 @@ import pytest
 
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.background import ProbeProcesses
 from ortgpu_fix.probe.machine import probe
 from ortgpu_fix.utils import process as run
 
@@ -77,7 +77,7 @@ def test_a_real_driver_without_a_gpu(
     folders = [str(packages / name / lib / PACKAGES[name]) for name in names]
     environ = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)}
     seen = probe(
-        Asking(Path(sys.executable), runner=run.run, environ=environ),
+        ProbeProcesses(Path(sys.executable), runner=run.run, environ=environ),
         runner=run.run,
         environ=environ,
         root=empty_root,

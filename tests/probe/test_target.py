@@ -10,7 +10,7 @@ import pytest
 from environments import make_venv
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.probe.background import ask
+from ortgpu_fix.probe.background import describe_target
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils import process as run
@@ -25,7 +25,7 @@ def program(path: Path, text: str) -> Path:
 
 def fails(interpreter: Path, code: str, *, seconds: float = 20) -> Error:
     with pytest.raises(Error) as caught:
-        ask(interpreter, runner=run.run, environ=os.environ, seconds=seconds)
+        describe_target(interpreter, runner=run.run, environ=os.environ, seconds=seconds)
 
     assert caught.value.code == code
     return caught.value

@@ -22,7 +22,7 @@ from environments import make_venv, put, put_onnxruntime, site_packages
 from ortgpu_fix.facts import capture as captures
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.capture import Capture, Child
-from ortgpu_fix.probe.background import Asking
+from ortgpu_fix.probe.background import ProbeProcesses
 from ortgpu_fix.probe.machine import probe
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
@@ -391,7 +391,10 @@ def simulate(machine: Machine, stubs: Path, folder: Path) -> Capture:
         (root / path).write_text(text)
     environ = drivers.simulate(stubs, folder / "driver", **machine.driver)  # type: ignore[arg-type]
     seen = probe(
-        Asking(venv, runner=run.run, environ=environ), runner=run.run, environ=environ, root=root
+        ProbeProcesses(venv, runner=run.run, environ=environ),
+        runner=run.run,
+        environ=environ,
+        root=root,
     ).capture
     inside = seen.inside
     base = str(python.resolve().parents[1])

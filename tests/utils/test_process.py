@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.probe.background import Later
+from ortgpu_fix.probe.background import BackgroundCall
 from ortgpu_fix.utils import process as run
 
 
@@ -124,6 +124,6 @@ def test_what_happens_beside_us_is_returned_or_raised() -> None:
     def broken() -> int:
         raise ZeroDivisionError
 
-    assert Later(lambda: 3).result() == 3
+    assert BackgroundCall(lambda: 3).result() == 3
     with pytest.raises(ZeroDivisionError):
-        Later(broken).result()
+        BackgroundCall(broken).result()

@@ -5,7 +5,7 @@ and some libraries crash. `python -I -S gpu_query.py FOLDER SECONDS [nvml] [libc
 where the module `pynvml` lies, and after SECONDS in all it ends, whatever was not answered.
 
 Every line is an object with the key `library`; a later line of the same library replaces the
-earlier one. `state` is `asking` (a call is under way: the last word of a library that hangs or
+earlier one. `state` is `processes` (a call is under way: the last word of a library that hangs or
 crashes), `absent` (no such library), `unloadable`, `unasked` or `answered`.
 """
 
