@@ -11,20 +11,20 @@ from typing import NamedTuple, cast
 from ..errors import Error
 from ..utils.json_strict import as_table
 from . import model
-from .driver import Evidence, read_driver
-from .driver_replies import Asked, read_asked
+from .driver import Evidence, judge_driver
+from .driver_replies import LibraryReply, parse_reply
 from .model import Facts, Library, Machine, Platform, System, Toolkit
 from .parsers import (
-    read_file_version,
-    read_os_release,
-    read_pci,
-    read_proc_gpu,
-    read_proc_version,
-    read_smi,
-    read_toolkit,
+    parse_file_version,
+    parse_os_release,
+    parse_pci,
+    parse_proc_gpu,
+    parse_proc_version,
+    parse_smi,
+    parse_toolkit,
 )
 from .target import packages_of, python_of
-from .target_reply import read_target
+from .target_reply import parse_target
 
 SCHEMA = 1
 
@@ -92,9 +92,9 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
     """Return the facts in `capture`; `gpu_names` gives a compute capability by product name.
 
     Raises Error `platform-unsupported` where nothing this program installs exists for the system,
-    `python-garbage` and `python-too-old` as `read_target` does.
+    `python-garbage` and `python-too-old` as `parse_target` does.
     """
-    target = read_target(capture.inside, "inside")
+    target = parse_target(capture.inside, "inside")
     platform = Platform(
         system=_system(capture),
         machine=_machine(capture, target.platform, target.bits),
@@ -104,7 +104,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         container=_container(capture),
         jetson=next(iter(capture.texts.get("/etc/nv_tegra_release", "").splitlines()), None),
     )
-    reading = read_driver(_evidence(capture), gpu_names)
+    reading = judge_driver(_evidence(capture), gpu_names)
     windows = platform.system == "windows"
     return Facts(
         platform=platform,
@@ -113,7 +113,7 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         python=python_of(target),
         packages=packages_of(target),
         toolkits=tuple(
-            Toolkit(version=read_toolkit(files), path=path)
+            Toolkit(version=parse_toolkit(files), path=path)
             for path, files in capture.toolkits.items()
         ),
         libraries=_libraries(capture),
@@ -154,7 +154,7 @@ def _distribution(capture: Capture) -> str | None:
     build = capture.texts.get("windows")
     if build is not None:
         return f"Windows {build}"
-    return read_os_release(capture.texts.get("/etc/os-release", ""))
+    return parse_os_release(capture.texts.get("/etc/os-release", ""))
 
 
 def _container(capture: Capture) -> str | None:
@@ -177,18 +177,20 @@ def _evidence(capture: Capture) -> Evidence:
     return Evidence(
         nvml=nvml,
         libcuda=libcuda,
-        smi=read_smi(smi.stdout) if smi.returncode == 0 else (),
-        proc_version=read_proc_version(capture.texts.get("/proc/driver/nvidia/version", "")),
-        proc_gpus=tuple(read_proc_gpu(proc[path]) for path in sorted(proc)),
-        pci=read_pci(capture.texts.get("/sys/bus/pci/devices", "")),
+        smi=parse_smi(smi.stdout) if smi.returncode == 0 else (),
+        proc_version=parse_proc_version(capture.texts.get("/proc/driver/nvidia/version", "")),
+        proc_gpus=tuple(parse_proc_gpu(proc[path]) for path in sorted(proc)),
+        pci=parse_pci(capture.texts.get("/sys/bus/pci/devices", "")),
     )
 
 
-def _asked(capture: Capture, library: str) -> Asked:
+def _asked(capture: Capture, library: str) -> LibraryReply:
     """Return what a library answered, in the child of its own where there was one."""
     own = capture.children.get(f"gpu_query {library}")
     child = own or capture.children.get("gpu_query", Child())
-    return read_asked(child.stdout, library, returncode=child.returncode, timed_out=child.timed_out)
+    return parse_reply(
+        child.stdout, library, returncode=child.returncode, timed_out=child.timed_out
+    )
 
 
 def _libraries(capture: Capture) -> tuple[Library, ...]:
@@ -196,6 +198,6 @@ def _libraries(capture: Capture) -> tuple[Library, ...]:
     found: dict[str, Library] = {}
     for path, real in capture.libraries:
         name = path.replace("\\", "/").rpartition("/")[2]
-        version = capture.versions.get(path) or read_file_version(name, real)
+        version = capture.versions.get(path) or parse_file_version(name, real)
         found.setdefault(name, Library(name=name, path=path, version=version))
     return tuple(found[name] for name in sorted(found))

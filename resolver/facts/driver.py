@@ -7,7 +7,7 @@ Each of them knows a part, and some lie or hang; here is decided who is believed
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from .driver_replies import Asked, compute_capability, release
+from .driver_replies import LibraryReply, compute_capability, release
 from .model import Driver, Gpu
 
 NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
@@ -17,8 +17,8 @@ CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 class Evidence(NamedTuple):
     """Everything that may say something about driver and GPUs."""
 
-    nvml: Asked
-    libcuda: Asked
+    nvml: LibraryReply
+    libcuda: LibraryReply
     smi: tuple[tuple[Gpu, str | None], ...] = ()
     """Each GPU of nvidia-smi with the driver release in its row."""
     proc_version: str | None = None
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
     sources: Mapping[str, str]
 
 
-def read_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> Reading:
+def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> Reading:
     """Return the driver and the GPUs of the machine; `gpu_names` knows capabilities by name.
 
     No driver at all is a driver of None; one that cannot be read has an `error`. GPUs are None
@@ -123,7 +123,7 @@ def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
 
 
 def _named(
-    gpu: Gpu, libcuda: Asked, gpus: tuple[Gpu, ...], gpu_names: Callable[[str], str | None]
+    gpu: Gpu, libcuda: LibraryReply, gpus: tuple[Gpu, ...], gpu_names: Callable[[str], str | None]
 ) -> Gpu:
     """Complete a GPU: its capability by name, from libcuda's devices first."""
     if gpu.compute_capability is not None or gpu.name is None:
@@ -163,7 +163,7 @@ def _mismatch(evidence: Evidence) -> tuple[str, str] | None:
     return None
 
 
-def _silent(source: str, name: str, asked: Asked) -> tuple[str, str] | None:
+def _silent(source: str, name: str, asked: LibraryReply) -> tuple[str, str] | None:
     if asked.state == "hangs":
         return f"no-answer: {name} does not come back from {asked.call}", source
     if asked.state == "crashed":

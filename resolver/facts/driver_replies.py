@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple, cast, get_args
 from ..utils.json_lenient import Row, read_rows
 from .model import Gpu
 
-State = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
-STATES = get_args(State)
+QueryState = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
+STATES = get_args(QueryState)
 
 
-class Asked(NamedTuple):
+class LibraryReply(NamedTuple):
     """What became of asking one library."""
 
-    state: State
+    state: QueryState
     call: str = ""
     """The call that hangs or crashed."""
     code: int = 0
@@ -32,7 +32,9 @@ class Asked(NamedTuple):
     file: str | None = None
 
 
-def read_asked(stdout: str, library: str, *, returncode: int | None, timed_out: bool) -> Asked:
+def parse_reply(
+    stdout: str, library: str, *, returncode: int | None, timed_out: bool
+) -> LibraryReply:
     """Read what `gpu_query.py` printed of one library, and how it ended where it did not finish.
 
     A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
@@ -40,15 +42,15 @@ def read_asked(stdout: str, library: str, *, returncode: int | None, timed_out: 
     rows = [row for row in read_rows(stdout) if row.text("library") == library]
     row = rows[-1] if rows else None
     if row is None:
-        return Asked(state="hangs" if timed_out else "unasked", call="dlopen")
+        return LibraryReply(state="hangs" if timed_out else "unasked", call="dlopen")
     state = row.text("state")
     if state == "asking":  # a library that only hangs leaves the child to end by itself
         state = "hangs" if timed_out or returncode == 0 else "crashed"
     if state not in STATES:
-        return Asked(state="unasked")
+        return LibraryReply(state="unasked")
     gpus = row.rows("gpus")
-    return Asked(
-        state=cast("State", state),
+    return LibraryReply(
+        state=cast("QueryState", state),
         call=_said(row, "call"),
         code=row.integer("code") or 0,
         problem=_said(row, "problem"),

@@ -19,7 +19,7 @@ SMI_OLD_FIELDS = "name,memory.total,driver_version"
 """The same for drivers before 510, whose nvidia-smi knows no compute_cap."""
 
 
-def read_smi(text: str) -> tuple[tuple[Gpu, str | None], ...]:
+def parse_smi(text: str) -> tuple[tuple[Gpu, str | None], ...]:
     """Read the rows of `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`.
 
     `NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.104.12`; what is not known reads `[N/A]` or
@@ -44,7 +44,7 @@ def read_smi(text: str) -> tuple[tuple[Gpu, str | None], ...]:
     return tuple(rows)
 
 
-def read_proc_version(text: str) -> str | None:
+def parse_proc_version(text: str) -> str | None:
     """Read /proc/driver/nvidia/version, of the closed or the open kernel module.
 
     `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.12  Wed Sep 20 …` or
@@ -54,19 +54,19 @@ def read_proc_version(text: str) -> str | None:
     return release(found[1]) if found else None
 
 
-def read_proc_gpu(text: str) -> Gpu:
+def parse_proc_gpu(text: str) -> Gpu:
     r"""Read /proc/driver/nvidia/gpus/…/information: `Model: \t\t NVIDIA A100-SXM4-80GB`."""
     found = re.search(r"^Model:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return Gpu(name=found[1] if found and found[1] not in {"", "Unknown"} else None)
 
 
-def read_pci(text: str) -> tuple[Gpu, ...]:
+def parse_pci(text: str) -> tuple[Gpu, ...]:
     """Read the NVIDIA display controllers of the bus: `0x10de 0x20b2 0x030200` a line."""
     rows = re.findall(r"^0x10de 0x([0-9a-f]{4}) 0x03", text, re.MULTILINE)
     return tuple(Gpu(name=f"NVIDIA GPU (PCI 10de:{device})") for device in rows)
 
 
-def read_os_release(text: str) -> str | None:
+def parse_os_release(text: str) -> str | None:
     """Read /etc/os-release: `NAME="Ubuntu"` and `VERSION_ID="22.04"` give `Ubuntu 22.04`."""
     rows = re.findall(r"^(NAME|VERSION_ID)=[\"']?(.*?)[\"']?[ \t]*$", text, re.MULTILINE)
     fields = dict(rows)
@@ -74,7 +74,7 @@ def read_os_release(text: str) -> str | None:
     return name or None
 
 
-def read_toolkit(files: Mapping[str, str]) -> str | None:
+def parse_toolkit(files: Mapping[str, str]) -> str | None:
     """Return the version (`12.4`) of a CUDA toolkit from the first of its files that says it.
 
     version.json: `{"cuda": {"name": "CUDA SDK", "version": "12.4.0"}, …}`;
@@ -94,7 +94,7 @@ def read_toolkit(files: Mapping[str, str]) -> str | None:
     return cuda_version(int(number[1])) if number else None
 
 
-def read_ldconfig(text: str, machine: str) -> tuple[tuple[str, str], ...]:
+def parse_ldconfig(text: str, machine: str) -> tuple[tuple[str, str], ...]:
     r"""Read `ldconfig -p`: name and path of each library for `machine`, in the loader's order.
 
     `\tlibcudnn.so.9 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcudnn.so.9`
@@ -137,7 +137,7 @@ Source: https://learn.microsoft.com/windows/win32/api/verrsrc/ns-verrsrc-vs_fixe
 """
 
 
-def read_dll_version(content: bytes) -> str | None:
+def parse_dll_version(content: bytes) -> str | None:
     """Return the file version (`14.42.34433.0`) that a DLL carries, None where it has none."""
     at = content.find(_FIXED_FILE_INFO)
     if at < 0 or len(content) < at + 16:
@@ -146,7 +146,7 @@ def read_dll_version(content: bytes) -> str | None:
     return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
 
 
-def read_file_version(name: str, real: str) -> str | None:
+def parse_file_version(name: str, real: str) -> str | None:
     """Return the version that the real file's name tells beyond `name`, else None.
 
     `libcudnn.so.9` that is `libcudnn.so.9.1.0` has 9.1.0; `cudnn64_9.dll` tells nothing.

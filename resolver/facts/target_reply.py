@@ -19,13 +19,13 @@ OLDEST = (3, 8)
 _VERSION = re.compile(r"([0-9])\.([0-9]{1,3})\.[0-9]{1,3}((a|b|rc)[0-9]+)?")
 
 
-def answer_line(stdout: str) -> str:
+def last_json_line(stdout: str) -> str:
     """Return the last line that is the answer; empty where there is none."""
     lines = (line for line in reversed(stdout.splitlines()) if line.startswith('{"version": '))
     return next(lines, "")
 
 
-def read_target(stdout: str, interpreter: str) -> Target:
+def parse_target(stdout: str, interpreter: str) -> Target:
     """Read the answer in `stdout`; `interpreter` is who was asked, for the messages.
 
     Raises Error `python-garbage` where there is no answer or a field of it is wrong, and
@@ -40,7 +40,7 @@ def read_target(stdout: str, interpreter: str) -> Target:
 
 def _parsed(stdout: str, refuse: Refuse) -> object:
     try:
-        return json.loads(answer_line(stdout))
+        return json.loads(last_json_line(stdout))
     except (ValueError, RecursionError):
         raise refuse("", "is no JSON") from None
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ..facts.parsers import is_library, is_runtime, read_dll_version, read_ldconfig
+from ..facts.parsers import is_library, is_runtime, parse_dll_version, parse_ldconfig
 from ..utils.process import Runner
 
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "Library/include/cuda.h")
@@ -129,7 +129,7 @@ def dll_versions(libraries: Iterable[tuple[str, str]]) -> dict[str, str]:
     for path, real in libraries:
         if is_runtime(path.replace("\\", "/").rpartition("/")[2]):
             with contextlib.suppress(OSError):
-                version = read_dll_version(Path(real).read_bytes())
+                version = parse_dll_version(Path(real).read_bytes())
                 found |= {path: version} if version else {}
     return found
 
@@ -162,4 +162,4 @@ def _cached(machine: str, root: Path, runner: Runner) -> tuple[tuple[str, str], 
         answer = runner([str(root / program), "-p"], timeout=5, env={"LC_ALL": "C"})
     except OSError:
         return ()
-    return read_ldconfig(answer.stdout, machine)
+    return parse_ldconfig(answer.stdout, machine)

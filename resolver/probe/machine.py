@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..facts.capture import Capture, Child
-from ..facts.driver_replies import read_asked
+from ..facts.driver_replies import parse_reply
 from ..facts.parsers import SMI_FIELDS, SMI_OLD_FIELDS
 from ..facts.redact import scrub
 from ..facts.target import Target
-from ..facts.target_reply import answer_line, read_target
+from ..facts.target_reply import last_json_line, parse_target
 from ..utils.process import Finished, Runner, own_environment
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
@@ -58,10 +58,10 @@ def target_of(
 ) -> Target:
     """Return the environment that `python` names (`find_interpreter`), as it describes itself.
 
-    Raises what `find_interpreter`, `describe_target` and `read_target` raise.
+    Raises what `find_interpreter`, `describe_target` and `parse_target` raise.
     """
     interpreter = find_interpreter(python, environ, cwd)
-    return read_target(
+    return parse_target(
         describe_target(interpreter, runner=runner, environ=environ), str(interpreter)
     )
 
@@ -76,10 +76,10 @@ def probe(
     """Look at this machine and at the environment that is being asked.
 
     `root` stands for `/` where files of the system are read. Raises Error as `asking.ask` and
-    `read_target` do; what the machine itself does not tell is not an error but a fact.
+    `parse_target` do; what the machine itself does not tell is not an error but a fact.
     """
     inside = processes.inside.result()
-    target = read_target(inside, str(processes.interpreter))
+    target = parse_target(inside, str(processes.interpreter))
     conda = target.base_prefix if _is_conda(target) else None
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)
@@ -92,7 +92,7 @@ def probe(
     capture = Capture(
         system=sys.platform,
         machine=platform.machine(),
-        inside=clean(answer_line(inside)),
+        inside=clean(last_json_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
         children=_ask_driver(processes, runner=runner, environ=environ, root=root),
         toolkits={clean(path): dict(told) for path, told in toolkits.items()},
@@ -126,7 +126,7 @@ def _ask_driver(
     clean = _cleaner(environ)
     first = _child(processes.gpu_query.result(), clean)
     children = {"gpu_query": first}
-    nvml = read_asked(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
+    nvml = parse_reply(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
     if nvml.state == "crashed":
         again = query_gpus("libcuda", runner=runner, environ=environ, seconds=processes.gpu_seconds)
         children["gpu_query libcuda"] = _child(again, clean)

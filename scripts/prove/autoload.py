@@ -40,7 +40,7 @@ from ortgpu_fix.companions import build as companion_wheels
 from ortgpu_fix.companions import contents as companions
 from ortgpu_fix.companions.library_list import libraries
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.facts.parsers import read_dll_version
+from ortgpu_fix.facts.parsers import parse_dll_version
 from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.model import Plan
@@ -335,7 +335,7 @@ def prove_windows(prover: Prover, _: list[str]) -> None:
             for build in prover.matrix.builds
             if (build.version, build.platform) == (release, "windows_x86_64")
         )
-        runtime = read_dll_version(paths["msvcp140.dll"].read_bytes()) or ""
+        runtime = parse_dll_version(paths["msvcp140.dll"].read_bytes()) or ""
         prover.say(
             "windows",
             release,

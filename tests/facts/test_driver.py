@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.facts.driver import Evidence, Reading, read_driver
-from ortgpu_fix.facts.driver_replies import Asked, cuda_version, read_asked, release
+from ortgpu_fix.facts.driver import Evidence, Reading, judge_driver
+from ortgpu_fix.facts.driver_replies import LibraryReply, cuda_version, parse_reply, release
 from ortgpu_fix.facts.model import Driver, Gpu
 
-ABSENT = Asked(state="absent")
+ABSENT = LibraryReply(state="absent")
 A100 = Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0", memory_mib=81920)
 NAMELESS = Gpu(name="NVIDIA A100-SXM4-80GB")
-NVML = Asked(state="answered", driver="535.104.12", cuda="12.2", gpus=(A100,))
-LIBCUDA = Asked(state="answered", cuda="12.2", gpus=(A100,), file="/x/libcuda.so.535.104.12")
+NVML = LibraryReply(state="answered", driver="535.104.12", cuda="12.2", gpus=(A100,))
+LIBCUDA = LibraryReply(state="answered", cuda="12.2", gpus=(A100,), file="/x/libcuda.so.535.104.12")
 
 
-def read(nvml: Asked = ABSENT, libcuda: Asked = ABSENT, **more: Any) -> Reading:
+def read(nvml: LibraryReply = ABSENT, libcuda: LibraryReply = ABSENT, **more: Any) -> Reading:
     names = {"NVIDIA A100-SXM4-80GB": "8.0"}
-    return read_driver(Evidence(nvml=nvml, libcuda=libcuda, **more), names.get)
+    return judge_driver(Evidence(nvml=nvml, libcuda=libcuda, **more), names.get)
 
 
 def test_both_answer() -> None:
@@ -38,7 +38,7 @@ def test_both_answer() -> None:
 
 
 def test_cuda_of_nvml_where_libcuda_does_not_say() -> None:
-    reading = read(NVML, Asked(state="hangs", call="cuDriverGetVersion"))
+    reading = read(NVML, LibraryReply(state="hangs", call="cuDriverGetVersion"))
 
     assert reading.driver is not None
     assert reading.driver.cuda == "12.2"
@@ -47,13 +47,13 @@ def test_cuda_of_nvml_where_libcuda_does_not_say() -> None:
 
 def test_the_stub_of_a_toolkit_is_no_driver() -> None:
     """`/usr/local/cuda/lib64/stubs` on the loader's path: cuInit answers 34."""
-    assert read(libcuda=Asked(state="answered", code=34, cuda="12.4")).driver is None
+    assert read(libcuda=LibraryReply(state="answered", code=34, cuda="12.4")).driver is None
 
 
 def test_devices_of_libcuda_where_nothing_else_knows_them() -> None:
     """Jetson: no NVML, no nvidia-smi, no /proc/driver/nvidia/gpus."""
     orin = Gpu(name="Orin", compute_capability="8.7", memory_mib=62841)
-    reading = read(libcuda=Asked(state="answered", cuda="12.6", gpus=(orin,)))
+    reading = read(libcuda=LibraryReply(state="answered", cuda="12.6", gpus=(orin,)))
 
     assert reading.driver == Driver(cuda="12.6")
     assert reading.gpus == (orin,)
@@ -62,8 +62,8 @@ def test_devices_of_libcuda_where_nothing_else_knows_them() -> None:
 
 def test_a_name_that_only_libcuda_can_resolve() -> None:
     """NVML of JetPack 6 knows the integrated GPU by another name, and no capability."""
-    nvml = Asked(state="answered", driver="540.4.0", gpus=(Gpu(name="Orin (nvgpu)"),))
-    libcuda = Asked(
+    nvml = LibraryReply(state="answered", driver="540.4.0", gpus=(Gpu(name="Orin (nvgpu)"),))
+    libcuda = LibraryReply(
         state="answered", cuda="12.6", gpus=(Gpu(name="Orin", compute_capability="8.7"),)
     )
 
@@ -71,9 +71,9 @@ def test_a_name_that_only_libcuda_can_resolve() -> None:
 
 
 def test_a_capability_from_libcuda_by_name_goes_before_the_table() -> None:
-    nvml = Asked(state="answered", gpus=(NAMELESS, Gpu(name="other"), Gpu()))
+    nvml = LibraryReply(state="answered", gpus=(NAMELESS, Gpu(name="other"), Gpu()))
     newer = Gpu(name=NAMELESS.name, compute_capability="8.9")
-    gpus = read(nvml, Asked(state="answered", gpus=(newer,))).gpus
+    gpus = read(nvml, LibraryReply(state="answered", gpus=(newer,))).gpus
 
     assert gpus == (newer, Gpu(name="other"), Gpu())
 
@@ -91,11 +91,13 @@ def test_a_gpu_on_the_bus_without_a_driver() -> None:
 
 
 def test_nvml_that_counts_none_and_libcuda_that_has_one() -> None:
-    assert read(Asked(state="answered", gpus=()), LIBCUDA).gpus == (A100,)
+    assert read(LibraryReply(state="answered", gpus=()), LIBCUDA).gpus == (A100,)
 
 
 def test_proc_knows_more_gpus_than_libcuda() -> None:
-    reading = read(Asked(state="crashed", call="nvmlInit"), LIBCUDA, proc_gpus=(NAMELESS, NAMELESS))
+    reading = read(
+        LibraryReply(state="crashed", call="nvmlInit"), LIBCUDA, proc_gpus=(NAMELESS, NAMELESS)
+    )
 
     assert reading.gpus is not None
     assert [gpu.compute_capability for gpu in reading.gpus] == ["8.0", "8.0"]
@@ -112,28 +114,40 @@ def test_release_of_nvidia_smi() -> None:
 @pytest.mark.parametrize(
     ("evidence", "error", "source"),
     [
-        ({"nvml": Asked(state="answered", code=18, problem="x")}, "version-mismatch", "nvml"),
-        ({"libcuda": Asked(state="answered", code=803)}, "version-mismatch", "libcuda"),
-        ({"nvml": Asked(state="hangs", call="nvmlInit")}, "no-answer", "nvml"),
-        ({"nvml": NVML, "libcuda": Asked(state="crashed")}, "crashed", "libcuda"),
-        ({"libcuda": Asked(state="unloadable", problem="x")}, "unloadable", "libcuda"),
-        ({"nvml": Asked(state="unasked")}, "unasked", "nvml"),
-        ({"nvml": Asked(state="answered", code=4)}, "nvml-4", "nvml"),
+        (
+            {"nvml": LibraryReply(state="answered", code=18, problem="x")},
+            "version-mismatch",
+            "nvml",
+        ),
+        ({"libcuda": LibraryReply(state="answered", code=803)}, "version-mismatch", "libcuda"),
+        ({"nvml": LibraryReply(state="hangs", call="nvmlInit")}, "no-answer", "nvml"),
+        ({"nvml": NVML, "libcuda": LibraryReply(state="crashed")}, "crashed", "libcuda"),
+        ({"libcuda": LibraryReply(state="unloadable", problem="x")}, "unloadable", "libcuda"),
+        ({"nvml": LibraryReply(state="unasked")}, "unasked", "nvml"),
+        ({"nvml": LibraryReply(state="answered", code=4)}, "nvml-4", "nvml"),
         ({"nvml": NVML, "libcuda": ABSENT}, "libcuda-missing", "libcuda"),
         (
             {
-                "nvml": Asked(state="answered", gpus=(Gpu(),), lost="GPU is lost"),
+                "nvml": LibraryReply(state="answered", gpus=(Gpu(),), lost="GPU is lost"),
                 "libcuda": LIBCUDA,
             },
             "gpu-lost",
             "nvml",
         ),
         (
-            {"nvml": Asked(state="answered", code=9), "libcuda": LIBCUDA, "pci": (NAMELESS,)},
+            {
+                "nvml": LibraryReply(state="answered", code=9),
+                "libcuda": LIBCUDA,
+                "pci": (NAMELESS,),
+            },
             "not-loaded",
             "nvml",
         ),
-        ({"nvml": NVML, "libcuda": Asked(state="answered", code=999)}, "cuinit-999", "libcuda"),
+        (
+            {"nvml": NVML, "libcuda": LibraryReply(state="answered", code=999)},
+            "cuinit-999",
+            "libcuda",
+        ),
     ],
 )
 def test_errors(evidence: dict[str, Any], error: str, source: str) -> None:
@@ -146,26 +160,33 @@ def test_errors(evidence: dict[str, Any], error: str, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "nvml", [Asked(state="unasked"), Asked(state="answered", code=999, problem="Unknown Error")]
+    "nvml",
+    [
+        LibraryReply(state="unasked"),
+        LibraryReply(state="answered", code=999, problem="Unknown Error"),
+    ],
 )
-def test_nvidia_smi_makes_up_for_nvml(nvml: Asked) -> None:
+def test_nvidia_smi_makes_up_for_nvml(nvml: LibraryReply) -> None:
     assert read(nvml, LIBCUDA, smi=((A100, "535.104.12"),)).driver == Driver(
         version="535.104.12", cuda="12.2"
     )
 
 
 def test_gpus_are_not_known_where_nothing_answers() -> None:
-    assert read(Asked(state="hangs"), Asked(state="absent")).gpus is None
-    assert read(Asked(state="answered", code=999), Asked(state="absent")).gpus is None
-    assert read(Asked(state="answered", code=9), Asked(state="crashed")).gpus is None
-    assert read(Asked(state="answered", code=9), Asked(state="answered", code=999)).gpus is None
+    assert read(LibraryReply(state="hangs"), LibraryReply(state="absent")).gpus is None
+    assert read(LibraryReply(state="answered", code=999), LibraryReply(state="absent")).gpus is None
+    assert read(LibraryReply(state="answered", code=9), LibraryReply(state="crashed")).gpus is None
+    assert (
+        read(LibraryReply(state="answered", code=9), LibraryReply(state="answered", code=999)).gpus
+        is None
+    )
 
 
 def test_no_gpus() -> None:
     assert read().gpus == ()
-    assert read(Asked(state="answered", code=9)).gpus == ()
-    assert read(libcuda=Asked(state="answered", code=100)).gpus == ()
-    assert read(Asked(state="answered", gpus=())).gpus == ()
+    assert read(LibraryReply(state="answered", code=9)).gpus == ()
+    assert read(libcuda=LibraryReply(state="answered", code=100)).gpus == ()
+    assert read(LibraryReply(state="answered", gpus=())).gpus == ()
 
 
 def lines(*rows: dict[str, Any]) -> str:
@@ -190,9 +211,9 @@ def test_the_last_word_of_a_library_counts() -> None:
         },
         {"library": "libcuda", "state": "absent"},
     )
-    asked = read_asked(text + "noise\n[]\n", "nvml", returncode=0, timed_out=False)
+    asked = parse_reply(text + "noise\n[]\n", "nvml", returncode=0, timed_out=False)
 
-    assert asked == Asked(
+    assert asked == LibraryReply(
         state="answered",
         driver="535.104.12",
         cuda="12.2",
@@ -208,17 +229,17 @@ def test_the_last_word_of_a_library_counts() -> None:
 )
 def test_how_it_ended(returncode: int, timed_out: bool, state: str) -> None:  # noqa: FBT001
     text = lines({"library": "nvml", "state": "asking", "call": "nvmlInit"})
-    asked = read_asked(text, "nvml", returncode=returncode, timed_out=timed_out)
+    asked = parse_reply(text, "nvml", returncode=returncode, timed_out=timed_out)
 
     assert (asked.state, asked.call) == (state, "nvmlInit")
 
 
 def test_no_word_at_all() -> None:
-    assert read_asked("", "nvml", returncode=None, timed_out=False).state == "unasked"
-    assert read_asked("", "nvml", returncode=-9, timed_out=True).state == "hangs"
+    assert parse_reply("", "nvml", returncode=None, timed_out=False).state == "unasked"
+    assert parse_reply("", "nvml", returncode=-9, timed_out=True).state == "hangs"
     strange = lines({"library": "nvml", "state": []}, {"library": "libcuda", "state": "well"})
-    assert read_asked(strange, "nvml", returncode=0, timed_out=False).state == "unasked"
-    assert read_asked(strange, "libcuda", returncode=0, timed_out=False).state == "unasked"
+    assert parse_reply(strange, "nvml", returncode=0, timed_out=False).state == "unasked"
+    assert parse_reply(strange, "libcuda", returncode=0, timed_out=False).state == "unasked"
 
 
 @pytest.mark.parametrize(
@@ -267,6 +288,6 @@ def test_any_answer_is_read(
     timed_out: bool,  # noqa: FBT001
 ) -> None:
     stdout = "".join(json.dumps(row) + "\n" for row in rows) + text
-    nvml = read_asked(stdout, "nvml", returncode=returncode, timed_out=timed_out)
+    nvml = parse_reply(stdout, "nvml", returncode=returncode, timed_out=timed_out)
 
-    read_driver(Evidence(nvml=nvml, libcuda=ABSENT), lambda _: None)
+    judge_driver(Evidence(nvml=nvml, libcuda=ABSENT), lambda _: None)

@@ -22,7 +22,7 @@ def test_smi_rows() -> None:
         "Comma, Inc. Card, 8, 4096, 470.1\n"
     )
 
-    assert readers.read_smi(text) == (
+    assert readers.parse_smi(text) == (
         (Gpu(name="NVIDIA A100", compute_capability="8.0", memory_mib=81920), "535.104.12"),
         (Gpu(name="NVIDIA GB10", compute_capability="12.1"), "580.95.05"),
         (Gpu(name="Tesla K80", memory_mib=11441), "470.256.02"),
@@ -42,7 +42,7 @@ def test_smi_rows() -> None:
     ],
 )
 def test_smi_without_rows(text: str) -> None:
-    assert readers.read_smi(text) == ()
+    assert readers.parse_smi(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,21 @@ def test_smi_without_rows(text: str) -> None:
     ],
 )
 def test_proc_version(text: str, version: str | None) -> None:
-    assert readers.read_proc_version(text) == version
+    assert readers.parse_proc_version(text) == version
 
 
 def test_proc_gpu() -> None:
-    assert readers.read_proc_gpu("Model: \t\t Tesla V100-SXM2-16GB\nIRQ: 1\n").name == (
+    assert readers.parse_proc_gpu("Model: \t\t Tesla V100-SXM2-16GB\nIRQ: 1\n").name == (
         "Tesla V100-SXM2-16GB"
     )
-    assert readers.read_proc_gpu("Model: \t\t Unknown\n") == Gpu()
-    assert readers.read_proc_gpu("") == Gpu()
+    assert readers.parse_proc_gpu("Model: \t\t Unknown\n") == Gpu()
+    assert readers.parse_proc_gpu("") == Gpu()
 
 
 def test_pci() -> None:
     text = "0x10de 0x20b2 0x030200\n0x10de 0x228b 0x040300\n"
 
-    assert readers.read_pci(text) == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
+    assert readers.parse_pci(text) == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_pci() -> None:
     ],
 )
 def test_os_release(text: str, name: str | None) -> None:
-    assert readers.read_os_release(text) == name
+    assert readers.parse_os_release(text) == name
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_os_release(text: str, name: str | None) -> None:
     ],
 )
 def test_toolkit(files: dict[str, str], version: str | None) -> None:
-    assert readers.read_toolkit(files) == version
+    assert readers.parse_toolkit(files) == version
 
 
 def test_ldconfig_keeps_the_order_and_the_machine() -> None:
@@ -117,11 +117,11 @@ def test_ldconfig_keeps_the_order_and_the_machine() -> None:
         "\tlibz.so.1 (libc6,AArch64) => /lib/libz.so.1\n"
     )
 
-    assert readers.read_ldconfig(text, "x86_64") == (
+    assert readers.parse_ldconfig(text, "x86_64") == (
         ("libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"),
         ("libcudnn.so.9", "/lib/a b/libcudnn.so.9"),
     )
-    assert readers.read_ldconfig(text, "aarch64") == (("libz.so.1", "/lib/libz.so.1"),)
+    assert readers.parse_ldconfig(text, "aarch64") == (("libz.so.1", "/lib/libz.so.1"),)
 
 
 @pytest.mark.parametrize(
@@ -160,28 +160,28 @@ def test_other_names(name: str) -> None:
 
 
 def test_the_version_of_a_file() -> None:
-    assert readers.read_file_version("libcudnn.so.9", "/x/libcudnn.so.9.1.0") == "9.1.0"
-    assert readers.read_file_version("libcudart.so.11.0", "/x/libcudart.so.11.8.89") == "11.8.89"
-    assert readers.read_file_version("libcudart.so.11.0", "/x/libcudart.so.11.0") is None
-    assert readers.read_file_version("cudnn64_9.dll", "C:\\x\\cudnn64_9.dll") is None
+    assert readers.parse_file_version("libcudnn.so.9", "/x/libcudnn.so.9.1.0") == "9.1.0"
+    assert readers.parse_file_version("libcudart.so.11.0", "/x/libcudart.so.11.8.89") == "11.8.89"
+    assert readers.parse_file_version("libcudart.so.11.0", "/x/libcudart.so.11.0") is None
+    assert readers.parse_file_version("cudnn64_9.dll", "C:\\x\\cudnn64_9.dll") is None
 
 
 @given(st.text() | st.text("NVRM version: Kernel Module 0123456789.,[]=>()\n\t"))
 def test_no_text_is_an_exception(text: str) -> None:
-    readers.read_smi(text)
-    readers.read_proc_version(text)
-    readers.read_proc_gpu(text)
-    readers.read_pci(text)
-    readers.read_os_release(text)
-    readers.read_ldconfig(text, "x86_64")
-    readers.read_file_version("libcudnn.so.9", text)
-    readers.read_dll_version(text.encode())
-    readers.read_toolkit({"version.json": text, "version.txt": text, "cuda.h": text})
+    readers.parse_smi(text)
+    readers.parse_proc_version(text)
+    readers.parse_proc_gpu(text)
+    readers.parse_pci(text)
+    readers.parse_os_release(text)
+    readers.parse_ldconfig(text, "x86_64")
+    readers.parse_file_version("libcudnn.so.9", text)
+    readers.parse_dll_version(text.encode())
+    readers.parse_toolkit({"version.json": text, "version.txt": text, "cuda.h": text})
 
 
 def test_json_of_any_shape_is_no_toolkit() -> None:
     for text in ("[]", "null", '{"cuda": 1}', "[" * 100_000):
-        assert readers.read_toolkit({"version.json": text}) is None
+        assert readers.parse_toolkit({"version.json": text}) is None
 
 
 @pytest.mark.parametrize(
@@ -251,4 +251,4 @@ FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
     ],
 )
 def test_the_version_that_a_dll_carries(content: bytes, version: str | None) -> None:
-    assert readers.read_dll_version(content) == version
+    assert readers.parse_dll_version(content) == version

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts, Interpreter, OnnxRuntime, Package, Platform
 from ortgpu_fix.facts.target import in_environment, packages_of
-from ortgpu_fix.facts.target_reply import read_target
+from ortgpu_fix.facts.target_reply import parse_target
 
 ANSWER: dict[str, Any] = {
     "version": "3.11.7",
@@ -51,7 +51,7 @@ def answer(**changes: object) -> str:
 
 
 def test_a_whole_answer() -> None:
-    target = read_target(f"noise\n{answer()}\nmore noise\n", "python")
+    target = parse_target(f"noise\n{answer()}\nmore noise\n", "python")
 
     assert target.version == "3.11.7"
     assert target.kind == "venv"
@@ -63,7 +63,7 @@ def test_a_whole_answer() -> None:
 
 
 def test_the_first_of_a_name_is_in_use() -> None:
-    target = read_target(answer(), "python")
+    target = parse_target(answer(), "python")
     numpy = target.find("numpy")
 
     assert numpy is not None
@@ -80,7 +80,7 @@ def test_an_environment_takes_the_place_of_another() -> None:
     machine = Facts(
         platform=platform, driver=None, gpus=(), python=Interpreter(version="3.8"), packages=()
     )
-    facts = in_environment(machine, read_target(answer(onnxruntime=None), "python"), "/srv/me")
+    facts = in_environment(machine, parse_target(answer(onnxruntime=None), "python"), "/srv/me")
 
     assert facts.platform == platform
     assert facts.python.executable == "~/.venv/bin/python"
@@ -106,7 +106,7 @@ def test_an_environment_takes_the_place_of_another() -> None:
 )
 def test_fields_that_are_wrong(change: dict[str, Any]) -> None:
     with pytest.raises(Error) as caught:
-        read_target(answer(**change), "/the/python")
+        parse_target(answer(**change), "/the/python")
 
     assert caught.value.code == "python-garbage"
     assert caught.value.values["path"] == "/the/python"
@@ -114,19 +114,19 @@ def test_fields_that_are_wrong(change: dict[str, Any]) -> None:
 
 def test_too_old() -> None:
     with pytest.raises(Error) as caught:
-        read_target(answer(version="3.7.16"), "python")
+        parse_target(answer(version="3.7.16"), "python")
 
     assert caught.value.code == "python-too-old"
 
 
 def test_a_release_before_its_time() -> None:
-    assert read_target(answer(version="3.15.0a2"), "python").version == "3.15.0a2"
+    assert parse_target(answer(version="3.15.0a2"), "python").version == "3.15.0a2"
 
 
 @given(st.text() | st.text().map('{"version": '.__add__))
 def test_no_output_is_another_exception(text: str) -> None:
     with pytest.raises(Error, match="python-garbage"):
-        read_target(text, "python")
+        parse_target(text, "python")
 
 
 @given(
@@ -135,7 +135,7 @@ def test_no_output_is_another_exception(text: str) -> None:
 )
 def test_no_field_is_another_exception(name: str, value: object) -> None:
     try:
-        target = read_target(answer(**{name: value}), "python")
+        target = parse_target(answer(**{name: value}), "python")
     except Error:
         return
     packages_of(target)

@@ -14,7 +14,7 @@ from environments import make_venv, own_base, put, put_onnxruntime, site_package
 
 from ortgpu_fix.facts import target as environment
 from ortgpu_fix.facts.target import Target
-from ortgpu_fix.facts.target_reply import read_target
+from ortgpu_fix.facts.target_reply import parse_target
 from ortgpu_fix.probe.background import describe_target
 from ortgpu_fix.probe.children import describe_target as inside
 from ortgpu_fix.utils import process as run
@@ -22,7 +22,7 @@ from support.pythons import find_python
 
 
 def describe(interpreter: Path) -> Target:
-    return read_target(
+    return parse_target(
         describe_target(interpreter, runner=run.run, environ=os.environ), str(interpreter)
     )
 
@@ -319,7 +319,7 @@ def test_the_callers_pythonpath_is_not_the_environments(venv: Path, tmp_path: Pa
     environ = {**os.environ, "PYTHONPATH": str(tmp_path / "elsewhere")}
     answer = describe_target(venv, runner=run.run, environ=environ)
 
-    assert read_target(answer, "").find("stranger") is None
+    assert parse_target(answer, "").find("stranger") is None
 
 
 def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
@@ -328,12 +328,12 @@ def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
     put(tmp_path / ".local" / "lib" / version / "site-packages", "mine", "1")
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
-    seen = read_target(describe_target(base, runner=run.run, environ=environ), "")
+    seen = parse_target(describe_target(base, runner=run.run, environ=environ), "")
     hidden = describe_target(base, runner=run.run, environ={**environ, "PYTHONNOUSERSITE": "1"})
 
     assert seen.kind in {"system", "user"}
     assert seen.find("mine") is not None
-    assert read_target(hidden, "").find("mine") is None
+    assert parse_target(hidden, "").find("mine") is None
 
 
 @pytest.mark.parametrize(
