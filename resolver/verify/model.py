@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from ..plan.reasons import Reason
-from .smoke_result import Loaded, ModelRun, Torch
+from .smoke_result import LoadedLibrary, ModelRun, TorchResult
 
 SCHEMA = 1
 Verdict = Literal[
@@ -48,14 +48,14 @@ class Verification:
     evidence: tuple[str, ...] = ()
     """What was seen, in the order of the steps: facts, not texts."""
     models: tuple[ModelRun, ...] = ()
-    libraries: tuple[Loaded, ...] = ()
+    libraries: tuple[LoadedLibrary, ...] = ()
     helped: tuple[str, ...] = ()
     """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
     plain: bool = False
     """True where the check had no help: it saw what an unchanged application sees."""
     build: TorchBuild | None = None
     """The torch for CUDA that is in the environment too."""
-    torch: Torch | None = None
+    torch: TorchResult | None = None
     """What torch did in this process; None where it was not asked to."""
     orders: tuple[tuple[str, Verification], ...] = ()
     """What was seen with torch in the process: imported `first`, `last`; and torch `alone`."""

@@ -8,14 +8,22 @@ from __future__ import annotations
 import re
 
 from ..utils.json_lenient import Row, read_rows
-from .smoke_result import TOLERANCE, Answer, Loaded, ModelRun, Needed, Torch, TorchRun
+from .smoke_result import (
+    TOLERANCE,
+    LoadedLibrary,
+    ModelRun,
+    NeededLibrary,
+    SmokeResult,
+    TorchResult,
+    TorchRun,
+)
 
 _HOST = re.compile(r" ?;? hostname=\S+")
 _VERSION = re.compile(r"\d+(\.\d+)?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def read(stdout: str, stderr: str) -> Answer:
+def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     """Read what the child printed, as far as it came."""
     events: dict[str, Row] = {}
     models: list[ModelRun] = []
@@ -34,7 +42,7 @@ def read(stdout: str, stderr: str) -> Answer:
     needed, doing = events.get("needed", nothing), events.get("doing", nothing)
     step = filter(None, [doing.text("what"), doing.text("model"), doing.text("gpu")])
     cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
-    return Answer(
+    return SmokeResult(
         ended="end" in events or (build is not nothing and not build.flag("whole")),
         plain=events.get("start", nothing).flag("plain"),
         visible=events.get("start", nothing).text("visible"),
@@ -50,7 +58,7 @@ def read(stdout: str, stderr: str) -> Answer:
         driver_error=driver.text("error"),
         preload_error=events.get("preloaded", nothing).text("error"),
         needed=tuple(
-            Needed(
+            NeededLibrary(
                 name=row.text("name") or "",
                 error=row.text("error"),
                 helped=row.text("helped") is not None,
@@ -60,14 +68,14 @@ def read(stdout: str, stderr: str) -> Answer:
         ),
         models=tuple(models),
         libraries=tuple(
-            Loaded(name=row.text("name") or "", path=row.text("path") or "")
+            LoadedLibrary(name=row.text("name") or "", path=row.text("path") or "")
             for row in events.get("loaded", nothing).rows("libraries")
         ),
         torch_version=present.text("version"),
         torch_cuda=present.matching("cuda", _VERSION),
         torch=None
         if torch is None
-        else Torch(
+        else TorchResult(
             error=torch.text("error"),
             unavailable=torch.text("unavailable"),
             runs=tuple(torch_runs),

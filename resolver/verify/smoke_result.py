@@ -62,7 +62,7 @@ class ModelRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedLibrary:
     """A CUDA-side library that the process had loaded, and from which file."""
 
     name: str
@@ -70,7 +70,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class NeededLibrary:
     """A library that the provider needs, and how loading it went."""
 
     name: str
@@ -104,7 +104,7 @@ class TorchRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Torch:
+class TorchResult:
     """What torch did in the process."""
 
     error: str | None
@@ -132,7 +132,7 @@ class Torch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SmokeResult:
     """All that the child said before it ended."""
 
     ended: bool
@@ -157,20 +157,20 @@ class Answer:
     """What cuInit answered: 0 is success, 100 no GPU."""
     driver_error: str | None
     preload_error: str | None
-    needed: tuple[Needed, ...]
+    needed: tuple[NeededLibrary, ...]
     models: tuple[ModelRun, ...]
-    libraries: tuple[Loaded, ...]
+    libraries: tuple[LoadedLibrary, ...]
     torch_version: str | None
     """Of the torch that is in the environment."""
     torch_cuda: str | None
     """What it was built for; None for a build for the CPU."""
-    torch: Torch | None
+    torch: TorchResult | None
     """What it did; None where it was not asked to, or nothing is known of it."""
     log: str
     """Its standard error, without colours."""
 
     @property
-    def absent(self) -> tuple[Needed, ...]:
+    def absent(self) -> tuple[NeededLibrary, ...]:
         """Return what the provider cannot do without and is missing, the driver excepted."""
         return tuple(
             library

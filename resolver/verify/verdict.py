@@ -12,8 +12,8 @@ import signal
 from ..facts.model import Driver
 from ..plan.reasons import Reason
 from .model import UP_TO_THE_DRIVER, TorchBuild, Verdict, Verification
-from .smoke_output import read
-from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, Answer
+from .smoke_output import parse_smoke_output
+from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
 
 OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
@@ -43,32 +43,32 @@ def judge(
 
     `driver` is what the machine's facts say of it; what the child itself found comes first.
     """
-    answer = read(stdout, stderr)
-    if answer.ended:
-        found = _right(answer) or _not_loaded(answer, driver) or _failed(answer, driver)
-        found = found or _ran(answer)
+    result = parse_smoke_output(stdout, stderr)
+    if result.ended:
+        found = _right(result) or _not_loaded(result, driver) or _failed(result, driver)
+        found = found or _ran(result)
     else:
-        found = _unfinished(answer, returncode, timed_out=timed_out, driver=driver)
-    if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and answer.absent:
-        found = _Found("library-missing", found.evidence, library=answer.absent[0].name)
+        found = _unfinished(result, returncode, timed_out=timed_out, driver=driver)
+    if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
+        found = _Found("library-missing", found.evidence, library=result.absent[0].name)
     return Verification(
         verdict=found.verdict,
-        values=found.values or _versions(found.verdict, answer, driver),
-        notes=(*found.notes, *_notes(answer)),
-        evidence=(*answer.lines(), *([found.evidence] if found.evidence else [])),
-        models=answer.models,
-        libraries=answer.libraries,
-        helped=answer.helped,
-        plain=answer.plain,
-        build=_torch_build(answer),
-        torch=answer.torch,
+        values=found.values or _versions(found.verdict, result, driver),
+        notes=(*found.notes, *_notes(result)),
+        evidence=(*result.lines(), *([found.evidence] if found.evidence else [])),
+        models=result.models,
+        libraries=result.libraries,
+        helped=result.helped,
+        plain=result.plain,
+        build=_torch_build(result),
+        torch=result.torch,
     )
 
 
-def _torch_build(answer: Answer) -> TorchBuild | None:
-    if answer.torch_cuda is None:
+def _torch_build(result: SmokeResult) -> TorchBuild | None:
+    if result.torch_cuda is None:
         return None
-    return TorchBuild(version=answer.torch_version or "?", cuda=answer.torch_cuda)
+    return TorchBuild(version=result.torch_version or "?", cuda=result.torch_cuda)
 
 
 class _Found:
@@ -84,27 +84,27 @@ class _Found:
 
 
 def _versions(
-    verdict: Verdict, answer: Answer, driver: Driver | None
+    verdict: Verdict, result: SmokeResult, driver: Driver | None
 ) -> tuple[tuple[str, str], ...]:
     """Return what a driver that is too old speaks, and what the build needs."""
     if verdict != "driver-too-old":
         return ()
-    speaks = answer.driver_cuda or (driver.cuda if driver else None)
-    return (("speaks", speaks or "?"), ("needs", answer.cuda or "?"))
+    speaks = result.driver_cuda or (driver.cuda if driver else None)
+    return (("speaks", speaks or "?"), ("needs", result.cuda or "?"))
 
 
 def _unfinished(
-    answer: Answer, returncode: int, *, timed_out: bool, driver: Driver | None
+    result: SmokeResult, returncode: int, *, timed_out: bool, driver: Driver | None
 ) -> _Found:
     """Judge a child that did not come to its own end."""
-    if timed_out or (answer.step == "cuInit" and _WATCHDOG.search(answer.log)):
-        return _Found("crashed", note="timed-out", step=answer.step)
-    end = f"{answer.step}: ended by {_end(returncode)}"
-    if answer.step.startswith("inference"):
-        if lack := _driver_lack(answer, driver):
+    if timed_out or (result.step == "cuInit" and _WATCHDOG.search(result.log)):
+        return _Found("crashed", note="timed-out", step=result.step)
+    end = f"{result.step}: ended by {_end(returncode)}"
+    if result.step.startswith("inference"):
+        if lack := _driver_lack(result, driver):
             return _Found(lack, end, note="crash-without-driver")
-        if answer.driver_init:
-            return _cuda_failure(answer.driver_init, None, end)
+        if result.driver_init:
+            return _cuda_failure(result.driver_init, None, end)
     return _Found("crashed", end)
 
 
@@ -116,41 +116,41 @@ def _end(returncode: int) -> str:
     return f"exit code {returncode:#x}" if returncode >= 2**31 else f"exit code {returncode}"
 
 
-def _driver_lack(answer: Answer, driver: Driver | None) -> Verdict | None:
+def _driver_lack(result: SmokeResult, driver: Driver | None) -> Verdict | None:
     """Return what is wrong with the driver, as far as it is known; None where it suffices."""
-    speaks = answer.driver_cuda or (driver.cuda if driver else None)
-    if speaks and answer.cuda and int(speaks.partition(".")[0]) < int(answer.cuda):
+    speaks = result.driver_cuda or (driver.cuda if driver else None)
+    if speaks and result.cuda and int(speaks.partition(".")[0]) < int(result.cuda):
         return "driver-too-old"
-    return None if answer.driver_library else "no-driver"
+    return None if result.driver_library else "no-driver"
 
 
-def _not_loaded(answer: Answer, driver: Driver | None) -> _Found | None:
+def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Found | None:
     """Judge what kept onnxruntime or its provider from being loaded."""
-    if not answer.usable:
-        if absent := _ABSENT.search(answer.import_error or ""):
+    if not result.usable:
+        if absent := _ABSENT.search(result.import_error or ""):
             return _Found("library-missing", library=absent.group(0).partition(":")[0])
-        if "DLL load failed" in (answer.import_error or ""):
+        if "DLL load failed" in (result.import_error or ""):
             return _Found("crashed", note="runtime-too-old")
-        return _Found("crashed", note="import-failed" if answer.import_error else "gutted")
-    message = _NOT_LOADED.search(answer.log)
+        return _Found("crashed", note="import-failed" if result.import_error else "gutted")
+    message = _NOT_LOADED.search(result.log)
     if not message:
         return None
     reason = message.group("linux") or message.group("windows") or message.group(0)
     named = _ABSENT.search(reason)
     library = (named.group("name") or named.group("dll")) if named else "onnxruntime_providers_cuda"
-    lack = _driver_lack(answer, driver)
-    blocked = any(needed.driver for needed in answer.needed if needed.name == library)
+    lack = _driver_lack(result, driver)
+    blocked = any(needed.driver for needed in result.needed if needed.name == library)
     if blocked or DRIVER_FILE.match(library) or (lack and DRIVER_SYMBOL.search(reason)):
         return _Found(lack or "no-driver", reason)
     return _Found("library-missing", reason, library=library)
 
 
-def _failed(answer: Answer, driver: Driver | None) -> _Found | None:
+def _failed(result: SmokeResult, driver: Driver | None) -> _Found | None:
     """Judge what CUDA or its libraries said, where they said something."""
-    for message in [*(run.error for run in answer.models if run.error), answer.log]:
+    for message in [*(run.error for run in result.models if run.error), result.log]:
         if failure := CUDA_FAILURE.search(message):
-            logged = failure.group(0) if message is answer.log else ""
-            return _cuda_failure(int(failure.group(1)), _driver_lack(answer, driver), logged)
+            logged = failure.group(0) if message is result.log else ""
+            return _cuda_failure(int(failure.group(1)), _driver_lack(result, driver), logged)
         if _NO_KERNEL.search(message):
             return _cuda_failure(NO_KERNEL_IMAGE, None)
         if _FULL.search(message):
@@ -171,30 +171,30 @@ def _cuda_failure(code: int, lack: Verdict | None, evidence: str = "") -> _Found
     return _Found("crashed", evidence, note=note)
 
 
-def _right(answer: Answer) -> _Found | None:
+def _right(result: SmokeResult) -> _Found | None:
     """Judge inference that left nothing to be desired, whatever was said on the way."""
-    right = bool(answer.models) and all(run.on_gpu and run.correct for run in answer.models)
+    right = bool(result.models) and all(run.on_gpu and run.correct for run in result.models)
     return _Found("works") if right else None
 
 
-def _ran(answer: Answer) -> _Found:
+def _ran(result: SmokeResult) -> _Found:
     """Judge inference that came to its end, and was not right."""
-    if wrong := [run.label for run in answer.models if run.correct is False]:
+    if wrong := [run.label for run in result.models if run.correct is False]:
         return _Found("wrong-result", models=", ".join(wrong))
-    elsewhere = [run for run in answer.models if not run.on_gpu]
+    elsewhere = [run for run in result.models if not run.on_gpu]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Found("crashed")
     return _Found("cpu-fallback", models=", ".join(run.label for run in elsewhere))
 
 
-def _notes(answer: Answer) -> list[Reason]:
+def _notes(result: SmokeResult) -> list[Reason]:
     """Return what is worth knowing whatever the verdict is."""
     notes = []
-    if answer.helped:
-        values = (("libraries", ", ".join(answer.helped)),)
+    if result.helped:
+        values = (("libraries", ", ".join(result.helped)),)
         notes.append(Reason(code="libraries-helped", values=values))
     places: dict[str, set[str]] = {}
-    for library in answer.libraries:
+    for library in result.libraries:
         places.setdefault(_SONAME.sub(r"\1", library.name), set()).add(library.path)
     for name, paths in sorted(places.items()):
         if len(paths) > 1:

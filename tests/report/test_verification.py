@@ -10,7 +10,7 @@ from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.verification import explanation_sections, verification_sections
 from ortgpu_fix.verify.model import Verification
-from ortgpu_fix.verify.smoke_result import Loaded
+from ortgpu_fix.verify.smoke_result import LoadedLibrary
 
 EN = load_texts("en")
 
@@ -31,7 +31,7 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
         verdict="no-gpu",
         notes=(reason("crash-without-driver"), reason("timed-out", step="inference conv")),
         evidence=("conv: CUDA failure 100",),
-        libraries=(Loaded(name="libcudnn.so.9", path="/x/libcudnn.so.9"),),
+        libraries=(LoadedLibrary(name="libcudnn.so.9", path="/x/libcudnn.so.9"),),
     )
 
     text = plain(verification_sections(verification, EN))
