@@ -61,7 +61,7 @@ class TorchBuild(NamedTuple):
         return f"{self.version}+{self.local}"
 
 
-class Companion(NamedTuple):
+class DomainLibrary(NamedTuple):
     """A release of torchvision or torchaudio, with its wheels on PyPI."""
 
     name: str
@@ -76,7 +76,7 @@ class TorchTable(NamedTuple):
     """Everything that is known of torch; empty where nobody asked."""
 
     builds: tuple[TorchBuild, ...] = ()
-    companions: tuple[Companion, ...] = ()
+    companions: tuple[DomainLibrary, ...] = ()
 
     def of(self, platform: str) -> tuple[TorchBuild, ...]:
         """Return the builds for a platform (`linux_x86_64`), the oldest release first."""
@@ -105,7 +105,7 @@ def parse(table: Table, toolkits: Parts) -> TorchTable:
     return TorchTable(
         builds=tuple(builds),
         companions=tuple(
-            Companion(
+            DomainLibrary(
                 name=row["name"],
                 version=row["version"],
                 platform=row["platform"],

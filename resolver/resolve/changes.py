@@ -15,7 +15,7 @@ from .msvc import is_unfit
 from .release_checks import gpu_without_code, oldest_that_serves
 from .rules import rivals
 from .situation import Situation
-from .torch_choice import Choice
+from .torch_choice import TorchChoice
 
 
 class Steps(NamedTuple):
@@ -85,7 +85,7 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     )
 
 
-def with_torch(steps: Steps, choice: Choice) -> Steps:
+def with_torch(steps: Steps, choice: TorchChoice) -> Steps:
     """Return `steps` with what has to be done for the torch that was chosen."""
     return steps._replace(
         selection=by_name((*steps.selection, *choice.wheels)),

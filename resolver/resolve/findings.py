@@ -16,7 +16,7 @@ from .candidate import Candidate
 from .changes import Steps
 from .findings_torch import torch_findings
 from .situation import Situation
-from .torch_choice import Search
+from .torch_choice import TorchSearch
 
 DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
 """The errors of a driver that have a remedy of their own."""
@@ -29,7 +29,7 @@ def findings(
     rejected: Sequence[Rejected],
     works: Sequence[Candidate],
     *,
-    found: Search | None,
+    found: TorchSearch | None,
 ) -> tuple[Finding, ...]:
     """Return what was found, the worst first.
 

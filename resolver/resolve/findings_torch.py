@@ -11,12 +11,12 @@ from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.reasons import Finding, finding
 from ..versions import at_least, major, newest_first
 from .situation import Situation, cuda_major_runs
-from .torch_choice import Choice, Search, covering, holding
-from .torch_installed import Torch
+from .torch_choice import TorchChoice, TorchSearch, torches_covering, with_release
+from .torch_installed import InstalledTorch
 from .torch_rules import without_code
 
 
-def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
+def torch_findings(here: Situation, found: TorchSearch | None) -> Iterator[Finding]:
     """Yield what was found of the torch of `here`; `found` came of looking for another."""
     torch, choice = here.torch, found.choice if found else None
     able = here.gpus != () and here.driver_cuda is not None
@@ -43,7 +43,7 @@ def torch_findings(here: Situation, found: Search | None) -> Iterator[Finding]:
 
 
 def _cannot_run(
-    torch: Torch, cuda: str, here: Situation, choice: Choice | None
+    torch: InstalledTorch, cuda: str, here: Situation, choice: TorchChoice | None
 ) -> Iterator[Finding]:
     """Say why `torch.cuda.is_available()` is false, or its kernels do not run, and what would."""
     instead = _instead(here, choice)
@@ -71,12 +71,12 @@ def _cannot_run(
         )
 
 
-def _instead(here: Situation, choice: Choice | None) -> str:
+def _instead(here: Situation, choice: TorchChoice | None) -> str:
     """Return the torch that runs here, and where it is: `torch 2.7.1+cu128, https://…/cu128`."""
     if choice is not None:
         wheel = next(row for row in choice.wheels if row.name == TORCH)
         return f"{TORCH} {wheel.version}, {wheel.index_url}"
-    build = covering(here)
+    build = torches_covering(here)
     if build is None:
         return "-"
     if build.wheels:
@@ -84,21 +84,21 @@ def _instead(here: Situation, choice: Choice | None) -> str:
     return f"{TORCH} {build.name}, {here.options.torch_index.rstrip('/')}/{build.local}"
 
 
-def _held(here: Situation, found: Search | None) -> Iterator[Finding]:
+def _held(here: Situation, found: TorchSearch | None) -> Iterator[Finding]:
     """Name what stays and allows no torch that fits; `found` is None where none was looked for."""
     if found is not None:
         refusals = (why for row in found.rejected for why in row.reasons)
         conflicts = (dict(why.values) for why in refusals if why.code == "demand-conflict")
         held = {f"{row['by']} ({row['requires']})" for row in conflicts}
     else:
-        build = covering(here)
-        demands = holding(build.version, here) if build else ()
+        build = torches_covering(here)
+        demands = with_release(build.version, here) if build else ()
         held = {f"{demand.by} ({TORCH}{demand.specifier})" for demand in demands}
     if held:
         yield finding("torch-held", "warning", by=", ".join(sorted(held)))
 
 
-def _two_majors(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
+def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Finding]:
     """Look for an onnxruntime-gpu or NVIDIA wheels of another CUDA major than torch's."""
     other: dict[str, list[str]] = {}
     build = _installed_build(here)
@@ -136,7 +136,7 @@ def _installed_build(here: Situation) -> Build | None:
     return max(older, key=lambda build: newest_first(build.version), default=None)
 
 
-def _first(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
+def _first(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Finding]:
     """Recognise "it works only if I import torch first".
 
     Nothing loads the libraries for onnxruntime, and torch loads ones that serve it.
@@ -160,7 +160,7 @@ def _first(torch: Torch, cuda: str, here: Situation) -> Iterator[Finding]:
         yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
 
 
-def _brings(torch: Torch, need: Need, here: Situation) -> bool:
+def _brings(torch: InstalledTorch, need: Need, here: Situation) -> bool:
     """Tell whether importing torch loads `need`: from its own folder, or NVIDIA's wheels."""
     if torch.build is not None and torch.build.libraries == "inside":
         return True
@@ -168,7 +168,7 @@ def _brings(torch: Torch, need: Need, here: Situation) -> bool:
     return torch.name in by and here.facts.package(need.distribution or "") is not None
 
 
-def _moved_cudnn(torch: Torch, here: Situation) -> Iterator[Finding]:
+def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     """Compare the installed cuDNN with the one that torch requires."""
     if torch.cuda is None:
         return
@@ -193,7 +193,7 @@ def _moved_cudnn(torch: Torch, here: Situation) -> Iterator[Finding]:
     )
 
 
-def _bound(torch: Torch, here: Situation) -> Iterator[Finding]:
+def _bound(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     """Name what requires this torch exactly: it was compiled against it."""
     bound = [
         demand.by

@@ -20,7 +20,15 @@ from .findings import findings
 from .options import PlanOptions
 from .rules import reasons_against, reasons_for, works
 from .situation import Situation, situation
-from .torch_choice import Choice, Search, Works, is_asked_for, search, why_torch, without_torch
+from .torch_choice import (
+    TorchChoice,
+    TorchSearch,
+    Works,
+    is_asked_for,
+    search,
+    why_torch,
+    without_torch,
+)
 from .torch_wheels import kept_torch
 from .unlock import unlock
 
@@ -62,17 +70,17 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         companions=steps.companions if steps else (),
         requires=steps.requires if steps else (),
         rejected=(*(found.rejected if found else ()), *rejected),
-        unlock=unlock(here, working, _newest_that_works, torches) if unlocking else (),
+        unlock=unlock(here, working, _newest_that_works, torches_to_try) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
 
 
 def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
-    return [(subject, reasons_against(subject, here)) for subject in candidates(here)]
+    return [(subject, reasons_against(subject, here)) for subject in candidates_in_order(here)]
 
 
-def torches(here: Situation) -> Iterator[Choice]:
+def torches_to_try(here: Situation) -> Iterator[TorchChoice]:
     """Yield the torch to take, then the nearest one with which a newer onnxruntime-gpu works."""
     nearest = _find_torch(here).choice
     if nearest is None:
@@ -87,7 +95,7 @@ def torches(here: Situation) -> Iterator[Choice]:
             return
 
 
-def _find_torch(here: Situation) -> Search:
+def _find_torch(here: Situation) -> TorchSearch:
     """Return the torch to take by the wishes of `here`."""
     builds = _builds(here)
     installed = here.facts.package(GPU_BUILD)
@@ -112,7 +120,7 @@ def _fits(here: Situation) -> Works:
     return fits
 
 
-def candidates(here: Situation) -> list[Candidate]:
+def candidates_in_order(here: Situation) -> list[Candidate]:
     """Return every release of the matrix as a candidate for this machine, newest first."""
     picked: Picked = {}
     return [candidate(build, here, picked=picked) for build in _builds(here)]

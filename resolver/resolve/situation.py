@@ -16,7 +16,7 @@ from ..matrix.model import DriverFloor, Matrix
 from ..matrix.torch import TORCH
 from ..versions import major, numbers, requirement
 from .options import PlanOptions
-from .torch_installed import Torch, torch_of, with_pins
+from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
 
 class Demand(NamedTuple):
@@ -44,7 +44,7 @@ class Situation(NamedTuple):
     markers: Mapping[str, str]
     demands: Mapping[str, tuple[Demand, ...]]
     """By canonical name: what stays installed requires of it."""
-    torch: Torch | None
+    torch: InstalledTorch | None
     """The torch that is installed, or that is tried."""
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
@@ -84,14 +84,14 @@ def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     )
 
 
-def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Torch | None]:
+def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, InstalledTorch | None]:
     """Return the installed torch, and `facts` with everything that it requires."""
     package = facts.package(TORCH)
     if package is None:
         return facts, None
-    torch = torch_of(package, matrix.torch, platform)
+    torch = installed_torch_of(package, matrix.torch, platform)
     others = [row for row in facts.packages if row.name != TORCH]
-    packages = (*others, with_pins(package, torch, others))
+    packages = (*others, with_known_requirements(package, torch, others))
     return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
 
 

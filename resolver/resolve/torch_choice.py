@@ -22,12 +22,12 @@ from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, version
 from .situation import Demand, Situation, situation
 from .torch_rules import against_machine, preference
-from .torch_wheels import kept_wheel, orphans, paired, wheel_of_torch
+from .torch_wheels import kept_wheel, matching_domain_library, orphans, wheel_of_torch
 
 Works = Callable[[Build, Situation], bool]
 
 
-class Choice(NamedTuple):
+class TorchChoice(NamedTuple):
     """A torch, and the environment with it."""
 
     there: Situation
@@ -41,10 +41,10 @@ class Choice(NamedTuple):
     """Canonical names of what only the torch before it needed."""
 
 
-class Search(NamedTuple):
+class TorchSearch(NamedTuple):
     """What came of looking for a torch."""
 
-    choice: Choice | None
+    choice: TorchChoice | None
     rejected: tuple[Rejected, ...]
     """The builds that were passed over on the way, with the reason."""
 
@@ -62,7 +62,7 @@ def without_torch(here: Situation) -> Situation:
     return situation(here.facts._replace(packages=tuple(staying)), options, here.matrix)
 
 
-def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
+def search(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
     """Return the torch to take for the first of `builds` that it works with.
 
     `builds` are of onnxruntime-gpu, the best first; `works` tells whether nothing speaks against
@@ -80,14 +80,14 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> Search:
         for wanted in builds if able else ():
             for _, there, wheels in able:
                 if works(wanted, there):
-                    return Search(
+                    return TorchSearch(
                         choice=_choice(wanted, here, there, wheels), rejected=tuple(rejected)
                     )
         rejected += [_rejection(build, reason("torch-without-partner")) for build, _, _ in able]
-    return Search(choice=None, rejected=tuple(rejected))
+    return TorchSearch(choice=None, rejected=tuple(rejected))
 
 
-def covering(here: Situation) -> TorchBuild | None:
+def torches_covering(here: Situation) -> TorchBuild | None:
     """Return the build nearest to the torch of `here` that the machine and its Python can run.
 
     One that all which require torch allow goes first.
@@ -100,11 +100,11 @@ def covering(here: Situation) -> TorchBuild | None:
         if against_machine(build, here) is None
     ]
     return next(
-        (build for build in able if not holding(build.version, here)), next(iter(able), None)
+        (build for build in able if not with_release(build.version, here)), next(iter(able), None)
     )
 
 
-def holding(release: str, here: Situation) -> list[Demand]:
+def with_release(release: str, here: Situation) -> list[Demand]:
     """Return what stays and does not allow this release of torch; the companions move along."""
     return [
         demand
@@ -172,11 +172,11 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
     for name in COMPANIONS:
         if here.facts.package(name) is None:
             continue
-        companion = paired(name, build, here)
+        companion = matching_domain_library(name, build, here)
         if companion is None:
             return reason("torch-without-companion", name=name)
         wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
-    for demand in holding(wheels[TORCH].version, here):
+    for demand in with_release(wheels[TORCH].version, here):
         return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]
@@ -184,7 +184,7 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
     return situation(facts, here.options, here.matrix), wheels
 
 
-def why_torch(here: Situation, choice: Choice | None) -> Iterator[Reason]:
+def why_torch(here: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
     """Yield what speaks for the torch of `choice`."""
     if choice is None:
         return
@@ -199,14 +199,16 @@ def why_torch(here: Situation, choice: Choice | None) -> Iterator[Reason]:
         yield reason("why-torch-nearest", torch=name, cuda=major_of, before=here.torch.name)
 
 
-def _choice(build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]) -> Choice:
+def _choice(
+    build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]
+) -> TorchChoice:
     before = {package.name: package for package in here.facts.packages}
     moving = tuple(
         wheel
         for name, wheel in sorted(wheels.items())
         if name not in before or before[name].version != wheel.version or not before[name].intact
     )
-    return Choice(
+    return TorchChoice(
         there=there,
         build=build,
         wheels=tuple(wheel for _, wheel in sorted(wheels.items())),

@@ -18,7 +18,7 @@ _NO_CUDA = re.compile(r"cpu|rocm|xpu")
 _SUFFIXED = re.compile(r"nvidia-[a-z-]+-cu(\d{2})")
 
 
-class Torch(NamedTuple):
+class InstalledTorch(NamedTuple):
     """The torch that is there, or that a plan would put there."""
 
     version: str
@@ -41,7 +41,7 @@ class Torch(NamedTuple):
         return self.build.cudnn if self.build else None
 
 
-def torch_of(package: Package, table: TorchTable, platform: str) -> Torch:
+def installed_torch_of(package: Package, table: TorchTable, platform: str) -> InstalledTorch:
     """Return what is known of the installed distribution `package` on `platform`."""
     parsed = version(package.version)
     local = (parsed.local if parsed else None) or ""
@@ -63,7 +63,7 @@ def torch_of(package: Package, table: TorchTable, platform: str) -> Torch:
         found = next((build for build in builds if build.wheels), None) if not local else None
         build = found if found and _requires_like(package, found) else None
         cuda = build.cuda if build else _major_required(package.requires)
-    return Torch(
+    return InstalledTorch(
         version=package.version,
         build=build,
         cuda=cuda,
@@ -93,7 +93,9 @@ def _major_required(requires: Iterable[str]) -> str | None:
     return None
 
 
-def with_pins(package: Package, torch: Torch, others: Iterable[Package]) -> Package:
+def with_known_requirements(
+    package: Package, torch: InstalledTorch, others: Iterable[Package]
+) -> Package:
     """Return `package` with what the matrix knows that it requires, where the facts do not say it.
 
     A file written by hand may leave out the requirements, or the `cuda-toolkit` that they go by.

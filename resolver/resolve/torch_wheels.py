@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..facts.model import Package
-from ..matrix.torch import TORCH, Companion, PypiWheel, TorchBuild
+from ..matrix.torch import TORCH, DomainLibrary, PypiWheel, TorchBuild
 from ..plan.wheels import Wheel, on_pypi
 from ..versions import allows, major, newest_first
 from .situation import Situation
 
 
-def paired(name: str, build: TorchBuild, here: Situation) -> Companion | None:
+def matching_domain_library(name: str, build: TorchBuild, here: Situation) -> DomainLibrary | None:
     """Return the release of the companion `name` that was made for `build`.
 
     The one that requires this torch exactly; else the newest that allows it and was made with a
@@ -33,7 +33,7 @@ def paired(name: str, build: TorchBuild, here: Situation) -> Companion | None:
     )
 
 
-def _made_for(companion: Companion, here: Situation) -> set[str]:
+def _made_for(companion: DomainLibrary, here: Situation) -> set[str]:
     """Return the labels of the torch release that a companion without an exact pin was made with.
 
     torchvision names it as the oldest it takes, torchaudio has its number.

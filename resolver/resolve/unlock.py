@@ -15,10 +15,10 @@ from .candidate import Candidate
 from .options import PlanOptions
 from .release_checks import capabilities, glibc_suffices
 from .situation import Situation, situation
-from .torch_choice import Choice, without_torch
+from .torch_choice import TorchChoice, without_torch
 
 Newest = Callable[[Situation, str | None], str | None]
-Torches = Callable[[Situation], Iterator[Choice]]
+Torches = Callable[[Situation], Iterator[TorchChoice]]
 
 
 def unlock(

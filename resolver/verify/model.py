@@ -28,7 +28,7 @@ UP_TO_THE_DRIVER: frozenset[Verdict] = frozenset({"no-gpu", "no-driver", "driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TorchBuild:
+class CheckedTorch:
     """A torch for CUDA."""
 
     version: str
@@ -53,7 +53,7 @@ class Verification:
     """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
     plain: bool = False
     """True where the check had no help: it saw what an unchanged application sees."""
-    build: TorchBuild | None = None
+    build: CheckedTorch | None = None
     """The torch for CUDA that is in the environment too."""
     torch: TorchResult | None = None
     """What torch did in this process; None where it was not asked to."""

@@ -11,7 +11,7 @@ import signal
 
 from ..facts.model import Driver
 from ..plan.reasons import Reason
-from .model import UP_TO_THE_DRIVER, TorchBuild, Verdict, Verification
+from .model import UP_TO_THE_DRIVER, CheckedTorch, Verdict, Verification
 from .smoke_output import parse_smoke_output
 from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
 
@@ -65,10 +65,10 @@ def judge(
     )
 
 
-def _torch_build(result: SmokeResult) -> TorchBuild | None:
+def _torch_build(result: SmokeResult) -> CheckedTorch | None:
     if result.torch_cuda is None:
         return None
-    return TorchBuild(version=result.torch_version or "?", cuda=result.torch_cuda)
+    return CheckedTorch(version=result.torch_version or "?", cuda=result.torch_cuda)
 
 
 class _Found:
