@@ -12,7 +12,7 @@ from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
 from ..fleet.common_facts import fresh
-from ..fleet.model import Group, Machine, TargetPlan
+from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
 from ..index.page import public
 from ..lock.builder import Maker
@@ -81,7 +81,7 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
     target = TargetPlan(
         platform=here.platform,
         abi=here.abi,
-        machines=(Machine(name="", facts=inputs.facts),),
+        machines=(FleetMachine(name="", facts=inputs.facts),),
         facts=facts,
         plan=plan,
     )

@@ -13,7 +13,7 @@ from ..utils.json_strict import as_table
 from . import model
 from .driver import Evidence, judge_driver
 from .driver_replies import LibraryReply, parse_reply
-from .model import Facts, Library, Machine, Platform, System, Toolkit
+from .model import Architecture, Facts, Library, Platform, System, Toolkit
 from .parsers import (
     parse_file_version,
     parse_os_release,
@@ -130,12 +130,12 @@ def _system(capture: Capture) -> System:
     return systems[capture.system]
 
 
-def _machine(capture: Capture, platform: str, bits: int) -> Machine:
+def _machine(capture: Capture, platform: str, bits: int) -> Architecture:
     """Return what the target's programs are made for: `linux-x86_64`, `win-amd64`, `linux-aarch64`.
 
     An interpreter of 32 bits on a machine of 64 takes the wheels of neither.
     """
-    machines: dict[str, Machine] = {
+    machines: dict[str, Architecture] = {
         "x86_64": "x86_64",
         "amd64": "x86_64",
         "aarch64": "aarch64",

@@ -15,6 +15,7 @@ from .model import (
     CPU_BUILD,
     GPU_BUILD,
     LIBC,
+    Architecture,
     Change,
     Driver,
     Facts,
@@ -22,7 +23,6 @@ from .model import (
     Interpreter,
     Kind,
     Library,
-    Machine,
     OnnxRuntime,
     Package,
     Platform,
@@ -103,7 +103,7 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
 def _platform(table: JsonTable) -> Platform:
     return Platform(
         system=table.choice("system", get_args(System)),
-        machine=table.choice("machine", get_args(Machine)),
+        machine=table.choice("machine", get_args(Architecture)),
         libc=table.matching("libc", LIBC),
         distribution=table.text_or_none("distribution"),
         wsl=table.flag("wsl"),

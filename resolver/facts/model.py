@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 """The two distributions that everybody mixes: they share one folder, and overwrite one another."""
 System = Literal["linux", "windows"]
-Machine = Literal["x86_64", "aarch64"]
+Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
 Change = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, what is left of one that cannot, one that never came to its end."""
@@ -30,7 +30,7 @@ class Platform(NamedTuple):
     """The operating system and what it runs in."""
 
     system: System
-    machine: Machine
+    machine: Architecture
     libc: str | None = None
     """`glibc 2.35`, `musl 1.2.4`; None on Windows, or not known."""
     distribution: str | None = None

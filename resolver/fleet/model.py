@@ -14,7 +14,7 @@ from ..plan.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class FleetMachine:
     """One machine of a fleet."""
 
     name: str
@@ -34,7 +34,7 @@ class TargetPlan:
     """`linux_x86_64`."""
     abi: str
     """`cp311`, `cp313t`."""
-    machines: tuple[Machine, ...]
+    machines: tuple[FleetMachine, ...]
     facts: Facts
     """What all of them have: the oldest driver and glibc, every kind of GPU, the lowest Python."""
     plan: Plan
@@ -57,7 +57,7 @@ class Group:
     targets: tuple[TargetPlan, ...]
 
     @property
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[FleetMachine, ...]:
         """Return the machines of all targets, by name."""
         found = (machine for target in self.targets for machine in target.machines)
         return tuple(sorted(found, key=lambda machine: machine.name))
@@ -67,7 +67,7 @@ class Group:
 class Exclusion:
     """Machines that exclude a release for the same reasons."""
 
-    machines: tuple[Machine, ...]
+    machines: tuple[FleetMachine, ...]
     reasons: tuple[Reason, ...]
 
 
@@ -88,9 +88,9 @@ class FleetPlan:
     machines without a GPU, where they were asked for, comes last."""
     excluded: tuple[Excluded, ...]
     """The releases newer than the one that works everywhere, newest first; all where none does."""
-    without_gpu: tuple[Machine, ...]
+    without_gpu: tuple[FleetMachine, ...]
     """Machines without a GPU, or without a driver for it."""
-    impossible: tuple[tuple[Machine, tuple[Reason, ...]], ...]
+    impossible: tuple[tuple[FleetMachine, tuple[Reason, ...]], ...]
     """Machines with a GPU on which no release works; the reasons are those of the release that is
     nearest to working."""
     matrix_date: str

@@ -22,19 +22,23 @@ from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
 from ..versions import major
 from .common_facts import common, fresh, has_gpu, kind
-from .model import Excluded, Exclusion, FleetPlan, Group, Machine, TargetPlan
+from .model import Excluded, Exclusion, FleetMachine, FleetPlan, Group, TargetPlan
 from .split import Fleet, Share
 
 
 def plan_fleet(
-    machines: Sequence[Machine], options: PlanOptions, matrix: Matrix, *, with_cpu: bool = False
+    machines: Sequence[FleetMachine],
+    options: PlanOptions,
+    matrix: Matrix,
+    *,
+    with_cpu: bool = False,
 ) -> FleetPlan:
     """Return the plan for `machines`, whose names must differ.
 
     `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
     """
-    kinds: dict[object, tuple[Situation, list[Machine]]] = {}
-    without: list[tuple[Situation, Machine]] = []
+    kinds: dict[object, tuple[Situation, list[FleetMachine]]] = {}
+    without: list[tuple[Situation, FleetMachine]] = []
     for machine in sorted(machines, key=lambda machine: machine.name):
         here = situation(fresh(machine.facts, matrix), options, matrix)
         if has_gpu(here):
@@ -64,7 +68,7 @@ def plan_fleet(
 
 
 def _excluded(
-    fleet: Fleet, shares: Sequence[Share], by_kind: Sequence[Sequence[Machine]]
+    fleet: Fleet, shares: Sequence[Share], by_kind: Sequence[Sequence[FleetMachine]]
 ) -> tuple[Excluded, ...]:
     """Return who excludes each release that is newer than the one that serves everybody.
 
@@ -75,7 +79,7 @@ def _excluded(
     for version in fleet.versions if served else ():
         if len(shares) == 1 and version == shares[0].version:
             break
-        by: dict[tuple[Reason, ...], list[Machine]] = {}
+        by: dict[tuple[Reason, ...], list[FleetMachine]] = {}
         for member in served:
             reasons = fleet.against(version, member)
             if reasons:
@@ -88,11 +92,11 @@ def _excluded(
     return tuple(found)
 
 
-def _sorted(machines: Iterable[Machine]) -> tuple[Machine, ...]:
+def _sorted(machines: Iterable[FleetMachine]) -> tuple[FleetMachine, ...]:
     return tuple(sorted(machines, key=lambda machine: machine.name))
 
 
-def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[Machine]]) -> Group:
+def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[FleetMachine]]) -> Group:
     targets: dict[tuple[str, str], list[int]] = {}
     for member in share.members:
         here = fleet.heres[member]
@@ -112,7 +116,9 @@ def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[Machine]]) -> 
     )
 
 
-def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine]) -> TargetPlan:
+def _target(
+    share: Share, heres: Sequence[Situation], machines: Sequence[FleetMachine]
+) -> TargetPlan:
     here = situation(common(heres), heres[0].options, heres[0].matrix)
     build = next(
         build
@@ -142,9 +148,11 @@ def _target(share: Share, heres: Sequence[Situation], machines: Sequence[Machine
     )
 
 
-def _cpu_group(version: str, without: Sequence[tuple[Situation, Machine]], matrix: Matrix) -> Group:
+def _cpu_group(
+    version: str, without: Sequence[tuple[Situation, FleetMachine]], matrix: Matrix
+) -> Group:
     """Return the group of the machines without a GPU: an engine finds the CPU build's wheels."""
-    targets: dict[tuple[str, str], list[tuple[Situation, Machine]]] = {}
+    targets: dict[tuple[str, str], list[tuple[Situation, FleetMachine]]] = {}
     for here, machine in without:
         targets.setdefault((here.platform, here.abi), []).append((here, machine))
     plan = Plan(

@@ -28,7 +28,7 @@ from ..plan.wheels import HERE, PYPI, Pinned, Wheel
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..versions import allows
-from .model import Lock, Target
+from .model import Lock, LockTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +93,14 @@ class Maker:
             if build.version == group.version and build.platform in platforms
         )
 
-    def _target(self, target: TargetPlan) -> Target:
+    def _target(self, target: TargetPlan) -> LockTarget:
         entries = libraries(target.plan.selection, self.matrix, target.platform)
         chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
         closure = self._closure(target, chosen)
         chosen = [one._replace(url=self._address(one.url)) for one in chosen]
         if self.companions is not None:
             chosen += [_companion(wheel, self._place(wheel)) for wheel in self.made_here(target)]
-        return Target(
+        return LockTarget(
             machines=tuple((machine.name, machine.facts) for machine in target.machines),
             facts=target.facts,
             chosen=tuple(chosen),

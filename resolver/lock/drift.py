@@ -24,7 +24,7 @@ from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import Situation, situation
 from ..versions import newest_first
-from .parse import Locked, LockPin
+from .parse import ParsedLock, ParsedPin
 
 Verdict = Literal["holds", "drifted", "impossible"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -58,7 +58,7 @@ class Drift:
     """The whole answer."""
 
     verdict: Verdict
-    release: LockPin | None
+    release: ParsedPin | None
     """The build of onnxruntime that the lock installs here; None where it has none for here."""
     differences: tuple[Difference, ...]
     against: tuple[Reason, ...]
@@ -72,7 +72,7 @@ class Drift:
     """The lock was made with another matrix than this one."""
 
 
-def drift(locked: Locked, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:
+def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:
     """Compare a lock with the machine and the environment of `facts`."""
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
@@ -100,12 +100,12 @@ def drift(locked: Locked, facts: Facts, options: PlanOptions, matrix: Matrix) ->
     )
 
 
-def _release(pins: Sequence[LockPin]) -> LockPin | None:
+def _release(pins: Sequence[ParsedPin]) -> ParsedPin | None:
     found = {pin.name: pin for pin in pins}
     return found.get(GPU_BUILD) or found.get(CPU_BUILD)
 
 
-def _differences(pins: Sequence[LockPin], known: _Known) -> Iterator[Difference]:
+def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Difference]:
     """Yield what is no hash, and what the matrix does not know of the pins that it should know."""
     # Other indexes have builds of torch that the matrix has no hash of.
     names = {name for name, _ in known} - {TORCH, *COMPANIONS}
@@ -130,7 +130,7 @@ def _differences(pins: Sequence[LockPin], known: _Known) -> Iterator[Difference]
                 yield Difference(line=one.line, why=why)
 
 
-def _without_wheel(pins: Sequence[LockPin], known: _Known, here: Situation) -> Iterator[Reason]:
+def _without_wheel(pins: Sequence[ParsedPin], known: _Known, here: Situation) -> Iterator[Reason]:
     """Yield the pins of which the lock has wheels, and none for this system and Python."""
     place: _Place = here.platform, here.abi
     for pin in pins:
@@ -170,8 +170,8 @@ def _known(matrix: Matrix) -> _Known:
 
 
 def _against(
-    pins: Sequence[LockPin],
-    release: LockPin | None,
+    pins: Sequence[ParsedPin],
+    release: ParsedPin | None,
     facts: Facts,
     options: PlanOptions,
     matrix: Matrix,
@@ -203,7 +203,7 @@ def _against(
     )
 
 
-def _with_torch(facts: Facts, pins: Sequence[LockPin]) -> Facts:
+def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
     """Return `facts` with the torch of the lock in the place of the one that is installed."""
     locked = [Package(name=pin.name, version=pin.version) for pin in pins if pin.name == TORCH]
     if not locked:
@@ -212,7 +212,7 @@ def _with_torch(facts: Facts, pins: Sequence[LockPin]) -> Facts:
     return facts._replace(packages=(*others, *locked))
 
 
-def _moved(pins: Sequence[LockPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:
+def _moved(pins: Sequence[ParsedPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:
     """Yield what is installed in another version than the lock's, is not there, or is too much."""
     locked = {pin.name: pin for pin in pins}
     for name, pin in sorted(locked.items()):

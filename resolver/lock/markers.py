@@ -13,7 +13,7 @@ _AXES = ("sys_platform", "platform_machine", "python_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Where:
+class MarkerPlace:
     """What of a machine and its Python a marker can ask; the values are those of PEP 508."""
 
     sys_platform: str
@@ -21,13 +21,13 @@ class Where:
     python_version: str
 
 
-def where(facts: Facts) -> Where:
+def marker_place(facts: Facts) -> MarkerPlace:
     """Return where the machine of `facts` is."""
     environment = marker_environment(facts)
-    return Where(**{axis: environment[axis] for axis in _AXES})
+    return MarkerPlace(**{axis: environment[axis] for axis in _AXES})
 
 
-def marker(chosen: Collection[Where], everywhere: Collection[Where]) -> str:
+def marker_for(chosen: Collection[MarkerPlace], everywhere: Collection[MarkerPlace]) -> str:
     """Return the marker that holds in `chosen` and nowhere else in `everywhere`; empty: always.
 
     It asks no more than it must: where the platform alone tells, nothing of the Python is said.
@@ -40,12 +40,12 @@ def marker(chosen: Collection[Where], everywhere: Collection[Where]) -> str:
     return _text([_AXES[axis] for axis in axes], _seen(axes, chosen))
 
 
-def _seen(axes: Sequence[int], places: Collection[Where]) -> set[tuple[str, ...]]:
+def _seen(axes: Sequence[int], places: Collection[MarkerPlace]) -> set[tuple[str, ...]]:
     """Return what is left of `places` where only `axes` are looked at."""
     return {tuple(astuple(place)[axis] for axis in axes) for place in places}
 
 
-def full(place: Where) -> str:
+def full_marker(place: MarkerPlace) -> str:
     """Return the marker that names everything of `place`."""
     return _text(list(_AXES), {astuple(place)})
 

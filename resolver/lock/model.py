@@ -14,14 +14,14 @@ from ..companions.contents import LIBRARIES
 from ..errors import Error
 from ..facts.model import Facts
 from ..plan.wheels import HERE, PYPI, Pinned
-from .markers import Where, marker, where
+from .markers import MarkerPlace, marker_for, marker_place
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})
 """Releases whose preload_dlls() looks into the wrong folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class LockTarget:
     """What is locked for the machines of one system and Python."""
 
     machines: tuple[tuple[str, Facts], ...]
@@ -40,9 +40,9 @@ class Target:
     """The folders of the libraries, from site-packages."""
 
     @property
-    def where(self) -> Where:
+    def where(self) -> MarkerPlace:
         """Return what markers see of it."""
-        return where(self.facts)
+        return marker_place(self.facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,14 @@ class Lock:
     """The CUDA major; None without a GPU."""
     preload_dlls: bool
     """The release can load its libraries when the application says so."""
-    targets: tuple[Target, ...]
+    targets: tuple[LockTarget, ...]
     command: str
     """What made it."""
     matrix_date: str
     matrix_digest: str
 
     @property
-    def places(self) -> tuple[Where, ...]:
+    def places(self) -> tuple[MarkerPlace, ...]:
         """Return where the lock is for, in order."""
         return tuple(sorted({target.where for target in self.targets}))
 
@@ -75,7 +75,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class LockedFile:
     """A wheel of a lock."""
 
     pinned: Pinned
@@ -84,7 +84,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class LockedDistribution:
     """One distribution at one version."""
 
     name: str
@@ -93,7 +93,7 @@ class Pin:
     """`pypi`, `here`, or the URL of the index that must serve it."""
     marker: str
     """Where it is installed; empty: everywhere."""
-    files: tuple[File, ...]
+    files: tuple[LockedFile, ...]
 
     @property
     def direct(self) -> bool:
@@ -101,13 +101,15 @@ class Pin:
         return self.index != PYPI
 
 
-def pins(lock: Lock, *, closure: bool = True, beside: Collection[Where] = ()) -> tuple[Pin, ...]:
+def locked_distributions(
+    lock: Lock, *, closure: bool = True, beside: Collection[MarkerPlace] = ()
+) -> tuple[LockedDistribution, ...]:
     """Return what the lock installs, by name; without the `closure` only what was chosen.
 
     The markers tell the places of the lock apart, and from those that are `beside` them. Raises
     Error `lock-apart` where two targets that no marker can tell apart differ.
     """
-    rows: dict[tuple[str, str, str], dict[Pinned, set[Where]]] = {}
+    rows: dict[tuple[str, str, str], dict[Pinned, set[MarkerPlace]]] = {}
     for target in lock.targets:
         held = {one.wheel.name for one in target.chosen}
         ordinary = [one for one in target.closure if one.wheel.name not in held]
@@ -117,13 +119,13 @@ def pins(lock: Lock, *, closure: bool = True, beside: Collection[Where] = ()) ->
     everywhere = {*lock.places, *beside}
     _refuse_apart((key, _union(files.values())) for key, files in rows.items())
     return tuple(
-        Pin(
+        LockedDistribution(
             name=name,
             version=version,
             index=index,
-            marker=marker(_union(files.values()), everywhere),
+            marker=marker_for(_union(files.values()), everywhere),
             files=tuple(
-                File(pinned=one, marker=marker(places, everywhere))
+                LockedFile(pinned=one, marker=marker_for(places, everywhere))
                 for one, places in sorted(files.items(), key=lambda row: row[0].wheel.file)
             ),
         )
@@ -131,12 +133,12 @@ def pins(lock: Lock, *, closure: bool = True, beside: Collection[Where] = ()) ->
     )
 
 
-def _union(sets: Iterable[Collection[Where]]) -> set[Where]:
+def _union(sets: Iterable[Collection[MarkerPlace]]) -> set[MarkerPlace]:
     return {place for one in sets for place in one}
 
 
-def _refuse_apart(rows: Iterable[tuple[tuple[str, str, str], set[Where]]]) -> None:
-    taken: dict[tuple[str, Where], str] = {}
+def _refuse_apart(rows: Iterable[tuple[tuple[str, str, str], set[MarkerPlace]]]) -> None:
+    taken: dict[tuple[str, MarkerPlace], str] = {}
     for (name, version, _), places in rows:
         for place in sorted(places):
             other = taken.setdefault((name, place), version)
@@ -145,7 +147,7 @@ def _refuse_apart(rows: Iterable[tuple[tuple[str, str, str], set[Where]]]) -> No
                 raise Error("lock-apart", name=name, versions=versions, place=place_text(place))
 
 
-def place_text(place: Where) -> str:
+def place_text(place: MarkerPlace) -> str:
     """Return a place for people: `linux x86_64, Python 3.11`."""
     system = "windows" if place.sys_platform == "win32" else place.sys_platform
     return f"{system} {place.platform_machine}, Python {place.python_version}"

@@ -33,7 +33,7 @@ _MATRIX = re.compile(r"^# matrix: (\S+) (sha256:\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hash:
+class ParsedHash:
     """A SHA-256 in a lock."""
 
     sha256: str
@@ -41,7 +41,7 @@ class Hash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LockPin:
+class ParsedPin:
     """A distribution in a lock, at one version."""
 
     name: str
@@ -49,7 +49,7 @@ class LockPin:
     version: str
     marker: str
     """Where it is installed; empty: everywhere."""
-    hashes: tuple[Hash, ...]
+    hashes: tuple[ParsedHash, ...]
     line: int
     """The line that names it, from 1."""
 
@@ -59,17 +59,17 @@ class LockPin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locked:
+class ParsedLock:
     """What a lock holds."""
 
     format: Format
-    pins: tuple[LockPin, ...]
+    pins: tuple[ParsedPin, ...]
     matrix_date: str | None
     """Of the matrix that it was made with; None where it does not say."""
     matrix_digest: str | None
 
 
-def read_lock(text: str, file: str) -> Locked:
+def read_lock(text: str, file: str) -> ParsedLock:
     """Return what is in the lock `text`; `file` is for messages.
 
     Raises Error `lock-unreadable` for what is none.
@@ -91,7 +91,7 @@ def read_lock(text: str, file: str) -> Locked:
     for pin in found:
         _check_marker(pin, file)
     made_with = _MATRIX.search(text)
-    return Locked(
+    return ParsedLock(
         format=form,
         pins=tuple(found),
         matrix_date=made_with[1] if made_with else None,
@@ -99,7 +99,7 @@ def read_lock(text: str, file: str) -> Locked:
     )
 
 
-def _check_marker(pin: LockPin, file: str) -> None:
+def _check_marker(pin: ParsedPin, file: str) -> None:
     try:
         Marker(pin.marker or "python_version > '3'")
     except InvalidMarker as error:
@@ -107,7 +107,7 @@ def _check_marker(pin: LockPin, file: str) -> None:
         raise Error("lock-unreadable", file=file, cause=cause) from error
 
 
-def _heredoc(lines: Sequence[str], at: int, command: str) -> list[LockPin]:
+def _heredoc(lines: Sequence[str], at: int, command: str) -> list[ParsedPin]:
     """Return the requirements that a Dockerfile writes into its build."""
     match = _HEREDOC.match(command)
     end = match[1] if match else ""
@@ -117,12 +117,12 @@ def _heredoc(lines: Sequence[str], at: int, command: str) -> list[LockPin]:
     return [_moved(pin, at + 1) for pin in _requirements(block)]
 
 
-def _moved(pin: LockPin, by: int) -> LockPin:
-    hashes = tuple(Hash(sha256=one.sha256, line=one.line + by) for one in pin.hashes)
+def _moved(pin: ParsedPin, by: int) -> ParsedPin:
+    hashes = tuple(ParsedHash(sha256=one.sha256, line=one.line + by) for one in pin.hashes)
     return replace(pin, hashes=hashes, line=pin.line + by)
 
 
-def _requirements(lines: Sequence[str]) -> Iterator[LockPin]:
+def _requirements(lines: Sequence[str]) -> Iterator[ParsedPin]:
     logical: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
         plain = _COMMENT.sub("", line).rstrip()
@@ -137,10 +137,10 @@ def _requirements(lines: Sequence[str]) -> Iterator[LockPin]:
         yield pin
 
 
-def _pin(logical: Sequence[tuple[int, str]]) -> LockPin | None:
+def _pin(logical: Sequence[tuple[int, str]]) -> ParsedPin | None:
     """Return the pin of one requirement with its continuation lines; None for anything else."""
     hashes = tuple(
-        Hash(sha256=sha256.lower(), line=number)
+        ParsedHash(sha256=sha256.lower(), line=number)
         for number, text in logical
         for sha256 in _HASH.findall(text)
     )
@@ -150,7 +150,7 @@ def _pin(logical: Sequence[tuple[int, str]]) -> LockPin | None:
         return None
     name, version, marker = named
     line = next(number for number, text in logical if text.strip())
-    return LockPin(name=name, version=version, marker=marker, hashes=hashes, line=line)
+    return ParsedPin(name=name, version=version, marker=marker, hashes=hashes, line=line)
 
 
 def _named(text: str) -> tuple[str, str, str] | None:
@@ -174,7 +174,7 @@ def _named(text: str) -> tuple[str, str, str] | None:
 
 def _toml(
     document: Mapping[str, object], lines: Sequence[str], file: str
-) -> tuple[Format, list[LockPin]]:
+) -> tuple[Format, list[ParsedPin]]:
     packages = document.get("packages")
     try:
         if "lock-version" in document and isinstance(packages, list):
@@ -185,24 +185,24 @@ def _toml(
         raise Error("lock-unreadable", file=file, cause=cause) from error
 
 
-def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> list[LockPin]:
+def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> list[ParsedPin]:
     starts = [at for at, line in enumerate(lines) if line.strip() == "[[packages]]"]
     if len(starts) != len(packages):  # written as inline tables: the whole file is one block
         starts = [0] * len(packages)
     ends = [*starts[1:], len(lines)] if any(starts) else [len(lines)] * len(packages)
-    pins: list[LockPin] = []
+    pins: list[ParsedPin] = []
     for package, start, end in zip(packages, starts, ends, strict=True):
         wheels = cast("list[dict[str, dict[str, str]]]", package.get("wheels") or [])
         hashes = [wheel["hashes"]["sha256"].lower() for wheel in wheels]
         if "version" in package:
             name = str(package["name"])
             pins.append(
-                LockPin(
+                ParsedPin(
                     name=canonicalize_name(name),
                     version=str(package["version"]),
                     marker=str(package.get("marker") or ""),
                     hashes=tuple(
-                        Hash(sha256=one, line=_line(lines, one, start, end)) for one in hashes
+                        ParsedHash(sha256=one, line=_line(lines, one, start, end)) for one in hashes
                     ),
                     line=_line(lines, f'"{name}"', start, end),
                 )
@@ -210,7 +210,7 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> l
     return pins
 
 
-def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[LockPin]:
+def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[ParsedPin]:
     """Yield the pins among the dependencies of a project and of its groups."""
     project = cast("dict[str, list[str]]", document.get("project") or {})
     groups = cast("dict[str, list[object]]", document.get("dependency-groups") or {})
@@ -222,7 +222,7 @@ def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[LockPi
         if named is not None:
             name, version, marker = named
             line = _line(lines, str(text), 0, len(lines))
-            yield LockPin(name=name, version=version, marker=marker, hashes=(), line=line)
+            yield ParsedPin(name=name, version=version, marker=marker, hashes=(), line=line)
 
 
 def _line(lines: Sequence[str], wanted: str, start: int, end: int) -> int:

@@ -6,7 +6,7 @@ Returns sections and documents, prints nothing.
 from __future__ import annotations
 
 from ..lock.drift import Drift, Moved
-from ..lock.parse import Locked
+from ..lock.parse import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
@@ -14,7 +14,7 @@ from .plan import SCHEMA, reasons_json
 
 
 def drift_json(
-    found: Drift, locked: Locked, file: str, matrix: Matrix, texts: Texts
+    found: Drift, locked: ParsedLock, file: str, matrix: Matrix, texts: Texts
 ) -> dict[str, object]:
     """Return the document that `lock --check --json` prints; `texts` must be English.
 
@@ -48,7 +48,7 @@ def drift_json(
 
 
 def drift_sections(
-    found: Drift, locked: Locked, file: str, matrix: Matrix, texts: Texts
+    found: Drift, locked: ParsedLock, file: str, matrix: Matrix, texts: Texts
 ) -> tuple[Section, ...]:
     """Return the answer for people."""
     release = found.release

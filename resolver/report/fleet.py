@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..fleet.model import Exclusion, FleetPlan, Group, Machine, group_names
+from ..fleet.model import Exclusion, FleetMachine, FleetPlan, Group, group_names
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from .plan import SCHEMA, plan_json, reasons_json
@@ -71,7 +71,7 @@ def _group_json(group: Group, texts: Texts) -> dict[str, object]:
     }
 
 
-def _names(machines: Iterable[Machine]) -> list[str]:
+def _names(machines: Iterable[FleetMachine]) -> list[str]:
     return [machine.name for machine in machines]
 
 
@@ -163,7 +163,7 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     rows: list[Row] = []
     for versions, by in shown:
         head = texts.versions(versions)
-        by_reason: dict[str, list[Machine]] = {}
+        by_reason: dict[str, list[FleetMachine]] = {}
         for exclusion in by:
             why = said(exclusion.reasons, texts, verbose=verbose)
             by_reason.setdefault(why, []).extend(exclusion.machines)
@@ -185,7 +185,7 @@ def _alike(left: Sequence[Exclusion], right: Sequence[Exclusion], *, verbose: bo
     ]
 
 
-def _listed(machines: Sequence[Machine], texts: Texts, *, verbose: bool) -> str:
+def _listed(machines: Sequence[FleetMachine], texts: Texts, *, verbose: bool) -> str:
     names = sorted(_names(machines))
     if verbose or len(names) <= SHORT + 1:
         return ", ".join(names)

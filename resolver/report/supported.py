@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ..facts.model import Driver, Facts, Gpu, Interpreter, Machine, Platform, System
+from ..facts.model import Architecture, Driver, Facts, Gpu, Interpreter, Platform, System
 from ..matrix.model import Build, Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, width
@@ -52,7 +52,7 @@ def _elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence
     system, _, machine = build.platform.partition("_")
     minor = max(numbers(wheel.python.removeprefix("cp3"))[0] for wheel in build.wheels)
     facts = Facts(
-        platform=Platform(system=cast("System", system), machine=cast("Machine", machine)),
+        platform=Platform(system=cast("System", system), machine=cast("Architecture", machine)),
         driver=Driver(version=driver),
         gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
         python=Interpreter(

@@ -16,10 +16,10 @@ from packaging.requirements import Requirement
 from tables import tables
 
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.fleet.model import Machine
+from ortgpu_fix.fleet.model import FleetMachine
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.lock.formats.requirements_txt import requirements
-from ortgpu_fix.lock.model import Lock, Target
+from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Pinned
@@ -108,7 +108,9 @@ fleets = st.lists(machines(), min_size=1, max_size=5).map(
 
 
 def plan(fleet: Fleet, *, with_cpu: bool = False, **options: Any) -> Document:
-    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
+    known = [
+        FleetMachine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()
+    ]
     made = plan_fleet(known, PlanOptions(**options), MATRIX, with_cpu=with_cpu)
     document: Document = json.loads(json.dumps(fleet_json(made, TEXTS)))
     return document
@@ -158,7 +160,9 @@ def releases(made: Document) -> dict[str, list[str]]:
 
 def lock_texts(fleet: Fleet) -> list[str]:
     """Return the lock of each group as it is written; what an engine adds to it is left out."""
-    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
+    known = [
+        FleetMachine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()
+    ]
     return [
         requirements(
             Lock(
@@ -167,7 +171,7 @@ def lock_texts(fleet: Fleet) -> list[str]:
                 cuda=group.cuda,
                 preload_dlls=True,
                 targets=tuple(
-                    Target(
+                    LockTarget(
                         machines=tuple((row.name, row.facts) for row in target.machines),
                         facts=target.facts,
                         chosen=tuple(Pinned(wheel=row, url="") for row in target.plan.selection),
@@ -316,7 +320,9 @@ def test_a_hundred_machines_in_under_a_second() -> None:
             "python": {"version": f"3.{9 + at % 4}.{at % 5}"},
             "packages": [package(text) for text in INSTALLED[: at % 4]],
         }
-    known = [Machine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()]
+    known = [
+        FleetMachine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()
+    ]
     begin = time.process_time()
     made = plan_fleet(known, PlanOptions(), MATRIX)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import synthetic
-from ortgpu_fix.fleet.model import FleetPlan, Machine, group_names
+from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
@@ -16,11 +16,11 @@ from ortgpu_fix.resolve.options import PlanOptions
 MATRIX = synthetic.matrix()
 
 
-def machine(name: str, *packages: Any, **changes: Any) -> Machine:
-    return Machine(name=name, facts=synthetic.facts(*packages, **changes))
+def machine(name: str, *packages: Any, **changes: Any) -> FleetMachine:
+    return FleetMachine(name=name, facts=synthetic.facts(*packages, **changes))
 
 
-def planned(*machines: Machine, with_cpu: bool = False, **options: Any) -> FleetPlan:
+def planned(*machines: FleetMachine, with_cpu: bool = False, **options: Any) -> FleetPlan:
     return plan_fleet(machines, PlanOptions(**options), MATRIX, with_cpu=with_cpu)
 
 

@@ -19,7 +19,7 @@ import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
-from ortgpu_fix.lock.model import Lock, pins
+from ortgpu_fix.lock.model import Lock, locked_distributions
 from ortgpu_fix.plan.wheels import Wheel
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import as_wheel, clean_environment, find_uv
@@ -217,7 +217,7 @@ def test_what_installed_distributions_require_of_the_closure_counts(
     facts = synthetic.facts(*rows, python=synthetic.here())  # type: ignore[arg-type]
     lock = things.maker(tmp_path).lock(things.group(facts))
 
-    versions = {pin.name: pin.version for pin in pins(lock)}
+    versions = {pin.name: pin.version for pin in locked_distributions(lock)}
 
     assert versions["packaging"] == "24.2"
     assert versions["flatbuffers"] == "25.9.23"  # what is broken already forbids nothing
@@ -244,7 +244,7 @@ def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     plan = target.plan._replace(selection=(*target.plan.selection, torch))
     group = replace(group, targets=(replace(target, plan=plan),))
 
-    found = {pin.name: pin for pin in pins(things.maker(tmp_path).lock(group))}
+    found = {pin.name: pin for pin in locked_distributions(things.maker(tmp_path).lock(group))}
 
     [file] = found["torch"].files
     assert found["networkx"].version == "3.6"

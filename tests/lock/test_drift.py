@@ -20,7 +20,7 @@ from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
-from ortgpu_fix.lock.model import Lock, Target
+from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
@@ -441,7 +441,7 @@ def made_lock() -> Lock:
         cuda="12",
         preload_dlls=True,
         targets=(
-            Target(
+            LockTarget(
                 machines=(),
                 facts=synthetic.facts(),
                 chosen=tuple(chosen),

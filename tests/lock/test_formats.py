@@ -16,7 +16,7 @@ from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
-from ortgpu_fix.lock.model import Lock, Target, header, pins
+from ortgpu_fix.lock.model import Lock, LockTarget, header, locked_distributions
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
@@ -47,8 +47,8 @@ def at(pin: Pinned) -> Pinned:
 
 def target(
     facts: Facts, *chosen: Pinned, closure: tuple[Pinned, ...] = (), name: str = ""
-) -> Target:
-    return Target(
+) -> LockTarget:
+    return LockTarget(
         machines=((name, facts),),
         facts=facts,
         chosen=chosen,
@@ -58,7 +58,7 @@ def target(
     )
 
 
-def lock(*targets: Target, **more: object) -> Lock:
+def lock(*targets: LockTarget, **more: object) -> Lock:
     made = Lock(
         distribution="onnxruntime-gpu",
         version="1.26.0",
@@ -158,7 +158,7 @@ def test_markers_stand_only_where_targets_differ() -> None:
 
 
 def test_the_set_comes_before_what_an_engine_chose() -> None:
-    [only] = pins(lock(target(LINUX, NUMPY, closure=(pinned("numpy", "2.0"),))))
+    [only] = locked_distributions(lock(target(LINUX, NUMPY, closure=(pinned("numpy", "2.0"),))))
 
     assert only.version == "2.4.6"
 
@@ -168,7 +168,7 @@ def test_one_place_cannot_have_two_versions() -> None:
     made = lock(target(LINUX, CUBLAS), target(other, OLDER_CUBLAS))
 
     with pytest.raises(Error) as caught:
-        pins(made)
+        locked_distributions(made)
 
     assert caught.value.code == "lock-apart"
     assert caught.value.values == {
@@ -432,7 +432,7 @@ def test_an_image_without_a_gpu_has_nothing_of_nvidia() -> None:
     ],
     ids=["two-systems", "two-pythons", "windows", "free-threaded"],
 )
-def test_an_image_is_for_one_python_on_linux(targets: list[Target]) -> None:
+def test_an_image_is_for_one_python_on_linux(targets: list[LockTarget]) -> None:
     with pytest.raises(Error, match="lock-docker-places"):
         dockerfile(lock(*targets), b"")
 

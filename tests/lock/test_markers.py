@@ -11,12 +11,12 @@ from packaging.markers import Marker
 
 import synthetic
 from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.lock.markers import Where, full, marker, where
+from ortgpu_fix.lock.markers import MarkerPlace, full_marker, marker_for, marker_place
 
 
-def place(text: str) -> Where:
+def place(text: str) -> MarkerPlace:
     system, machine, python = text.split()
-    return Where(sys_platform=system, platform_machine=machine, python_version=python)
+    return MarkerPlace(sys_platform=system, platform_machine=machine, python_version=python)
 
 
 A, B, C, D = (
@@ -46,27 +46,27 @@ A, B, C, D = (
     ],
 )
 def test_as_few_words_as_it_takes(
-    chosen: list[Where], everywhere: list[Where], expected: str
+    chosen: list[MarkerPlace], everywhere: list[MarkerPlace], expected: str
 ) -> None:
-    assert marker(chosen, everywhere) == expected
+    assert marker_for(chosen, everywhere) == expected
 
 
 PLACES = [
-    Where(sys_platform=system, platform_machine=machine, python_version=python)
+    MarkerPlace(sys_platform=system, platform_machine=machine, python_version=python)
     for system, machine, python in product(("linux", "win32"), ("AMD64", "x86_64"), ("3.9", "3.13"))
 ]
 
 
 @given(st.sets(st.sampled_from(PLACES), min_size=1), st.data())
 def test_it_holds_where_it_should_and_nowhere_else(
-    everywhere: set[Where], data: st.DataObject
+    everywhere: set[MarkerPlace], data: st.DataObject
 ) -> None:
     chosen = data.draw(st.sets(st.sampled_from(sorted(everywhere)), min_size=1))
 
-    text = marker(chosen, everywhere)
+    text = marker_for(chosen, everywhere)
 
     for one in everywhere:
-        environment = {axis: getattr(one, axis) for axis in Where.__slots__}
+        environment = {axis: getattr(one, axis) for axis in MarkerPlace.__slots__}
         holds = not text or Marker(text).evaluate(environment)
         assert holds == (one in chosen)
 
@@ -75,10 +75,10 @@ def test_where_a_machine_is() -> None:
     document = synthetic.document(python="3.12.1")
     document["platform"] = {"system": "windows", "machine": "x86_64"}
 
-    found = where(from_json(document))
+    found = marker_place(from_json(document))
 
     assert found == place("win32 AMD64 3.12")
-    assert full(found) == (
+    assert full_marker(found) == (
         "sys_platform == 'win32' and platform_machine == 'AMD64' and python_version == '3.12'"
     )
     assert all(one != other for one, other in combinations(PLACES, 2))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.fleet.model import Machine, machine_names
+from ortgpu_fix.fleet.model import FleetMachine, machine_names
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
@@ -30,7 +30,7 @@ FLEETS: dict[str, dict[str, dict[str, Any]]] = {
 
 def made(fleet: str, *, with_cpu: bool = False) -> Any:
     machines = [
-        Machine(name=name, facts=synthetic.facts(**changes))
+        FleetMachine(name=name, facts=synthetic.facts(**changes))
         for name, changes in FLEETS[fleet].items()
     ]
     return plan_fleet(machines, PlanOptions(), MATRIX, with_cpu=with_cpu)
@@ -102,7 +102,7 @@ def test_every_fleet_is_told_in_chinese(fleet: str, verbose: bool) -> None:  # n
 
 
 def test_many_machines_are_counted_instead_of_listed() -> None:
-    machines = [Machine(name=f"m{at}", facts=synthetic.facts()) for at in range(9)]
+    machines = [FleetMachine(name=f"m{at}", facts=synthetic.facts()) for at in range(9)]
     made = plan_fleet(machines, PlanOptions(), MATRIX)
 
     short = plain(fleet_sections(made, load_texts("en"), verbose=False))

@@ -9,7 +9,7 @@ from pathlib import Path
 import synthetic
 from ortgpu_fix.engine.choose import choose_resolver
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.fleet.model import Group, Machine, TargetPlan
+from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import Sources
 from ortgpu_fix.lock.builder import Maker
@@ -76,7 +76,7 @@ class Shelf:
         target = TargetPlan(
             platform="linux_x86_64",
             abi="cp311",
-            machines=(Machine(name="", facts=facts),),
+            machines=(FleetMachine(name="", facts=facts),),
             facts=facts,
             plan=plan,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import Error
 from ...facts.model import Facts
-from ...fleet.model import FleetPlan, Machine, machine_names
+from ...fleet.model import FleetMachine, FleetPlan, machine_names
 from ...fleet.planner import plan_fleet
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
@@ -68,7 +68,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
 
 
-def _read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
+def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
     """Return the machines in facts files, called by the files' names.
 
     Raises Error `facts-twice`, and as `read_facts` does, with the file named.
@@ -79,7 +79,7 @@ def _read_machines(files: Sequence[str]) -> tuple[Machine, ...]:
             raise Error("facts-twice", file=files[at])
     names = machine_names([(*path.parent.parts, path.stem) for path in paths])
     return tuple(
-        Machine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
+        FleetMachine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
     )
 
 

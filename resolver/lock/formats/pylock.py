@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...utils.toml_writer import Rows, Value, inline, table
-from ..markers import full
-from ..model import File, Lock, Pin, header, pins
+from ..markers import full_marker
+from ..model import Lock, LockedDistribution, LockedFile, header, locked_distributions
 
 INSTALL = (
     "install with: uv pip sync FILE (installs this and nothing else), or pip install -r FILE;",
@@ -13,14 +13,14 @@ INSTALL = (
 
 
 def pylock(lock: Lock) -> str:
-    """Return the text of the file; every wheel in it has an address. Raises as `pins` does."""
-    environments = "".join(f"    {inline(full(place))},\n" for place in lock.places)
+    """Return the text of the file; every wheel has an address. Raises as `locked_distributions`."""
+    environments = "".join(f"    {inline(full_marker(place))},\n" for place in lock.places)
     top = 'lock-version = "1.0"\ncreated-by = "ortgpu-fix"\n'
-    packages = "\n".join(table("packages", _package(pin)) for pin in pins(lock))
+    packages = "\n".join(table("packages", _package(pin)) for pin in locked_distributions(lock))
     return f"{header(lock, INSTALL)}\n{top}environments = [\n{environments}]\n\n{packages}"
 
 
-def _package(pin: Pin) -> dict[str, Value | None]:
+def _package(pin: LockedDistribution) -> dict[str, Value | None]:
     return {
         "name": pin.name,
         "version": pin.version,
@@ -30,7 +30,7 @@ def _package(pin: Pin) -> dict[str, Value | None]:
     }
 
 
-def _wheel(file: File) -> dict[str, Value]:
+def _wheel(file: LockedFile) -> dict[str, Value]:
     wheel, url = file.pinned.wheel, file.pinned.url
     row: dict[str, Value] = {"url" if "://" in url else "path": url}
     if wheel.size:

@@ -11,8 +11,8 @@ from packaging.requirements import Requirement
 from ...companions.contents import STAND_IN
 from ...plan.wheels import HERE
 from ...utils.toml_writer import Rows, Value, single, table
-from ..markers import Where, marker
-from ..model import Lock, Pin, header, pins
+from ..markers import MarkerPlace, marker_for
+from ..model import Lock, LockedDistribution, header, locked_distributions
 
 INSTALL = (
     "add these lines to pyproject.toml (where a table is there already, to that table),",
@@ -20,16 +20,16 @@ INSTALL = (
     "default-groups: beside those that are there (without the line uv takes `dev`)",
 )
 GROUP = "gpu"
-_ELSEWHERE = Where(sys_platform="darwin", platform_machine="arm64", python_version="")
+_ELSEWHERE = MarkerPlace(sys_platform="darwin", platform_machine="arm64", python_version="")
 """A developer's machine that the lock is not for: nothing of the set is installed there."""
 
 
 def uv_lines(lock: Lock) -> str:
     """Return the tables, of which none is in a new project's pyproject.toml.
 
-    Raises as `pins` does.
+    Raises as `locked_distributions` does.
     """
-    chosen = pins(lock, closure=False, beside=[_ELSEWHERE])
+    chosen = locked_distributions(lock, closure=False, beside=[_ELSEWHERE])
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     settings["required-environments"] = Rows(_environments(lock))
     if lock.cuda and STAND_IN not in lock.companions:
@@ -69,7 +69,7 @@ def _elsewhere_only(lock: Lock) -> str:
     return f"{STAND_IN} ; " + " and ".join(f"sys_platform != '{system}'" for system in systems)
 
 
-def _required(chosen: tuple[Pin, ...]) -> list[str]:
+def _required(chosen: tuple[LockedDistribution, ...]) -> list[str]:
     return [
         f"{pin.name}=={pin.version}" + (f" ; {pin.marker}" if pin.marker else "") for pin in chosen
     ]
@@ -81,12 +81,12 @@ def _limits(lock: Lock) -> list[str]:
     found: list[str] = []
     for line in sorted(line for line in ranges if Requirement(line).specifier):
         places = {target.where for target in lock.targets if line in target.ranges}
-        condition = marker(places, lock.places)
+        condition = marker_for(places, lock.places)
         found.append(f"{line} ; {condition}" if condition else line)
     return found
 
 
-def _sources(chosen: tuple[Pin, ...], named: dict[str, str]) -> dict[str, Value]:
+def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> dict[str, Value]:
     """Return where what is no matter of the default index comes from."""
     sources: dict[str, list[Value]] = {}
     for pin in chosen:
@@ -107,6 +107,6 @@ def _where(source: dict[str, Value], condition: str) -> dict[str, Value]:
     return source | ({"marker": condition} if condition else {})
 
 
-def _index_name(pin: Pin) -> str:
+def _index_name(pin: LockedDistribution) -> str:
     """Return a name for the index of `pin`: `torch-cu128` for …/whl/cu128."""
     return f"{pin.name}-{pin.index.rstrip('/').rpartition('/')[2]}"
