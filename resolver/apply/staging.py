@@ -23,8 +23,8 @@ from ..plan.wheels import HERE, Wheel
 from ..utils.progress import Progress
 from .staging_torch import closure
 from .state_folder import Site
-from .torch_requirements import comes
-from .wheel_contents import Contents
+from .torch_requirements import incoming_torch
+from .wheel_contents import WheelContents
 from .wheel_reader import look_into
 
 _UNPACKED = 1.7
@@ -37,7 +37,7 @@ class Stage:
     """Everything that will be installed."""
 
     staged: tuple[Staged, ...]
-    contents: tuple[Contents, ...]
+    contents: tuple[WheelContents, ...]
     """Of each of `staged`, in its order."""
 
 
@@ -66,7 +66,7 @@ def stage(
         _check_space(folder, install)
         progress("resolve")
         work = site.stage / "resolve"
-        if comes(plan):
+        if incoming_torch(plan):
             found = closure(
                 plan,
                 install,
@@ -122,7 +122,7 @@ def _check_space(folder: Path, wheels: Sequence[Wheel]) -> None:
     _need(folder, max(total - here, 0) + int(total * _UNPACKED))
 
 
-def _check_unpacked(folder: Path, inside: Sequence[Contents]) -> None:
+def _check_unpacked(folder: Path, inside: Sequence[WheelContents]) -> None:
     _need(folder, sum(one.size for one in inside))
 
 

@@ -22,8 +22,14 @@ from ..index.wheel_choice import Fit, newest
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .torch_requirements import FAMILY, Need, afterwards, movable, needs
-from .wheel_contents import Contents
+from .torch_requirements import (
+    FAMILY,
+    TorchRequirement,
+    distributions_afterwards,
+    movable_distributions,
+    torch_requirements,
+)
+from .wheel_contents import WheelContents
 from .wheel_reader import look_into
 
 
@@ -54,7 +60,7 @@ def closure(
     Error `torch-contradicts-plan`, `requirements-impossible`, and those of `named_index.from_index`
     and `download_all`.
     """
-    coming: dict[Wheel, Contents | None] = dict.fromkeys(install)
+    coming: dict[Wheel, WheelContents | None] = dict.fromkeys(install)
     fit = fit_of(target)
     more: list[Wheel] = []
     fresh = [wheel for wheel in install if wheel.name in FAMILY]
@@ -62,21 +68,21 @@ def closure(
         paths = download_all(index, fresh, folder, progress)
         coming |= {wheel: look_into(path) for wheel, path in zip(fresh, paths, strict=True)}
         progress("resolve")
-        then = afterwards(plan, target, coming)
+        then = distributions_afterwards(plan, target, coming)
         known = [wheel.name for wheel, inside in coming.items() if inside is not None]
-        wanted = needs(plan, then, known)
+        wanted = torch_requirements(plan, then, known)
         fresh = [found for need in wanted if (found := _elsewhere(need, coming, index, fit))]
         if not fresh:
             break
         more += fresh
     requires = [*plan.requires, *(str(need.requirement) for need in wanted)]
     sources = replace(index.sources, alone=True)
-    pinned = engine.resolve(requires, then, sources, work, movable(plan, target))
+    pinned = engine.resolve(requires, then, sources, work, movable_distributions(plan, target))
     return Closure(wheels=tuple(more), pinned=pinned)
 
 
 def _elsewhere(
-    need: Need, coming: Mapping[Wheel, Contents | None], index: Index, fit: Fit
+    need: TorchRequirement, coming: Mapping[Wheel, WheelContents | None], index: Index, fit: Fit
 ) -> Wheel | None:
     """Return the wheel for `need` from the index of who needs it, where no other has it."""
     by = next(wheel for wheel in coming if wheel.name == need.by)

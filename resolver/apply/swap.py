@@ -25,7 +25,7 @@ from .removal import leaving
 from .rollback import restore
 from .staging import Stage
 from .state_folder import Site, join, remove_tree
-from .wheel_contents import Contents, Scheme
+from .wheel_contents import Scheme, WheelContents
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: whether it is right, and if not why, in words."""
@@ -144,13 +144,13 @@ def _outcome(error: BaseException, change: Change) -> BaseException:
     return Error("apply-failed", cause=str(error) or type(error).__name__)
 
 
-def _root(one: Contents, site: Site) -> str:
+def _root(one: WheelContents, site: Site) -> str:
     """Return the folder that holds the dist-info of a wheel."""
     pure = any(scheme == "purelib" and path.startswith(one.info) for scheme, path in one.files)
     return site.purelib if pure else site.platlib
 
 
-def _written(one: Contents, site: Site, target: Target) -> Iterator[str]:
+def _written(one: WheelContents, site: Site, target: Target) -> Iterator[str]:
     """Give the absolute path of every file that installing `one` writes."""
     yield from _placed(one.files, one, site, target)
     if sys.platform == "win32":
@@ -162,7 +162,7 @@ def _written(one: Contents, site: Site, target: Target) -> Iterator[str]:
 
 
 def _placed(
-    places: Iterable[tuple[Scheme, str]], one: Contents, site: Site, target: Target
+    places: Iterable[tuple[Scheme, str]], one: WheelContents, site: Site, target: Target
 ) -> list[str]:
     """Return the absolute paths of files or folders of the wheel `one`."""
     version = ".".join(target.version.split(".")[:2])

@@ -19,7 +19,7 @@ from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
 from .conflicts import Has, environment_of, unmet
-from .wheel_contents import Contents
+from .wheel_contents import WheelContents
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
 """Whose own requirements the plan leaves to their metadata."""
@@ -28,7 +28,7 @@ _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class TorchRequirement:
     """A requirement that neither the plan nor the environment meets."""
 
     by: str
@@ -37,12 +37,14 @@ class Need:
     """Its marker was judged, and is gone."""
 
 
-def comes(plan: Plan) -> bool:
+def incoming_torch(plan: Plan) -> bool:
     """Tell whether a torch, or a companion of it, comes with `plan`."""
     return any(wheel.name in FAMILY for wheel in plan.install)
 
 
-def afterwards(plan: Plan, target: Target, coming: Mapping[Wheel, Contents | None]) -> Target:
+def distributions_afterwards(
+    plan: Plan, target: Target, coming: Mapping[Wheel, WheelContents | None]
+) -> Target:
     """Return `target` as it is once `plan` is done and the wheels `coming` are installed.
 
     Contents that are not known yet are taken to require nothing.
@@ -62,7 +64,9 @@ def afterwards(plan: Plan, target: Target, coming: Mapping[Wheel, Contents | Non
     return target._replace(installed=staying + new)
 
 
-def needs(plan: Plan, then: Target, names: Sequence[str]) -> tuple[Need, ...]:
+def torch_requirements(
+    plan: Plan, then: Target, names: Sequence[str]
+) -> tuple[TorchRequirement, ...]:
     """Return what the distributions `names` of the environment `then` require and nothing meets.
 
     Raises Error `torch-contradicts-plan` where one of them forbids what the plan has: its metadata
@@ -85,11 +89,11 @@ def needs(plan: Plan, then: Target, names: Sequence[str]) -> tuple[Need, ...]:
                 requires=missing.requirement,
                 planned=f"{name} {planned[name]}",
             )
-        found.append(Need(by=missing.by.partition(" ")[0], requirement=requirement))
+        found.append(TorchRequirement(by=missing.by.partition(" ")[0], requirement=requirement))
     return tuple(found)
 
 
-def movable(plan: Plan, target: Target) -> frozenset[str]:
+def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:
     """Return which distributions another torch may bring in another version, by canonical name.
 
     Those of NVIDIA's, and Triton, that the plan does not hold: they came with the torch before it.

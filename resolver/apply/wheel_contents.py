@@ -43,7 +43,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class WheelContents:
     """What installing a wheel writes."""
 
     name: str
@@ -87,12 +87,12 @@ def info_folder(file: str, members: Sequence[Member]) -> str:
     return folder
 
 
-def contents(
+def wheel_contents(
     file: str,
     size: int,
     members: Sequence[Member],
     texts: dict[str, str],
-) -> Contents:
+) -> WheelContents:
     """Return what installing the wheel `file` of `size` bytes writes.
 
     `texts` holds METADATA, WHEEL, RECORD and, where there is one, entry_points.txt, by their names.
@@ -115,7 +115,7 @@ def contents(
     files = [_goes_to(file, name, info, pure=pure) for name in _files(members)]
     empty = [_goes_to(file, name, info, pure=pure) for name in _empty(members, info)]
     scripts = entry_points(texts.get("entry_points.txt", ""), file)
-    return Contents(
+    return WheelContents(
         name=canonicalize_name(name),
         version=version,
         requires=tuple(fields.get("requires-dist", [])),

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from ..errors import Error
-from .wheel_contents import Contents, Member, contents, info_folder
+from .wheel_contents import Member, WheelContents, info_folder, wheel_contents
 
 _TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 _MAX_TEXT = 64 << 20
@@ -28,7 +28,7 @@ _UNREADABLE = (
 """What the library raises for a damaged zip."""
 
 
-def look_into(path: Path) -> Contents:
+def look_into(path: Path) -> WheelContents:
     """Return what installing the wheel at `path` writes.
 
     Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
@@ -50,7 +50,7 @@ def look_into(path: Path) -> Contents:
         raise Error("wheel-broken", file=path.name, part="zip") from error
     except _UNREADABLE as error:
         raise Error("wheel-broken", file=path.name, part="zip") from error
-    return contents(path.name, path.stat().st_size, members, texts)
+    return wheel_contents(path.name, path.stat().st_size, members, texts)
 
 
 def _member(info: zipfile.ZipInfo) -> Member:

@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix import model
-from ..matrix.lookup import contents_of
-from ..matrix.model import Build, Contents, Matrix
+from ..matrix.lookup import libraries_of
+from ..matrix.model import Build, Matrix, WheelLibraries
 from ..plan.wheels import Wheel
 
 _MSVC_FILES = (
@@ -96,16 +96,16 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
     return entries
 
 
-_Held = Mapping[str, tuple[str, Contents]]
+_Held = Mapping[str, tuple[str, WheelLibraries]]
 
 
 def _held(versions: Mapping[str, str], matrix: Matrix, platform: str) -> _Held:
     """Return each library in the selection, with its distribution and what else is in that."""
-    held: dict[str, tuple[str, Contents]] = {}
+    held: dict[str, tuple[str, WheelLibraries]] = {}
     for name, distribution in matrix.distributions.items():
         for release in distribution.releases:
             if release.version == versions.get(name) and release.platform == platform:
-                contents = contents_of(distribution, release)
+                contents = libraries_of(distribution, release)
                 if contents is not None:
                     held |= dict.fromkeys(contents.libraries, (name, contents))
     return held

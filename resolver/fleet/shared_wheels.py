@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from packaging.specifiers import SpecifierSet
 
 from ..facts.model import Gpu
-from ..matrix.model import Build, Need, Release, ToolkitRelease
+from ..matrix.model import Build, LibraryNeed, Release, ToolkitRelease
 from ..resolve.components import Component, follows, in_turn, ladder, needs_of, refusal_of
 from ..resolve.release_checks import capabilities
 from ..resolve.situation import Situation
@@ -44,7 +44,7 @@ class Wheels:
         self._known: dict[tuple[str, str], list[Release]] = {}
         self._fitting: dict[tuple[str, str, frozenset[SpecifierSet]], list[Release]] = {}
         self._served: dict[tuple[str, str, int, int], bool] = {}
-        self._needs: dict[tuple[Need, ...], int] = {}
+        self._needs: dict[tuple[LibraryNeed, ...], int] = {}
         self._needs_of: dict[tuple[str, str], Mapping[str, int]] = {}
 
     def place(self, build: Build, heres: Sequence[Situation]) -> Place:

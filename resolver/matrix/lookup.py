@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..versions import at_least
-from .model import Code, Contents, Distribution, Release
+from .model import Code, Distribution, Release, WheelLibraries
 
 
-def contents_of(distribution: Distribution, release: Release) -> Contents | None:
+def libraries_of(distribution: Distribution, release: Release) -> WheelLibraries | None:
     """Return the libraries in `release`, or None where the matrix does not know them."""
     return next(
         (

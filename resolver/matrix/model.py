@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .torch import TorchTable
 
 
-class Need(NamedTuple):
+class LibraryNeed(NamedTuple):
     """A library that the CUDA provider of a build links, or loads by name later."""
 
     library: str
@@ -45,7 +45,7 @@ class Build(NamedTuple):
     """The toolkit release that built it: `12.8`."""
     cudnn: str
     """The major of cuDNN that it uses."""
-    needs: tuple[Need, ...]
+    needs: tuple[LibraryNeed, ...]
     sass: tuple[str, ...]
     ptx: tuple[str, ...]
     glibc: str | None
@@ -70,7 +70,7 @@ class Release(NamedTuple):
     requires: tuple[str, ...] = ()
 
 
-class Contents(NamedTuple):
+class WheelLibraries(NamedTuple):
     """The libraries in some releases of an nvidia distribution."""
 
     platform: str
@@ -97,7 +97,7 @@ class Distribution(NamedTuple):
     name: str
     cuda: str
     releases: tuple[Release, ...]
-    contents: tuple[Contents, ...]
+    contents: tuple[WheelLibraries, ...]
     code: tuple[Code, ...]
 
 

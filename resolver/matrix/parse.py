@@ -15,14 +15,14 @@ from .model import (
     Build,
     BuildWheel,
     Code,
-    Contents,
     Distribution,
     DriverFloor,
+    LibraryNeed,
     Limit,
     Matrix,
-    Need,
     Release,
     ToolkitRelease,
+    WheelLibraries,
 )
 
 Table = Mapping[str, Any]
@@ -113,7 +113,7 @@ def _build(row: Table) -> Build:
         cuda=row["cuda"],
         cudnn=row["cudnn"],
         needs=tuple(
-            Need(
+            LibraryNeed(
                 library=need["library"],
                 how=need["how"],
                 distribution=need.get("distribution"),
@@ -159,7 +159,7 @@ def _distribution(row: Table) -> Distribution:
         cuda=row["cuda"],
         releases=tuple(_release(row["name"], release) for release in row["releases"]),
         contents=tuple(
-            Contents(
+            WheelLibraries(
                 platform=block["platform"],
                 versions=frozenset(block["versions"]),
                 libraries=block["libraries"],

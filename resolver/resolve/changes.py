@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..companions.contents import STAND_IN, expected
 from ..facts.model import GPU_BUILD, Library
-from ..matrix.model import Need
+from ..matrix.model import LibraryNeed
 from ..plan.wheels import Companion, Wheel, on_pypi
 from ..versions import numbers
 from .candidate import Candidate
@@ -170,7 +170,7 @@ def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]
     return found
 
 
-def _serves(library: Library, need: Need, here: Situation) -> bool:
+def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
     """Tell whether a system library is new enough, and has code for the GPUs here.
 
     One of unknown version counts as so.

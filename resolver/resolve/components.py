@@ -14,8 +14,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import applies
-from ..matrix.lookup import code_of, contents_of
-from ..matrix.model import Build, Distribution, Need, Release, ToolkitRelease
+from ..matrix.lookup import code_of, libraries_of
+from ..matrix.model import Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
 from .release_checks import glibc_suffices, gpu_without_code
@@ -39,7 +39,7 @@ class Components(NamedTuple):
     """A reason lies in what stays installed: it is the same with every toolkit release."""
 
 
-Picked = dict[tuple[str, str | None, tuple[Need, ...]], Component | Reason]
+Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...]], Component | Reason]
 """What `_pick` returned in one situation, by the name of the distribution, the version, and what is
 needed of it. Most builds need the same."""
 
@@ -117,7 +117,7 @@ def _choose_from(
     )
 
 
-def needs_of(build: Build, name: str) -> tuple[Need, ...]:
+def needs_of(build: Build, name: str) -> tuple[LibraryNeed, ...]:
     """Return what `build` needs of the distribution `name`: nothing else of it counts there."""
     return tuple(need for need in build.needs if need.distribution == name)
 
@@ -128,7 +128,7 @@ def follows(release: Release, distribution: Distribution, here: Situation) -> It
         wanted = requirement(text)
         if wanted is not None and applies(wanted, here.markers, ""):
             yield canonicalize_name(wanted.name)
-    contents = contents_of(distribution, release)
+    contents = libraries_of(distribution, release)
     if contents is not None:
         for library in (*contents.links, *contents.loads):
             provider = here.matrix.providers.get((distribution.cuda, library))
@@ -137,7 +137,7 @@ def follows(release: Release, distribution: Distribution, here: Situation) -> It
 
 
 def _pick(
-    distribution: Distribution, wanted: str | None, needs: Sequence[Need], here: Situation
+    distribution: Distribution, wanted: str | None, needs: Sequence[LibraryNeed], here: Situation
 ) -> Component | Reason:
     """Return the release of `distribution` to use, or why there is none.
 
@@ -212,13 +212,13 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
 
 
 def refusal_of(
-    release: Release, distribution: Distribution, needs: Sequence[Need], here: Situation
+    release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
 ) -> Reason | None:
     """Return why `release` cannot serve here what is needed of it, or None."""
     named = f"{release.name} {release.version}"
     if not glibc_suffices(here, release.glibc):
         return reason("library-glibc", distribution=named, glibc=release.glibc or "")
-    contents = contents_of(distribution, release)
+    contents = libraries_of(distribution, release)
     for need in needs:
         if (
             contents is None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
-from ..matrix.model import Build, Need
+from ..matrix.model import Build, LibraryNeed
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.reasons import Finding, finding
 from ..versions import at_least, major, newest_first
@@ -160,7 +160,7 @@ def _first(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Findin
         yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
 
 
-def _brings(torch: InstalledTorch, need: Need, here: Situation) -> bool:
+def _brings(torch: InstalledTorch, need: LibraryNeed, here: Situation) -> bool:
     """Tell whether importing torch loads `need`: from its own folder, or NVIDIA's wheels."""
     if torch.build is not None and torch.build.libraries == "inside":
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..matrix.model import Code, Need
+from ..matrix.model import Code, LibraryNeed
 from ..versions import at_least, numbers
 from .gpu_code import runs
 from .situation import Situation
@@ -24,7 +24,7 @@ def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> st
     return next((gpu for gpu in capabilities(here) if runs(code.sass, counted, gpu) == "no"), None)
 
 
-def oldest_that_serves(need: Need, here: Situation) -> str | None:
+def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:
     """Return the oldest release of the distribution that has every symbol of `need`.
 
     None where even the oldest wheel with that library does: nothing speaks against a still older

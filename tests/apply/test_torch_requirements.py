@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.torch_requirements import afterwards, comes, movable, needs
-from ortgpu_fix.apply.wheel_contents import Contents
+from ortgpu_fix.apply.torch_requirements import (
+    distributions_afterwards,
+    incoming_torch,
+    movable_distributions,
+    torch_requirements,
+)
+from ortgpu_fix.apply.wheel_contents import WheelContents
 from ortgpu_fix.apply.wheel_reader import look_into
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
@@ -39,7 +44,7 @@ def plan(*rows: tuple[str, str], uninstall: Iterable[str] = ()) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, Contents | None]:
+def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, WheelContents | None]:
     """What is in a torch from the index for CUDA 12.8, whose requirements are the real ones."""
     folder = tmp_path_factory.mktemp("wheels")
     paths = [make_torch(folder, "torch", "2.10.0+cu128")]
@@ -50,17 +55,19 @@ def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, Contents | No
 
 def needed(
     made: Plan,
-    torch: dict[Wheel, Contents | None],
+    torch: dict[Wheel, WheelContents | None],
     *there: tuple[str, str],
 ) -> dict[str, str]:
     coming = {one: None for one in made.install if one.name not in {row.name for row in torch}}
-    then = afterwards(made, TARGET._replace(installed=installed(*there)), coming | torch)
-    found = needs(made, then, [one.name for one in torch])
+    then = distributions_afterwards(
+        made, TARGET._replace(installed=installed(*there)), coming | torch
+    )
+    found = torch_requirements(made, then, [one.name for one in torch])
     return {str(need.requirement): need.by for need in found}
 
 
 def test_what_neither_the_plan_nor_the_environment_has(
-    torch: dict[Wheel, Contents | None],
+    torch: dict[Wheel, WheelContents | None],
 ) -> None:
     there = (("filelock", "3.20.0"), ("numpy", "2.3.0"), ("sympy", "1.12"))
 
@@ -72,14 +79,14 @@ def test_what_neither_the_plan_nor_the_environment_has(
     }
 
 
-def test_what_leaves_meets_nothing(torch: dict[Wheel, Contents | None]) -> None:
+def test_what_leaves_meets_nothing(torch: dict[Wheel, WheelContents | None]) -> None:
     made = plan(*PLANNED, uninstall=["filelock"])
 
     assert "filelock" in needed(made, torch, ("filelock", "3.20.0"))
 
 
 def test_a_wheel_that_is_not_what_the_matrix_knows_is_refused(
-    torch: dict[Wheel, Contents | None],
+    torch: dict[Wheel, WheelContents | None],
 ) -> None:
     made = plan(("nvidia-cudnn-cu12", "9.28.0.42"), PLANNED[1])
     with pytest.raises(Error) as caught:
@@ -103,16 +110,16 @@ def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
         needed(made, {as_wheel(path): look_into(path)}, ("numpy", "2.0"), ("pillow", "12.0"))
 
 
-def test_whose_requirements_are_asked(torch: dict[Wheel, Contents | None]) -> None:
-    assert comes(plan()._replace(install=tuple(torch)))
-    assert not comes(plan(*PLANNED))
+def test_whose_requirements_are_asked(torch: dict[Wheel, WheelContents | None]) -> None:
+    assert incoming_torch(plan()._replace(install=tuple(torch)))
+    assert not incoming_torch(plan(*PLANNED))
 
 
 def test_what_came_with_the_torch_before_may_move() -> None:
     rows = ("nvidia-nccl-cu12", "cuda-bindings", "triton", "nvidia-cudnn-cu12", "numpy", "tritonx")
     there = installed(*((name, "1") for name in rows))
 
-    moving = movable(plan(*PLANNED), TARGET._replace(installed=there))
+    moving = movable_distributions(plan(*PLANNED), TARGET._replace(installed=there))
 
     assert moving >= {"nvidia-nccl-cu12", "cuda-bindings", "triton"}
     assert not moving & {"nvidia-cudnn-cu12", "numpy"}

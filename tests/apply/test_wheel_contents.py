@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortgpu_fix.apply.wheel_contents import Contents, Member, contents, entry_points
+from ortgpu_fix.apply.wheel_contents import Member, WheelContents, entry_points, wheel_contents
 from ortgpu_fix.apply.wheel_reader import look_into
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
@@ -29,7 +29,7 @@ def member(name: str, size: int = 10, mode: int = 0, *, locked: bool = False) ->
     return Member(name=name, size=size, mode=mode, locked=locked)
 
 
-def judge(*extra: Member, listed: tuple[str, ...] | None = None, **changes: Any) -> Contents:
+def judge(*extra: Member, listed: tuple[str, ...] | None = None, **changes: Any) -> WheelContents:
     """Judge a wheel that is right but for `extra` members and `changes` to its texts."""
     names = ["a/__init__.py", f"{INFO}/METADATA", f"{INFO}/WHEEL", f"{INFO}/RECORD"]
     members = [*(member(name) for name in names), *extra]
@@ -43,7 +43,7 @@ def judge(*extra: Member, listed: tuple[str, ...] | None = None, **changes: Any)
         "RECORD": "".join(f'"{name}",,\n' for name in known),
         **changes.pop("texts", {}),
     }
-    return contents(changes.get("file", FILE), changes.get("size", 1000), members, texts)
+    return wheel_contents(changes.get("file", FILE), changes.get("size", 1000), members, texts)
 
 
 def code(**options: Any) -> str:
@@ -175,12 +175,12 @@ def test_a_version_in_the_name_of_the_folder_that_is_none() -> None:
     names = ["stand_in-x.dist-info/RECORD"]
 
     with pytest.raises(Error, match="wheel-broken"):
-        contents(FILE, 1000, [member(name) for name in names], {})
+        wheel_contents(FILE, 1000, [member(name) for name in names], {})
 
 
 def test_no_record() -> None:
     with pytest.raises(Error, match="wheel-broken"):
-        contents(FILE, 1000, [member(f"{INFO}/METADATA")], {"RECORD": f"{INFO}/METADATA,,\n"})
+        wheel_contents(FILE, 1000, [member(f"{INFO}/METADATA")], {"RECORD": f"{INFO}/METADATA,,\n"})
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.integers(0, 10**12)), max_size=5))

@@ -31,7 +31,14 @@ from ortgpu_fix.companions.build import (
 from ortgpu_fix.companions.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix import model
-from ortgpu_fix.matrix.model import Build, Contents, Distribution, Matrix, Need, Release
+from ortgpu_fix.matrix.model import (
+    Build,
+    Distribution,
+    LibraryNeed,
+    Matrix,
+    Release,
+    WheelLibraries,
+)
 from ortgpu_fix.plan.wheels import Wheel
 
 LINUX, WINDOWS = "linux_x86_64", "windows_x86_64"
@@ -64,10 +71,10 @@ WINDOWS_12 = {
 NEEDS_12 = ("libcublas.so.12", "libcublasLt.so.12", "libcudart.so.12", "libcudnn.so.9")
 
 
-def contents(platform: str, paths: list[str]) -> Contents:
+def contents(platform: str, paths: list[str]) -> WheelLibraries:
     pattern, *stems = paths
     found = [pattern.replace("*", stem) for stem in stems]
-    return Contents(
+    return WheelLibraries(
         platform=platform,
         versions=frozenset({"1.0"}),
         libraries={path.rpartition("/")[2]: path for path in found},
@@ -76,7 +83,7 @@ def contents(platform: str, paths: list[str]) -> Contents:
     )
 
 
-def distribution(name: str, *held: Contents) -> Distribution:
+def distribution(name: str, *held: WheelLibraries) -> Distribution:
     releases = [
         Release(
             name=name,
@@ -101,7 +108,7 @@ def build(version: str, platform: str, needs: Iterable[str]) -> Build:
         cuda="12.8",
         cudnn="9",
         needs=tuple(
-            Need(library=library, how="links", distribution=None, since=None)
+            LibraryNeed(library=library, how="links", distribution=None, since=None)
             for library in (*needs, "libcuda.so.1")
         ),
         sass=(),
