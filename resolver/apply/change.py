@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .journal import Aside, Begin, Emptied, Install, Mark, Record, encode
+from .journal import Begin, Install, Mark, MovedFiles, Record, RemovedFolders, encode
 from .removal import parents
 from .state_folder import Site, join, sync_folder
 
@@ -33,7 +33,7 @@ Source: https://github.com/astral-sh/uv/issues/12200
 _LONGEST = 80
 
 
-class Change:
+class JournaledChange:
     """A change that is under way; the caller holds the lock of the environment."""
 
     def __init__(self, site: Site) -> None:
@@ -62,7 +62,7 @@ class Change:
             (self.site.relative(path), f"{at:06d}-{Path(path).name[-_LONGEST:]}")
             for at, path in enumerate(paths)
         )
-        append(self.folder, Aside(moves=moves))
+        append(self.folder, MovedFiles(moves=moves))
         for path, (_, kept) in zip(paths, moves, strict=True):
             move(path, join(str(self._aside), kept))
             self.touched = True
@@ -76,7 +76,7 @@ class Change:
             rows = tuple(
                 (self.site.relative(path), os.stat(path).st_mode & 0o7777) for path in empty
             )
-            append(self.folder, Emptied(folders=rows))
+            append(self.folder, RemovedFolders(folders=rows))
         for folder in empty:
             os.rmdir(folder)
         sync_folder(self._aside)

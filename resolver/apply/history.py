@@ -12,27 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Error
-from ..facts.model import Change
+from ..facts.model import ChangeState
 from .environment_lock import exclusive
-from .journal import Begin, Record, State, begin_of, decode, state
+from .journal import Begin, JournalState, Record, begin_of, decode, state
 from .state_folder import Site, remove_tree, size_of, sync_folder
 
-UNFINISHED: frozenset[State] = frozenset({"open", "undoing"})
+UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RecordedChange:
     """A change that the state folder tells of."""
 
     number: int
-    state: State
+    state: JournalState
     begin: Begin | None
     """None where nothing had begun when it ended."""
     size: int
     """Bytes that it keeps."""
 
 
-def changes(site: Site) -> tuple[Found, ...]:
+def changes(site: Site) -> tuple[RecordedChange, ...]:
     """Return the changes that the state folder of this environment tells of, the newest first.
 
     Raises Error `journal-damaged` where a journal cannot be read.
@@ -41,7 +41,7 @@ def changes(site: Site) -> tuple[Found, ...]:
     for number, folder in folders(site):
         records = read_journal(folder)
         found.append(
-            Found(
+            RecordedChange(
                 number=number,
                 state=state(records),
                 begin=begin_of(records) if records else None,
@@ -51,7 +51,7 @@ def changes(site: Site) -> tuple[Found, ...]:
     return tuple(found)
 
 
-def summary(site: Site, installed: Iterable[tuple[str, str]]) -> tuple[Change | None, int]:
+def summary(site: Site, installed: Iterable[tuple[str, str]]) -> tuple[ChangeState | None, int]:
     """Return what the state folder holds, in a word, and the bytes that it takes.
 
     `installed` are canonical name and version of what is installed now. What cannot be read is

@@ -15,7 +15,7 @@ from typing import Literal, cast
 from ..errors import Error
 
 VERSION = 1
-State = Literal["nothing", "open", "committed", "undoing"]
+JournalState = Literal["nothing", "open", "committed", "undoing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class MovedFiles:
     """Files are about to be moved: from the first path to the second, a name in `aside/`."""
 
     moves: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emptied:
+class RemovedFolders:
     """Folders that the moves left empty are about to be removed: path and mode, inner first."""
 
     folders: tuple[tuple[str, int], ...]
@@ -69,11 +69,11 @@ class Mark:
     step: Literal["installed", "commit", "undo"]
 
 
-Record = Begin | Aside | Emptied | Install | Mark
-_KINDS: dict[str, type[Begin | Aside | Emptied | Install]] = {
+Record = Begin | MovedFiles | RemovedFolders | Install | Mark
+_KINDS: dict[str, type[Begin | MovedFiles | RemovedFolders | Install]] = {
     "begin": Begin,
-    "aside": Aside,
-    "emptied": Emptied,
+    "aside": MovedFiles,
+    "emptied": RemovedFolders,
     "install": Install,
 }
 _NAMES: dict[type, str] = {kind: name for name, kind in _KINDS.items()}
@@ -118,7 +118,7 @@ def decode(text: str) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def state(records: tuple[Record, ...]) -> State:
+def state(records: tuple[Record, ...]) -> JournalState:
     """Return how far the change of these records has come."""
     if not records:
         return "nothing"
@@ -134,13 +134,15 @@ def begin_of(records: tuple[Record, ...]) -> Begin:
 
 def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str], ...]:
     """Return all moves, the last one first: the order of the way back."""
-    moves = [move for record in records if isinstance(record, Aside) for move in record.moves]
+    moves = [move for record in records if isinstance(record, MovedFiles) for move in record.moves]
     return tuple(reversed(moves))
 
 
 def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int], ...]:
     """Return the folders that were removed, the outer ones first: the order of the way back."""
-    folders = [row for record in records if isinstance(record, Emptied) for row in record.folders]
+    folders = [
+        row for record in records if isinstance(record, RemovedFolders) for row in record.folders
+    ]
     return tuple(reversed(folders))
 
 

@@ -22,13 +22,22 @@ from ..index.download import disk_error
 from ..utils.signals import deaf
 from .change import append, inner, move, temporary
 from .environment_lock import exclusive
-from .history import UNFINISHED, Found, changed_since, changes, folders, read_journal, retire, tidy
+from .history import (
+    UNFINISHED,
+    RecordedChange,
+    changed_since,
+    changes,
+    folders,
+    read_journal,
+    retire,
+    tidy,
+)
 from .journal import Install, Mark, emptied_of, install_of, moves_of
 from .removal import bytecode, files_under, parents
 from .state_folder import Site, join, sync_folder
 
 
-def recover(site: Site) -> tuple[Found, ...]:
+def recover(site: Site) -> tuple[RecordedChange, ...]:
     """Take back every change that never came to its end, and return them; none is the usual case.
 
     Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.

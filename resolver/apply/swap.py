@@ -18,7 +18,7 @@ from ..index.download import disk_error
 from ..plan.model import Plan
 from ..utils.progress import Progress
 from ..utils.signals import deaf, terminating
-from .change import Change, append
+from .change import JournaledChange, append
 from .journal import Begin, Mark
 from .open_files import processes, require_movable
 from .removal import leaving
@@ -69,7 +69,7 @@ def switch(
     holders = processes(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
-    change = Change(site)
+    change = JournaledChange(site)
     with terminating():
         try:
             change.begin(
@@ -97,7 +97,7 @@ def switch(
 
 
 def _install(  # noqa: PLR0917
-    change: Change,
+    change: JournaledChange,
     staged: Stage,
     target: Target,
     created: Sequence[str],
@@ -128,7 +128,7 @@ def _insist(right: bool, reason: str) -> None:  # noqa: FBT001
         raise _Wrong(reason)
 
 
-def _outcome(error: BaseException, change: Change) -> BaseException:
+def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
     """Return what to raise when everything is as it was."""
     if isinstance(error, OSError) and not change.touched:
         return disk_error(error, change.folder)

@@ -14,7 +14,7 @@ from ..errors import Error
 from ..facts import capture
 from ..facts.document import from_json
 from ..facts.gpu_names import by_name, with_capabilities
-from ..facts.model import Change, Driver, Facts, Gpu, Platform
+from ..facts.model import ChangeState, Driver, Facts, Gpu, Platform
 from ..facts.project_tool import LOCKS, tool_of_folder
 from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
@@ -144,7 +144,7 @@ def with_surroundings(facts: Facts, target: Target) -> Facts:
     return facts._replace(python=python)
 
 
-def _change(target: Target) -> tuple[Change | None, int]:
+def _change(target: Target) -> tuple[ChangeState | None, int]:
     """Return what an earlier run left in the environment, and its size in bytes."""
     if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
         return None, 0

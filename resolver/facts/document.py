@@ -16,7 +16,7 @@ from .model import (
     GPU_BUILD,
     LIBC,
     Architecture,
-    Change,
+    ChangeState,
     Driver,
     Facts,
     Gpu,
@@ -151,7 +151,7 @@ def _interpreter(table: JsonTable) -> Interpreter:
         externally_managed=table.flag("externally_managed"),
         autoload=table.flag_or_none("autoload"),
         project=table.text_or_none("project"),
-        change=None if table.null("change") else table.choice("change", get_args(Change)),
+        change=None if table.null("change") else table.choice("change", get_args(ChangeState)),
         change_size=table.integer_or_none("change_size") or 0,
     )
 

@@ -18,7 +18,7 @@ GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 System = Literal["linux", "windows"]
 Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
-Change = Literal["kept", "stale", "unfinished"]
+ChangeState = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, what is left of one that cannot, one that never came to its end."""
 
 
@@ -86,7 +86,7 @@ class Interpreter(NamedTuple):
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
     """The tool whose lock the environment is made from, and made again: `uv`, `poetry`, `pdm`."""
-    change: Change | None = None
+    change: ChangeState | None = None
     """What this program left in the environment; None where there is nothing of it."""
     change_size: int = 0
     """Bytes that it takes."""

@@ -64,7 +64,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
+class ExclusionReason:
     """Machines that exclude a release for the same reasons."""
 
     machines: tuple[FleetMachine, ...]
@@ -72,11 +72,11 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excluded:
+class ExcludedMachine:
     """A release that does not work on all machines."""
 
     version: str
-    by: tuple[Exclusion, ...]
+    by: tuple[ExclusionReason, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class FleetPlan:
     groups: tuple[Group, ...]
     """One: the same set works on all. More: the smallest split, newest release first; that of the
     machines without a GPU, where they were asked for, comes last."""
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[ExcludedMachine, ...]
     """The releases newer than the one that works everywhere, newest first; all where none does."""
     without_gpu: tuple[FleetMachine, ...]
     """Machines without a GPU, or without a driver for it."""

@@ -22,7 +22,7 @@ from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
 from ..versions import major
 from .common_facts import common, fresh, has_gpu, kind
-from .model import Excluded, Exclusion, FleetMachine, FleetPlan, Group, TargetPlan
+from .model import ExcludedMachine, ExclusionReason, FleetMachine, FleetPlan, Group, TargetPlan
 from .split import Fleet, Share
 
 
@@ -69,13 +69,13 @@ def plan_fleet(
 
 def _excluded(
     fleet: Fleet, shares: Sequence[Share], by_kind: Sequence[Sequence[FleetMachine]]
-) -> tuple[Excluded, ...]:
+) -> tuple[ExcludedMachine, ...]:
     """Return who excludes each release that is newer than the one that serves everybody.
 
     Machines on which nothing works at all have no say.
     """
     served = sorted(member for share in shares for member in share.members)
-    found: list[Excluded] = []
+    found: list[ExcludedMachine] = []
     for version in fleet.versions if served else ():
         if len(shares) == 1 and version == shares[0].version:
             break
@@ -87,8 +87,10 @@ def _excluded(
         if not by:
             everybody = [machine for member in served for machine in by_kind[member]]
             by[reason("no-common-set"),] = everybody
-        exclusions = [Exclusion(machines=_sorted(rows), reasons=why) for why, rows in by.items()]
-        found.append(Excluded(version=version, by=tuple(exclusions)))
+        exclusions = [
+            ExclusionReason(machines=_sorted(rows), reasons=why) for why, rows in by.items()
+        ]
+        found.append(ExcludedMachine(version=version, by=tuple(exclusions)))
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ from ..resolve.situation import Situation, situation
 from ..versions import newest_first
 from .parse import ParsedLock, ParsedPin
 
-Verdict = Literal["holds", "drifted", "impossible"]
+DriftVerdict = Literal["holds", "drifted", "impossible"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
@@ -43,7 +43,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedPin:
     """A pin that the environment does not match."""
 
     name: str
@@ -57,13 +57,13 @@ class Moved:
 class Drift:
     """The whole answer."""
 
-    verdict: Verdict
+    verdict: DriftVerdict
     release: ParsedPin | None
     """The build of onnxruntime that the lock installs here; None where it has none for here."""
     differences: tuple[Difference, ...]
     against: tuple[Reason, ...]
     """Why the set cannot work here."""
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedPin, ...]
     newest: str | None
     """The newest release that works here now, where it is newer than the locked one."""
     unlock: tuple[Unlock, ...]
@@ -87,7 +87,9 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
         newest = None
-    verdict: Verdict = "impossible" if against else "drifted" if differences or moved else "holds"
+    verdict: DriftVerdict = (
+        "impossible" if against else "drifted" if differences or moved else "holds"
+    )
     return Drift(
         verdict=verdict,
         release=release,
@@ -212,19 +214,19 @@ def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
     return facts._replace(packages=(*others, *locked))
 
 
-def _moved(pins: Sequence[ParsedPin], facts: Facts, matrix: Matrix) -> Iterator[Moved]:
+def _moved(pins: Sequence[ParsedPin], facts: Facts, matrix: Matrix) -> Iterator[MovedPin]:
     """Yield what is installed in another version than the lock's, is not there, or is too much."""
     locked = {pin.name: pin for pin in pins}
     for name, pin in sorted(locked.items()):
         installed = facts.package(name)
         if installed is None:
-            yield Moved(name=name, locked=pin.version, installed=None)
+            yield MovedPin(name=name, locked=pin.version, installed=None)
         elif (
             newest_first(installed.version) != newest_first(pin.version)
             or not installed.intact
             or (name == CPU_BUILD and GPU_BUILD in locked and not installed.provided)
         ):
-            yield Moved(name=name, locked=pin.version, installed=installed.version)
+            yield MovedPin(name=name, locked=pin.version, installed=installed.version)
     for package in facts.packages:
         if package.name in matrix.owners and package.name not in locked and not package.provided:
-            yield Moved(name=package.name, locked=None, installed=package.version)
+            yield MovedPin(name=package.name, locked=None, installed=package.version)

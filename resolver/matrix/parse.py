@@ -25,11 +25,11 @@ from .model import (
     WheelLibraries,
 )
 
-Table = Mapping[str, Any]
+TomlTable = Mapping[str, Any]
 
 
 def parse(
-    tables: Mapping[str, Table], digest: str, modules: Mapping[str, str] | None = None
+    tables: Mapping[str, TomlTable], digest: str, modules: Mapping[str, str] | None = None
 ) -> Matrix:
     """Make the matrix from the parsed TOML files, keyed by their name without suffix.
 
@@ -96,7 +96,7 @@ def parse(
     )
 
 
-def with_torch(matrix: Matrix, table: Table) -> Matrix:
+def with_torch(matrix: Matrix, table: TomlTable) -> Matrix:
     """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
     toolkits = {row.version: row.components for row in matrix.toolkits}
     try:
@@ -105,7 +105,7 @@ def with_torch(matrix: Matrix, table: Table) -> Matrix:
         raise Error("matrix-invalid", file="torch.toml", problem=repr(error)) from error
 
 
-def _build(row: Table) -> Build:
+def _build(row: TomlTable) -> Build:
     requires = tuple(row["requires"])
     return Build(
         version=row["version"],
@@ -139,7 +139,7 @@ def _build(row: Table) -> Build:
     )
 
 
-def _release(name: str, row: Table) -> Release:
+def _release(name: str, row: TomlTable) -> Release:
     return Release(
         name=name,
         version=row["version"],
@@ -153,7 +153,7 @@ def _release(name: str, row: Table) -> Release:
     )
 
 
-def _distribution(row: Table) -> Distribution:
+def _distribution(row: TomlTable) -> Distribution:
     return Distribution(
         name=row["name"],
         cuda=row["cuda"],
@@ -181,5 +181,5 @@ def _distribution(row: Table) -> Distribution:
     )
 
 
-def _floor(row: Table) -> DriverFloor:
+def _floor(row: TomlTable) -> DriverFloor:
     return DriverFloor(cuda=row["cuda"], linux=row.get("linux"), windows=row.get("windows"))

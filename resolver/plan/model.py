@@ -9,7 +9,7 @@ from ..facts.model import GPU_BUILD
 from .reasons import Finding, Reason
 from .wheels import Companion, Wheel
 
-Verdict = Literal["healthy", "fixable", "impossible"]
+PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
 class Rejected(NamedTuple):
@@ -31,7 +31,7 @@ class Unlock(NamedTuple):
 class Plan(NamedTuple):
     """The whole answer."""
 
-    verdict: Verdict
+    verdict: PlanVerdict
     matrix_date: str
     matrix_digest: str
     """`sha256:…` over the matrix that the plan was made with."""

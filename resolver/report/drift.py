@@ -5,7 +5,7 @@ Returns sections and documents, prints nothing.
 
 from __future__ import annotations
 
-from ..lock.drift import Drift, Moved
+from ..lock.drift import Drift, MovedPin
 from ..lock.parse import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
@@ -93,7 +93,7 @@ def drift_sections(
     return tuple(section for section in sections if section.rows)
 
 
-def _moved(row: Moved, texts: Texts) -> str:
+def _moved(row: MovedPin, texts: Texts) -> str:
     if row.installed is None:
         return texts.label("drift-absent", locked=row.locked)
     if row.locked is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..fleet.model import Exclusion, FleetMachine, FleetPlan, Group, group_names
+from ..fleet.model import ExclusionReason, FleetMachine, FleetPlan, Group, group_names
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from .plan import SCHEMA, plan_json, reasons_json
@@ -153,7 +153,7 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     """Say what excludes newer releases or, of a split, what keeps the groups apart."""
     chosen = {group.version for group in made.groups}
     wanted = [row for row in made.excluded if one or verbose or row.version in chosen]
-    groups: list[tuple[list[str], tuple[Exclusion, ...]]] = []
+    groups: list[tuple[list[str], tuple[ExclusionReason, ...]]] = []
     for row in wanted:
         if groups and _alike(groups[-1][1], row.by, verbose=verbose):
             groups[-1][0].append(row.version)
@@ -177,7 +177,9 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     return Section(heading=texts.label("fleet-why" if one else "fleet-split"), rows=tuple(rows))
 
 
-def _alike(left: Sequence[Exclusion], right: Sequence[Exclusion], *, verbose: bool) -> bool:
+def _alike(
+    left: Sequence[ExclusionReason], right: Sequence[ExclusionReason], *, verbose: bool
+) -> bool:
     """Tell whether the same would be said of both releases."""
     count = None if verbose else 1
     return [(one.machines, one.reasons[:count]) for one in left] == [

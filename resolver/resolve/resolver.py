@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..facts.model import GPU_BUILD, Facts
 from ..matrix.model import Build, Matrix
-from ..plan.model import Plan, Rejected, Verdict
+from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import Reason, reason
 from ..versions import major, newest_first
 from .candidate import Candidate, candidate
@@ -58,7 +58,9 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         steps = with_torch(steps, choice)
     kept = kept_torch(here) if choice is None else ()
     half = facts.python.change == "unfinished"  # `--apply` puts it back first
-    verdict: Verdict = "impossible" if steps is None else "fixable" if steps or half else "healthy"
+    verdict: PlanVerdict = (
+        "impossible" if steps is None else "fixable" if steps or half else "healthy"
+    )
     return Plan(
         verdict=verdict,
         findings=findings(here, best, steps, rejected, working, found=found),

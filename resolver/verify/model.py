@@ -12,7 +12,7 @@ from ..plan.reasons import Reason
 from .smoke_result import LoadedLibrary, ModelRun, TorchResult
 
 SCHEMA = 1
-Verdict = Literal[
+VerificationVerdict = Literal[
     "works",
     "no-gpu",
     "no-driver",
@@ -23,7 +23,9 @@ Verdict = Literal[
     "crashed",
     "torch-conflict",
 ]
-UP_TO_THE_DRIVER: frozenset[Verdict] = frozenset({"no-gpu", "no-driver", "driver-too-old"})
+UP_TO_THE_DRIVER: frozenset[VerificationVerdict] = frozenset(
+    {"no-gpu", "no-driver", "driver-too-old"}
+)
 """The best that a machine without a GPU can answer: every library was found."""
 
 
@@ -40,7 +42,7 @@ class CheckedTorch:
 class Verification:
     """What was proven, with everything that it rests on."""
 
-    verdict: Verdict
+    verdict: VerificationVerdict
     values: tuple[tuple[str, str], ...] = ()
     """The placeholders of the verdict's text."""
     notes: tuple[Reason, ...] = ()

@@ -11,7 +11,7 @@ import signal
 
 from ..facts.model import Driver
 from ..plan.reasons import Reason
-from .model import UP_TO_THE_DRIVER, CheckedTorch, Verdict, Verification
+from .model import UP_TO_THE_DRIVER, CheckedTorch, Verification, VerificationVerdict
 from .smoke_output import parse_smoke_output
 from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
 
@@ -50,7 +50,7 @@ def judge(
     else:
         found = _unfinished(result, returncode, timed_out=timed_out, driver=driver)
     if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
-        found = _Found("library-missing", found.evidence, library=result.absent[0].name)
+        found = _Judgement("library-missing", found.evidence, library=result.absent[0].name)
     return Verification(
         verdict=found.verdict,
         values=found.values or _versions(found.verdict, result, driver),
@@ -71,11 +71,16 @@ def _torch_build(result: SmokeResult) -> CheckedTorch | None:
     return CheckedTorch(version=result.torch_version or "?", cuda=result.torch_cuda)
 
 
-class _Found:
+class _Judgement:
     """A verdict on the way: what it rests on, the values of its text, a note that explains it."""
 
     def __init__(
-        self, verdict: Verdict, evidence: str = "", *, note: str | None = None, **values: str
+        self,
+        verdict: VerificationVerdict,
+        evidence: str = "",
+        *,
+        note: str | None = None,
+        **values: str,
     ) -> None:
         self.verdict = verdict
         self.evidence = evidence
@@ -84,7 +89,7 @@ class _Found:
 
 
 def _versions(
-    verdict: Verdict, result: SmokeResult, driver: Driver | None
+    verdict: VerificationVerdict, result: SmokeResult, driver: Driver | None
 ) -> tuple[tuple[str, str], ...]:
     """Return what a driver that is too old speaks, and what the build needs."""
     if verdict != "driver-too-old":
@@ -95,17 +100,17 @@ def _versions(
 
 def _unfinished(
     result: SmokeResult, returncode: int, *, timed_out: bool, driver: Driver | None
-) -> _Found:
+) -> _Judgement:
     """Judge a child that did not come to its own end."""
     if timed_out or (result.step == "cuInit" and _WATCHDOG.search(result.log)):
-        return _Found("crashed", note="timed-out", step=result.step)
+        return _Judgement("crashed", note="timed-out", step=result.step)
     end = f"{result.step}: ended by {_end(returncode)}"
     if result.step.startswith("inference"):
         if lack := _driver_lack(result, driver):
-            return _Found(lack, end, note="crash-without-driver")
+            return _Judgement(lack, end, note="crash-without-driver")
         if result.driver_init:
             return _cuda_failure(result.driver_init, None, end)
-    return _Found("crashed", end)
+    return _Judgement("crashed", end)
 
 
 def _end(returncode: int) -> str:
@@ -116,7 +121,7 @@ def _end(returncode: int) -> str:
     return f"exit code {returncode:#x}" if returncode >= 2**31 else f"exit code {returncode}"
 
 
-def _driver_lack(result: SmokeResult, driver: Driver | None) -> Verdict | None:
+def _driver_lack(result: SmokeResult, driver: Driver | None) -> VerificationVerdict | None:
     """Return what is wrong with the driver, as far as it is known; None where it suffices."""
     speaks = result.driver_cuda or (driver.cuda if driver else None)
     if speaks and result.cuda and int(speaks.partition(".")[0]) < int(result.cuda):
@@ -124,14 +129,14 @@ def _driver_lack(result: SmokeResult, driver: Driver | None) -> Verdict | None:
     return None if result.driver_library else "no-driver"
 
 
-def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Found | None:
+def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
     """Judge what kept onnxruntime or its provider from being loaded."""
     if not result.usable:
         if absent := _ABSENT.search(result.import_error or ""):
-            return _Found("library-missing", library=absent.group(0).partition(":")[0])
+            return _Judgement("library-missing", library=absent.group(0).partition(":")[0])
         if "DLL load failed" in (result.import_error or ""):
-            return _Found("crashed", note="runtime-too-old")
-        return _Found("crashed", note="import-failed" if result.import_error else "gutted")
+            return _Judgement("crashed", note="runtime-too-old")
+        return _Judgement("crashed", note="import-failed" if result.import_error else "gutted")
     message = _NOT_LOADED.search(result.log)
     if not message:
         return None
@@ -141,11 +146,11 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Found | None:
     lack = _driver_lack(result, driver)
     blocked = any(needed.driver for needed in result.needed if needed.name == library)
     if blocked or DRIVER_FILE.match(library) or (lack and DRIVER_SYMBOL.search(reason)):
-        return _Found(lack or "no-driver", reason)
-    return _Found("library-missing", reason, library=library)
+        return _Judgement(lack or "no-driver", reason)
+    return _Judgement("library-missing", reason, library=library)
 
 
-def _failed(result: SmokeResult, driver: Driver | None) -> _Found | None:
+def _failed(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
     """Judge what CUDA or its libraries said, where they said something."""
     for message in [*(run.error for run in result.models if run.error), result.log]:
         if failure := CUDA_FAILURE.search(message):
@@ -156,35 +161,35 @@ def _failed(result: SmokeResult, driver: Driver | None) -> _Found | None:
         if _FULL.search(message):
             return _cuda_failure(OUT_OF_MEMORY, None)
         if mixed := _MIXED.search(message):
-            return _Found("crashed", mixed.group(0), note="cudnn-mixed")
+            return _Judgement("crashed", mixed.group(0), note="cudnn-mixed")
         if late := _LATE.search(message):
-            return _Found("library-missing", late.group(0), library=late.group(1))
+            return _Judgement("library-missing", late.group(0), library=late.group(1))
     return None
 
 
-def _cuda_failure(code: int, lack: Verdict | None, evidence: str = "") -> _Found:
+def _cuda_failure(code: int, lack: VerificationVerdict | None, evidence: str = "") -> _Judgement:
     note = f"cuda-failure-{code}" if code in EXPLAINED else None
     if code == INSUFFICIENT_DRIVER:
-        return _Found(lack or "driver-too-old", evidence)
+        return _Judgement(lack or "driver-too-old", evidence)
     if code == NO_DEVICE or code in UNUSABLE:
-        return _Found("no-gpu", evidence, note=note)
-    return _Found("crashed", evidence, note=note)
+        return _Judgement("no-gpu", evidence, note=note)
+    return _Judgement("crashed", evidence, note=note)
 
 
-def _right(result: SmokeResult) -> _Found | None:
+def _right(result: SmokeResult) -> _Judgement | None:
     """Judge inference that left nothing to be desired, whatever was said on the way."""
     right = bool(result.models) and all(run.on_gpu and run.correct for run in result.models)
-    return _Found("works") if right else None
+    return _Judgement("works") if right else None
 
 
-def _ran(result: SmokeResult) -> _Found:
+def _ran(result: SmokeResult) -> _Judgement:
     """Judge inference that came to its end, and was not right."""
     if wrong := [run.label for run in result.models if run.correct is False]:
-        return _Found("wrong-result", models=", ".join(wrong))
+        return _Judgement("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in result.models if not run.on_gpu]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
-        return _Found("crashed")
-    return _Found("cpu-fallback", models=", ".join(run.label for run in elsewhere))
+        return _Judgement("crashed")
+    return _Judgement("cpu-fallback", models=", ".join(run.label for run in elsewhere))
 
 
 def _notes(result: SmokeResult) -> list[Reason]:

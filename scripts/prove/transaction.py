@@ -162,13 +162,13 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
     """
     steps = Steps(case.kill_at)
     steps.hook()
-    begin = transaction.Change.begin
+    begin = transaction.JournaledChange.begin
 
     def beginning(*arguments: Any) -> None:  # noqa: ANN401
         say("now")
         begin(*arguments)
 
-    changed: Any = transaction.Change
+    changed: Any = transaction.JournaledChange
     changed.begin = beginning
     applied = None
     if case.url:

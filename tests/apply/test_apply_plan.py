@@ -19,7 +19,7 @@ import pytest
 from stand import CUDA, GOOD, REQUIRES, Kind, Stand
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
-from ortgpu_fix.apply.change import Change
+from ortgpu_fix.apply.change import JournaledChange
 from ortgpu_fix.apply.environment_lock import exclusive
 from ortgpu_fix.apply.history import changes, forget, summary
 from ortgpu_fix.apply.journal import Begin
@@ -749,7 +749,7 @@ def test_an_unfinished_change_comes_first(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
     site = Site.of(quick.venv.target())
     prepare(site)
-    change = Change(site)
+    change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=()))
     change.set_aside([str(quick.venv.site / "onnxruntime" / "__init__.py")])
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.apply.journal import (
-    Aside,
     Begin,
-    Emptied,
     Install,
     Mark,
+    MovedFiles,
     Record,
+    RemovedFolders,
     begin_of,
     decode,
     emptied_of,
@@ -24,9 +24,9 @@ from ortgpu_fix.apply.journal import (
 from ortgpu_fix.errors import Error
 
 BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="2026-11-21T10:00:00+00:00")
-ASIDE = Aside(moves=(("a/1", "000000-1"), ("a/2", "000001-2")))
-MORE = Aside(moves=(("a/3", "000002-3"),))
-EMPTIED = Emptied(folders=(("a/b", 0o755), ("a", 0o700)))
+ASIDE = MovedFiles(moves=(("a/1", "000000-1"), ("a/2", "000001-2")))
+MORE = MovedFiles(moves=(("a/3", "000002-3"),))
+EMPTIED = RemovedFolders(folders=(("a/b", 0o755), ("a", 0o700)))
 INSTALL = Install(
     created=("b/1",), whole=("b.dist-info",), standing=(), temporary=(), folders=("b.libs",)
 )
@@ -52,7 +52,7 @@ def test_every_record_comes_back() -> None:
 
 @given(st.lists(st.text(), max_size=4))
 def test_any_path_comes_back(paths: list[str]) -> None:
-    record = Aside(moves=tuple((path, path) for path in paths))
+    record = MovedFiles(moves=tuple((path, path) for path in paths))
 
     assert decode(text(BEGIN, record)) == (BEGIN, record)
 

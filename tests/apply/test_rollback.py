@@ -17,7 +17,7 @@ from ortgpu_fix.apply import environment_lock as locks
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import rollback as restore
 from ortgpu_fix.apply import state_folder as state
-from ortgpu_fix.apply.change import Change, append, move
+from ortgpu_fix.apply.change import JournaledChange, append, move
 from ortgpu_fix.apply.environment_lock import exclusive
 from ortgpu_fix.apply.history import changes, forget
 from ortgpu_fix.apply.journal import Begin, Mark
@@ -60,10 +60,10 @@ class World:
     def new(self) -> list[Path]:
         return [self.purelib / "old" / "a.py", self.purelib / "new" / "c.py"]
 
-    def change(self) -> Change:
+    def change(self) -> JournaledChange:
         """Set everything aside and let an engine write; not committed."""
         prepare(self.site)
-        change = Change(self.site)
+        change = JournaledChange(self.site)
         change.begin(BEGIN)
         change.set_aside(self.old())
         assert not (self.purelib / "old").exists()

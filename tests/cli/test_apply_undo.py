@@ -22,7 +22,7 @@ from stand import CUDA, Stand
 import synthetic
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply.apply_plan import Allowed
-from ortgpu_fix.apply.change import Change, append
+from ortgpu_fix.apply.change import JournaledChange, append
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.state_folder import Site, prepare
 from ortgpu_fix.cli.commands import apply as changing
@@ -135,7 +135,7 @@ def interrupt(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
     site = Site.of(stand.venv.target())
     prepare(site)
-    change = Change(site)
+    change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=()))
     change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
 

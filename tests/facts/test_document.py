@@ -14,7 +14,7 @@ import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import (
-    Change,
+    ChangeState,
     Driver,
     Facts,
     Gpu,
@@ -118,7 +118,7 @@ def test_the_document_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize("change", ["kept", "stale", "unfinished"])
-def test_what_an_earlier_run_left_is_a_fact(change: Change) -> None:
+def test_what_an_earlier_run_left_is_a_fact(change: ChangeState) -> None:
     read = facts_json.from_json(SHORT)
     left = read._replace(python=read.python._replace(change=change, change_size=7))
 

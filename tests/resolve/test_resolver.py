@@ -9,7 +9,7 @@ import pytest
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts import project_tool
-from ortgpu_fix.facts.model import Change
+from ortgpu_fix.facts.model import ChangeState
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
@@ -81,7 +81,7 @@ def test_what_works_is_kept_and_healthy() -> None:
         ("unfinished", "error", "fixable"),
     ],
 )
-def test_what_an_earlier_run_left_is_said(change: Change, severity: str, verdict: str) -> None:
+def test_what_an_earlier_run_left_is_said(change: ChangeState, severity: str, verdict: str) -> None:
     found = synthetic.facts(*WHOLE_12, driver="13.0")
     python = found.python._replace(change=change, change_size=2_600_000_000)
 

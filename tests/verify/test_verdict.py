@@ -9,7 +9,7 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.verify.model import UP_TO_THE_DRIVER, Verdict, Verification, exit_code
+from ortgpu_fix.verify.model import UP_TO_THE_DRIVER, Verification, VerificationVerdict, exit_code
 from ortgpu_fix.verify.verdict import EXPLAINED, judge
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -515,7 +515,7 @@ def test_the_document() -> None:
 
 def test_every_verdict_and_note_has_its_text() -> None:
     texts = load_table("texts")["verdicts"]
-    codes = set(get_args(Verdict))
+    codes = set(get_args(VerificationVerdict))
     assert codes > UP_TO_THE_DRIVER
     for code in codes:
         assert {"text", "proves", "hint"} <= texts[code].keys(), code
