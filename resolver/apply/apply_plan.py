@@ -13,11 +13,11 @@ from ..index.client import Index
 from ..plan.model import Plan
 from ..utils.progress import Progress
 from . import conflicts
-from .environment_lock import exclusive
-from .history import UNFINISHED, changes, tidy
-from .staging import Stage, stage
-from .state_folder import Site, prepare, remove_tree
-from .swap import Verify, switch
+from .environment_lock import hold_environment_lock
+from .history import UNFINISHED, prune_history, recorded_changes
+from .staging import StagedWheels, stage_wheels
+from .state_folder import Site, prepare_state_folder, remove_tree
+from .swap import Verify, swap_distributions
 
 RESUMED = frozenset(
     {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
@@ -45,7 +45,7 @@ class Applied:
     installed: tuple[tuple[str, str], ...]
     """Canonical name and version of what came."""
     engine: str
-    conflicts: tuple[conflicts.Unmet, ...]
+    conflicts: tuple[conflicts.UnmetRequirement, ...]
     """New conflicts that were allowed."""
     untidy: int
     """Bytes of former changes or of the stage that could not be removed; 0 is usual."""
@@ -74,14 +74,16 @@ def apply(
     or `apply-failed` says why; `restore-failed` where that could not be done.
     """
     allowed = allowed or Allowed()
-    require_ours(target, allowed)
+    check_environment_owner(target, allowed)
     site = Site.of(target)
-    with exclusive(site):
-        prepare(site)
-        if any(one.state in UNFINISHED for one in changes(site)):
+    with hold_environment_lock(site):
+        prepare_state_folder(site)
+        if any(one.state in UNFINISHED for one in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
         try:
-            staged = stage(plan, target, index=index, engine=engine, progress=progress, local=local)
+            staged = stage_wheels(
+                plan, target, index=index, engine=engine, progress=progress, local=local
+            )
             broken = _conflicts(plan, target, staged, allowed)
             _check_unchanged(plan, target, staged)
         except Error as error:
@@ -89,9 +91,11 @@ def apply(
                 remove_tree(site.stage)
             raise
         try:
-            switch(plan, target, staged, engine=engine, verify=verify, progress=progress)
+            swap_distributions(
+                plan, target, staged, engine=engine, verify=verify, progress=progress
+            )
         finally:
-            untidy = remove_tree(site.stage) + tidy(site)
+            untidy = remove_tree(site.stage) + prune_history(site)
     return Applied(
         removed=plan.uninstall,
         installed=_coming(staged),
@@ -101,7 +105,7 @@ def apply(
     )
 
 
-def require_ours(target: Target, allowed: Allowed) -> None:
+def check_environment_owner(target: Target, allowed: Allowed) -> None:
     """Refuse an environment that is somebody else's to change.
 
     Raises Error `externally-managed`, `conda-environment` or `user-environment`.
@@ -114,21 +118,25 @@ def require_ours(target: Target, allowed: Allowed) -> None:
         raise Error("user-environment", path=target.executable)
 
 
-def _coming(staged: Stage) -> tuple[tuple[str, str], ...]:
+def _coming(staged: StagedWheels) -> tuple[tuple[str, str], ...]:
     return tuple((one.wheel.name, one.wheel.version) for one in staged.staged)
 
 
 def _conflicts(
-    plan: Plan, target: Target, staged: Stage, allowed: Allowed
-) -> tuple[conflicts.Unmet, ...]:
+    plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
+) -> tuple[conflicts.UnmetRequirement, ...]:
     """Return what distributions would miss then and do not miss now, where that is allowed."""
-    now: dict[str, conflicts.Has] = {}
+    now: dict[str, conflicts.InstalledDistribution] = {}
     for one in target.installed:
-        has = conflicts.Has(name=one.key, version=one.version, requires=one.requires)
+        has = conflicts.InstalledDistribution(
+            name=one.key, version=one.version, requires=one.requires
+        )
         now.setdefault(one.key, has)
     then = {name: has for name, has in now.items() if name not in plan.uninstall}
     for new in staged.contents:
-        then[new.name] = conflicts.Has(name=new.name, version=new.version, requires=new.requires)
+        then[new.name] = conflicts.InstalledDistribution(
+            name=new.name, version=new.version, requires=new.requires
+        )
     environment = conflicts.environment_of(target.version, target.implementation)
     broken = conflicts.new_conflicts(now.values(), then.values(), environment)
     if broken and not allowed.conflicts:
@@ -136,7 +144,7 @@ def _conflicts(
     return broken
 
 
-def _check_unchanged(plan: Plan, target: Target, staged: Stage) -> None:
+def _check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
     """Refuse where the distributions of the plan are not those that it was made for any more."""
     for one in target.installed:
         concerned = one.key in plan.uninstall or one.key in dict(_coming(staged))

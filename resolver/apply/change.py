@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .journal import Begin, Install, Mark, MovedFiles, Record, RemovedFolders, encode
-from .removal import parents
+from .removal import emptied_folders
 from .state_folder import Site, join, sync_folder
 
 _TEMPORARY = re.compile(r"\.tmp\w{6}|\.?.+\.tmp")
@@ -66,7 +66,7 @@ class JournaledChange:
         for path, (_, kept) in zip(paths, moves, strict=True):
             move(path, join(str(self._aside), kept))
             self.touched = True
-        folders = sorted(parents(paths, self.site), key=len, reverse=True)
+        folders = sorted(emptied_folders(paths, self.site), key=len, reverse=True)
         empty: list[str] = []
         for folder in folders:
             names = {entry.path for entry in os.scandir(folder)} if os.path.isdir(folder) else {""}
@@ -90,7 +90,7 @@ class JournaledChange:
         """Note which files (absolute paths) and folders the engine is going to write."""
         files = sorted(set(created))
         empty = sorted(set(folders))
-        around = parents([*files, *inner(empty)], self.site)
+        around = emptied_folders([*files, *innermost(empty)], self.site)
         standing = sorted(folder for folder in around if os.path.isdir(folder))
         relative = self.site.relative
         append(
@@ -99,7 +99,7 @@ class JournaledChange:
                 created=tuple(map(relative, files)),
                 whole=tuple(map(relative, sorted(set(whole)))),
                 standing=tuple(map(relative, standing)),
-                temporary=tuple(map(relative, sorted(temporary(self.site, standing)))),
+                temporary=tuple(map(relative, sorted(engine_temporaries(self.site, standing)))),
                 folders=tuple(map(relative, empty)),
             ),
         )
@@ -110,7 +110,7 @@ class JournaledChange:
         with ThreadPoolExecutor(max_workers=8) as pool:
             for _ in pool.map(_sync_file, there):
                 pass
-        for folder in {*parents(there, self.site), self.site.purelib, self.site.platlib}:
+        for folder in {*emptied_folders(there, self.site), self.site.purelib, self.site.platlib}:
             sync_folder(folder)
         append(self.folder, Mark(step="installed"))
 
@@ -150,12 +150,12 @@ def move(source: str, goal: str) -> None:
         os.unlink(source)
 
 
-def inner(folders: Iterable[str]) -> list[str]:
+def innermost(folders: Iterable[str]) -> list[str]:
     """Return a path in each of `folders`, whose parents are the folder and those around it."""
     return [join(folder, "x") for folder in folders]
 
 
-def temporary(site: Site, folders: Iterable[str]) -> set[str]:
+def engine_temporaries(site: Site, folders: Iterable[str]) -> set[str]:
     """Return the files that look like an engine's temporary ones, in `folders` and not below them.
 
     And in the environment's own folders. The one around them all may be a project's, or `/usr`:

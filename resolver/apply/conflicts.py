@@ -20,7 +20,7 @@ PROVIDES = {GPU_BUILD: CPU_BUILD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Has:
+class InstalledDistribution:
     """A distribution that is, or would be, there."""
 
     name: str
@@ -30,7 +30,7 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unmet:
+class UnmetRequirement:
     """A requirement that nothing meets."""
 
     by: str
@@ -59,7 +59,9 @@ def environment_of(version: str, implementation: str) -> dict[str, str]:
     return environment
 
 
-def unmet(distributions: Iterable[Has], environment: Mapping[str, str]) -> tuple[Unmet, ...]:
+def unmet_requirements(
+    distributions: Iterable[InstalledDistribution], environment: Mapping[str, str]
+) -> tuple[UnmetRequirement, ...]:
     """Return every requirement of `distributions` that none of them meets, sorted.
 
     A requirement that cannot be read is nobody's conflict; neither is a version that is none.
@@ -79,20 +81,27 @@ def unmet(distributions: Iterable[Has], environment: Mapping[str, str]) -> tuple
 
 
 def new_conflicts(
-    before: Iterable[Has], after: Iterable[Has], environment: Mapping[str, str]
-) -> tuple[Unmet, ...]:
+    before: Iterable[InstalledDistribution],
+    after: Iterable[InstalledDistribution],
+    environment: Mapping[str, str],
+) -> tuple[UnmetRequirement, ...]:
     """Return what would be unmet after a change and was not, of the same distribution, before."""
-    known = {(one.by.split(" ")[0], one.requirement) for one in unmet(before, environment)}
+    known = {
+        (one.by.split(" ")[0], one.requirement) for one in unmet_requirements(before, environment)
+    }
     return tuple(
         one
-        for one in unmet(after, environment)
+        for one in unmet_requirements(after, environment)
         if (one.by.split(" ")[0], one.requirement) not in known
     )
 
 
 def _missing(
-    one: Has, line: str, versions: Mapping[str, str], environment: Mapping[str, str]
-) -> Unmet | None:
+    one: InstalledDistribution,
+    line: str,
+    versions: Mapping[str, str],
+    environment: Mapping[str, str],
+) -> UnmetRequirement | None:
     try:
         requirement = Requirement(line)
     except InvalidRequirement:
@@ -108,4 +117,6 @@ def _missing(
         except InvalidVersion:
             return None
     requirement.marker = None
-    return Unmet(by=f"{one.name} {one.version}", requirement=str(requirement), found=found)
+    return UnmetRequirement(
+        by=f"{one.name} {one.version}", requirement=str(requirement), found=found
+    )

@@ -22,7 +22,7 @@ started in its last moment, and has the lock until it has become another program
 
 
 @contextlib.contextmanager
-def exclusive(site: Site) -> Iterator[None]:
+def hold_environment_lock(site: Site) -> Iterator[None]:
     """Hold the lock of this environment.
 
     Raises Error `environment-locked` with the process id and the command of the holder, and

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.model import ChangeState
-from .environment_lock import exclusive
+from .environment_lock import hold_environment_lock
 from .journal import Begin, JournalState, Record, begin_of, decode, state
 from .state_folder import Site, remove_tree, size_of, sync_folder
 
@@ -32,13 +32,13 @@ class RecordedChange:
     """Bytes that it keeps."""
 
 
-def changes(site: Site) -> tuple[RecordedChange, ...]:
+def recorded_changes(site: Site) -> tuple[RecordedChange, ...]:
     """Return the changes that the state folder of this environment tells of, the newest first.
 
     Raises Error `journal-damaged` where a journal cannot be read.
     """
     found = []
-    for number, folder in folders(site):
+    for number, folder in change_folders(site):
         records = read_journal(folder)
         found.append(
             RecordedChange(
@@ -51,14 +51,16 @@ def changes(site: Site) -> tuple[RecordedChange, ...]:
     return tuple(found)
 
 
-def summary(site: Site, installed: Iterable[tuple[str, str]]) -> tuple[ChangeState | None, int]:
+def history_summary(
+    site: Site, installed: Iterable[tuple[str, str]]
+) -> tuple[ChangeState | None, int]:
     """Return what the state folder holds, in a word, and the bytes that it takes.
 
     `installed` are canonical name and version of what is installed now. What cannot be read is
     taken for unfinished.
     """
     try:
-        found = changes(site)
+        found = recorded_changes(site)
         size = size_of(site.state)
     except (Error, OSError):
         return "unfinished", 0
@@ -77,7 +79,7 @@ def changed_since(begin: Begin, installed: Iterable[tuple[str, str]]) -> tuple[s
     return tuple(sorted(name for name, version in left.items() if now.get(name) != version))
 
 
-def forget(site: Site) -> int:
+def discard_undo_data(site: Site) -> int:
     """Remove everything that is kept, so that nothing can be undone; return the bytes that stay.
 
     Raises Error `unfinished-change` where something has to be put back first, `environment-locked`
@@ -85,13 +87,13 @@ def forget(site: Site) -> int:
     """
     if not site.state.exists():
         return 0
-    with exclusive(site):
-        if any(one.state in UNFINISHED for one in changes(site)):
+    with hold_environment_lock(site):
+        if any(one.state in UNFINISHED for one in recorded_changes(site)):
             raise Error("unfinished-change", folder=site.prefix)
-        return tidy(site, everything=True) + remove_tree(site.stage)
+        return prune_history(site, everything=True) + remove_tree(site.stage)
 
 
-def tidy(site: Site, *, everything: bool = False) -> int:
+def prune_history(site: Site, *, everything: bool = False) -> int:
     """Remove what nothing can be undone with, or `everything`; return the bytes that stay.
 
     What stays by rights is the newest change that came to its end, and those that did not. The
@@ -99,7 +101,7 @@ def tidy(site: Site, *, everything: bool = False) -> int:
     Error `journal-damaged`.
     """
     left, keep = 0, not everything
-    for _, folder in folders(site):
+    for _, folder in change_folders(site):
         how = state(read_journal(folder))
         if how in UNFINISHED:
             continue
@@ -107,7 +109,7 @@ def tidy(site: Site, *, everything: bool = False) -> int:
             keep = False
             continue
         try:
-            retire(folder)
+            delete_journal(folder)
         except OSError:
             left += size_of(folder)
         else:
@@ -115,14 +117,14 @@ def tidy(site: Site, *, everything: bool = False) -> int:
     return left
 
 
-def retire(folder: Path) -> None:
+def delete_journal(folder: Path) -> None:
     """Remove the journal of a change, after which the rest stands for nothing. Raises OSError."""
     (folder / "journal").unlink(missing_ok=True)
     if folder.exists():
         sync_folder(folder)
 
 
-def folders(site: Site) -> Iterator[tuple[int, Path]]:
+def change_folders(site: Site) -> Iterator[tuple[int, Path]]:
     """Give number and folder of every change, the newest first."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         entries = [entry for entry in site.state.iterdir() if entry.name.isdigit()]

@@ -17,7 +17,7 @@ from ..errors import Error
 _PROC = Path("/proc")
 
 
-def processes(paths: Iterable[str], proc: Path = _PROC) -> tuple[str, ...]:
+def processes_using(paths: Iterable[str], proc: Path = _PROC) -> tuple[str, ...]:
     """Return `command (pid)` for every other process that has one of `paths` mapped, sorted.
 
     Empty where the system does not say; the processes of other users are not always seen.
@@ -43,7 +43,7 @@ def processes(paths: Iterable[str], proc: Path = _PROC) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def require_movable(paths: Sequence[str]) -> None:
+def check_files_movable(paths: Sequence[str]) -> None:
     """Raise Error `files-in-use` where, on Windows, one of `paths` cannot be moved now."""
     for path in paths if sys.platform == "win32" else ():
         try:

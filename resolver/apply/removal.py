@@ -27,7 +27,7 @@ _BUILDS = ("onnxruntime", "ort-")
 """How the names of those begin whose files are in that folder."""
 
 
-def leaving(
+def files_to_remove(
     target: Target,
     site: Site,
     names: frozenset[str],
@@ -94,7 +94,7 @@ def bytecode(paths: Iterable[str]) -> Iterator[str]:
                 yield join(folder, name)
 
 
-def own(target: Target, site: Site) -> list[tuple[str, str]]:
+def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
     """Return canonical name and version of what is installed in this environment itself.
 
     A venv may see the distributions of the Python below it, too.
@@ -164,7 +164,7 @@ def files_under(folder: str) -> Iterator[str]:
         yield from (join(inner, name) for name in [*names, *links])
 
 
-def parents(paths: Iterable[str], site: Site) -> set[str]:
+def emptied_folders(paths: Iterable[str], site: Site) -> set[str]:
     """Return every folder between `paths` and the roots of the environment, roots excluded."""
     roots = {site.purelib, site.platlib, site.scripts, site.prefix, str(Path(site.purelib, NAME))}
     found: set[str] = set()

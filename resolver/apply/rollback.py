@@ -1,9 +1,9 @@
 """Put an environment back: after a failure, after a crash, or because the user wants it.
 
-Works from the journal alone and can be repeated: whatever ends it half-way, the next run
-goes on. What came is moved away rather than removed: that takes milliseconds for gigabytes, and a
-library in use allows it everywhere. When its journal is gone the environment is whole; `tidy`
-removes what was moved away, now or at any later run.
+Works from the journal alone and can be repeated: whatever ends it half-way, the next run goes on.
+What came is moved away rather than removed: that takes milliseconds for gigabytes, and a library in
+use allows it everywhere. When its journal is gone the environment is whole; `prune_history` removes
+what was moved away, now or at any later run.
 """
 
 # Paths are text here: there are tens of thousands of them.
@@ -20,39 +20,39 @@ from ..engine import guard as engine_guard
 from ..errors import Error
 from ..index.download import disk_error
 from ..utils.signals import deaf
-from .change import append, inner, move, temporary
-from .environment_lock import exclusive
+from .change import append, engine_temporaries, innermost, move
+from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
     RecordedChange,
+    change_folders,
     changed_since,
-    changes,
-    folders,
+    delete_journal,
+    prune_history,
     read_journal,
-    retire,
-    tidy,
+    recorded_changes,
 )
 from .journal import Install, Mark, emptied_of, install_of, moves_of
-from .removal import bytecode, files_under, parents
+from .removal import bytecode, emptied_folders, files_under
 from .state_folder import Site, join, sync_folder
 
 
-def recover(site: Site) -> tuple[RecordedChange, ...]:
+def recover_interrupted(site: Site) -> tuple[RecordedChange, ...]:
     """Take back every change that never came to its end, and return them; none is the usual case.
 
     Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.
     """
-    if not any(True for _ in folders(site)):
+    if not any(True for _ in change_folders(site)):
         return ()
-    with exclusive(site):
-        found = tuple(one for one in changes(site) if one.state in UNFINISHED)
+    with hold_environment_lock(site):
+        found = tuple(one for one in recorded_changes(site) if one.state in UNFINISHED)
         for one in found:
-            restore(site, site.state / str(one.number))
-        tidy(site)
+            roll_back(site, site.state / str(one.number))
+        prune_history(site)
     return found
 
 
-def undo(
+def undo_last(
     site: Site,
     installed: Iterable[tuple[str, str]],
     restored: Callable[[], None] = lambda: None,
@@ -63,10 +63,10 @@ def undo(
     everything is as it was; what came with the change is removed from the disk after that, which
     takes seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the
     distributions of the change are not as it left them, `disk-full` or `disk-failed` before
-    anything is moved, and those of `recover`.
+    anything is moved, and those of `recover_interrupted`.
     """
-    with exclusive(site):
-        done = next((one for one in changes(site) if one.state == "committed"), None)
+    with hold_environment_lock(site):
+        done = next((one for one in recorded_changes(site) if one.state == "committed"), None)
         if done is None or done.begin is None:
             raise Error("nothing-to-undo")
         other = changed_since(done.begin, installed)
@@ -77,13 +77,13 @@ def undo(
             append(folder, Mark(step="undo"))
         except OSError as error:
             raise disk_error(error, folder) from error
-        restore(site, folder)
+        roll_back(site, folder)
         restored()
-        return tidy(site)
+        return prune_history(site)
 
 
-def restore(site: Site, folder: Path) -> None:
-    """Put back what the change in `folder` moved; `tidy` removes the rest.
+def roll_back(site: Site, folder: Path) -> None:
+    """Put back what the change in `folder` moved; `prune_history` removes the rest.
 
     Raises Error `restore-failed` with the first file that could not be put back; everything else
     is, and the journal stays for another try.
@@ -137,7 +137,7 @@ def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
             sync_folder(name)
     if failures.first is None:
         with failures.noted(str(folder)):
-            retire(folder)
+            delete_journal(folder)
 
 
 def _remove_created(
@@ -151,9 +151,9 @@ def _remove_created(
     whole = [_absolute(site, path) for path in install.whole]
     folders = [_absolute(site, path) for path in install.folders]
     folders += [folder for path in whole for folder, _, _ in os.walk(path)]
-    around = parents([*created, *inner(folders)], site)
+    around = emptied_folders([*created, *innermost(folders)], site)
     known = {_absolute(site, path) for path in install.temporary}
-    gone = {*created, *bytecode(created), *(temporary(site, around) - known)}
+    gone = {*created, *bytecode(created), *(engine_temporaries(site, around) - known)}
     gone |= {path for path in whole for path in files_under(path)}
     for number, path in enumerate(sorted(gone - back), start=used):
         if os.path.lexists(path):

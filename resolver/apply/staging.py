@@ -21,11 +21,11 @@ from ..index.pinning import fit_of, settled
 from ..plan.model import Plan
 from ..plan.wheels import HERE, Wheel
 from ..utils.progress import Progress
-from .staging_torch import closure
+from .staging_torch import resolve_torch_closure
 from .state_folder import Site
 from .torch_requirements import incoming_torch
 from .wheel_contents import WheelContents
-from .wheel_reader import look_into
+from .wheel_reader import read_wheel_contents
 
 _UNPACKED = 1.7
 """Unpacked size over wheel size, before the wheels can be looked into; nvidia's are at 1.3-1.7."""
@@ -33,7 +33,7 @@ _MARGIN = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class StagedWheels:
     """Everything that will be installed."""
 
     staged: tuple[Staged, ...]
@@ -41,7 +41,7 @@ class Stage:
     """Of each of `staged`, in its order."""
 
 
-def stage(
+def stage_wheels(
     plan: Plan,
     target: Target,
     *,
@@ -49,7 +49,7 @@ def stage(
     engine: Engine,
     progress: Progress,
     local: Mapping[str, bytes] | None = None,
-) -> Stage:
+) -> StagedWheels:
     """Stage what `plan` installs, what it requires besides, and `local` wheels by their file names.
 
     What an interrupted run brought is used, what belongs to no plan any more is removed. Raises
@@ -67,7 +67,7 @@ def stage(
         progress("resolve")
         work = site.stage / "resolve"
         if incoming_torch(plan):
-            found = closure(
+            found = resolve_torch_closure(
                 plan,
                 install,
                 target,
@@ -87,17 +87,17 @@ def stage(
         paths = download_all(index, wheels, folder, progress, urls)
         staged = [Staged(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)]
         staged += [_bring(folder / name, content) for name, content in (local or {}).items()]
-        inside = tuple(look_into(one.path) for one in staged)
+        inside = tuple(read_wheel_contents(one.path) for one in staged)
         _check_unpacked(folder, inside)
     except OSError as error:
         raise disk_error(error, folder) from error
-    return Stage(staged=tuple(staged), contents=inside)
+    return StagedWheels(staged=tuple(staged), contents=inside)
 
 
 def _bring(path: Path, content: bytes) -> Staged:
     """Write a wheel that was made here beside the others."""
     path.write_bytes(content)
-    inside = look_into(path)
+    inside = read_wheel_contents(path)
     wheel = Wheel(
         name=inside.name,
         version=inside.version,

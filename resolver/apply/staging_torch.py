@@ -30,11 +30,11 @@ from .torch_requirements import (
     torch_requirements,
 )
 from .wheel_contents import WheelContents
-from .wheel_reader import look_into
+from .wheel_reader import read_wheel_contents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closure:
+class TorchClosure:
     """What comes with a torch."""
 
     wheels: tuple[Wheel, ...]
@@ -43,7 +43,7 @@ class Closure:
     """What an engine chose on the default index: the plan's ordinary requirements among them."""
 
 
-def closure(
+def resolve_torch_closure(
     plan: Plan,
     install: Sequence[Wheel],
     target: Target,
@@ -53,7 +53,7 @@ def closure(
     folder: Path,
     work: Path,
     progress: Progress,
-) -> Closure:
+) -> TorchClosure:
     """Bring torch and its companions of the wheels `install` into `folder`, and what they require.
 
     `install` is what `plan` installs, each wheel settled; `work` is for files on the way. Raises
@@ -66,7 +66,9 @@ def closure(
     fresh = [wheel for wheel in install if wheel.name in FAMILY]
     while True:
         paths = download_all(index, fresh, folder, progress)
-        coming |= {wheel: look_into(path) for wheel, path in zip(fresh, paths, strict=True)}
+        coming |= {
+            wheel: read_wheel_contents(path) for wheel, path in zip(fresh, paths, strict=True)
+        }
         progress("resolve")
         then = distributions_afterwards(plan, target, coming)
         known = [wheel.name for wheel, inside in coming.items() if inside is not None]
@@ -78,7 +80,7 @@ def closure(
     requires = [*plan.requires, *(str(need.requirement) for need in wanted)]
     sources = replace(index.sources, alone=True)
     pinned = engine.resolve(requires, then, sources, work, movable_distributions(plan, target))
-    return Closure(wheels=tuple(more), pinned=pinned)
+    return TorchClosure(wheels=tuple(more), pinned=pinned)
 
 
 def _elsewhere(

@@ -78,7 +78,7 @@ class Site(NamedTuple):
             return path
 
 
-def prepare(site: Site) -> None:
+def prepare_state_folder(site: Site) -> None:
     """Create the state folder, and try that files can be created and removed where they will be.
 
     The caller holds the lock, or is alone.

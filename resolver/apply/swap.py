@@ -20,10 +20,10 @@ from ..utils.progress import Progress
 from ..utils.signals import deaf, terminating
 from .change import JournaledChange, append
 from .journal import Begin, Mark
-from .open_files import processes, require_movable
-from .removal import leaving
-from .rollback import restore
-from .staging import Stage
+from .open_files import check_files_movable, processes_using
+from .removal import files_to_remove
+from .rollback import roll_back
+from .staging import StagedWheels
 from .state_folder import Site, join, remove_tree
 from .wheel_contents import Scheme, WheelContents
 
@@ -33,14 +33,14 @@ _OWN = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
 """What engines write into a dist-info folder besides what the wheel has there."""
 
 
-class _Wrong(Exception):  # noqa: N818 - a verdict
+class _VerificationFailed(Exception):  # noqa: N818 - a verdict
     """The verification, or our own look at what the engine did, says no."""
 
 
-def switch(
+def swap_distributions(
     plan: Plan,
     target: Target,
-    staged: Stage,
+    staged: StagedWheels,
     *,
     engine: Engine,
     verify: Verify,
@@ -57,7 +57,7 @@ def switch(
     coming = {one.wheel.name: one.wheel.version for one in staged.staged}
     created = [path for one in staged.contents for path in _written(one, site, target)]
     whole = [join(_root(one, site), one.info) for one in staged.contents]
-    paths = leaving(
+    paths = files_to_remove(
         target,
         site,
         frozenset(plan.uninstall) | frozenset(coming),
@@ -65,8 +65,8 @@ def switch(
         incoming=created,
         whole=whole,
     )
-    require_movable(paths)
-    holders = processes(paths)
+    check_files_movable(paths)
+    holders = processes_using(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
     change = JournaledChange(site)
@@ -92,13 +92,13 @@ def switch(
                 progress("restore")
                 with contextlib.suppress(OSError):
                     append(change.folder, Mark(step="undo"))
-                restore(site, change.folder)
+                roll_back(site, change.folder)
             raise _outcome(error, change) from error
 
 
 def _install(  # noqa: PLR0917
     change: JournaledChange,
-    staged: Stage,
+    staged: StagedWheels,
     target: Target,
     created: Sequence[str],
     whole: Sequence[str],
@@ -125,14 +125,14 @@ def _install(  # noqa: PLR0917
 
 def _insist(right: bool, reason: str) -> None:  # noqa: FBT001
     if not right:
-        raise _Wrong(reason)
+        raise _VerificationFailed(reason)
 
 
 def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
     """Return what to raise when everything is as it was."""
     if isinstance(error, OSError) and not change.touched:
         return disk_error(error, change.folder)
-    if isinstance(error, _Wrong):
+    if isinstance(error, _VerificationFailed):
         return Error("verify-failed", reason=str(error))
     if isinstance(error, KeyboardInterrupt):
         return Error("apply-interrupted")

@@ -18,7 +18,7 @@ from ..facts.target import Installed, Target
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
-from .conflicts import Has, environment_of, unmet
+from .conflicts import InstalledDistribution, environment_of, unmet_requirements
 from .wheel_contents import WheelContents
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
@@ -74,12 +74,14 @@ def torch_requirements(
     """
     environment = environment_of(then.version, then.implementation)
     there = [
-        Has(name=one.key, version=one.version, requires=one.requires if one.key in names else ())
+        InstalledDistribution(
+            name=one.key, version=one.version, requires=one.requires if one.key in names else ()
+        )
         for one in then.installed
     ]
     planned = {wheel.name: wheel.version for wheel in (*plan.selection, *plan.install)}
     found = []
-    for missing in unmet(there, environment):
+    for missing in unmet_requirements(there, environment):
         requirement = Requirement(missing.requirement)
         name = canonicalize_name(requirement.name)
         if name in planned:

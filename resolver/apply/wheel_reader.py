@@ -28,7 +28,7 @@ _UNREADABLE = (
 """What the library raises for a damaged zip."""
 
 
-def look_into(path: Path) -> WheelContents:
+def read_wheel_contents(path: Path) -> WheelContents:
     """Return what installing the wheel at `path` writes.
 
     Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.

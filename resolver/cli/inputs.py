@@ -148,11 +148,11 @@ def _change(target: Target) -> tuple[ChangeState | None, int]:
     """Return what an earlier run left in the environment, and its size in bytes."""
     if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
         return None, 0
-    from ..apply.history import summary
-    from ..apply.removal import own
+    from ..apply.history import history_summary
+    from ..apply.removal import distributions_here
 
     site = Site.of(target)
-    return summary(site, own(target, site))
+    return history_summary(site, distributions_here(target, site))
 
 
 def read_facts(file: str) -> Facts:

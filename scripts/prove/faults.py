@@ -4,7 +4,7 @@ strace injects the errors into our own process, not into the engine's: into ever
 write to our files, and every making and removing of folders and files that an undisturbed apply
 makes, each with a full disk, a refused right and a broken disk in turn. After each the environment
 must be exactly as before, or, where the apply says that it is done, as planned; what cannot be put
-back at once must be put back by the next `recover`. The exit code must be 7 where nothing had been
+back at once must be put back by the next recovery. The exit code must be 7 where nothing had been
 moved by then, 4 where something had, 5 where it could not be put back at once, and the message
 must name the cause.
 
@@ -176,8 +176,8 @@ def child(case: Case) -> int:
 
 def judge(fault: Fault, end: End, proof: Proof) -> str:
     """Hold the end against what must be; return it in a word. Raises AssertionError."""
-    recovered = restore.recover(proof.site)
-    if any(one.state == "committed" for one in kept.changes(proof.site)):
+    recovered = restore.recover_interrupted(proof.site)
+    if any(one.state == "committed" for one in kept.recorded_changes(proof.site)):
         assert (end.said, end.code) == ("done", 0), (fault, end)  # noqa: S101
         compare(proof.after, without_notes(proof.venv.folder))
         proof.undo()

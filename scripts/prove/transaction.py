@@ -4,8 +4,8 @@ Real uv and real pip on stand-in wheels from a local index, or with `--real DIR`
 line on the real wheels, downloaded once into DIR. Each round begins an apply in a process group of
 its own and kills that group: at a step of the transaction (before or after a line of the journal,
 a rename, the removal of a folder), or at a random instant. Often the recovery is killed as well.
-Afterwards a run of `recover` must leave the environment exactly as it was, or, where the change
-had been committed, as planned, and `undo` must then bring back what was.
+Afterwards a run of recovery must leave the environment exactly as it was, or, where the change
+had been committed, as planned, and undo must then bring back what was.
 
     python scripts/prove/transaction.py --count 1000 --jobs 2
     python scripts/prove/transaction.py --count 20 --real /somewhere/wheels
@@ -198,7 +198,7 @@ def recover_case(case: Case, say: Callable[[str], None]) -> None:
     """Recover."""
     steps = Steps(case.kill_at)
     steps.hook()
-    restore.recover(Site.of(case.venv.target()))
+    restore.recover_interrupted(Site.of(case.venv.target()))
     say(json.dumps(steps.names))
 
 
@@ -271,7 +271,7 @@ class Proof:
             self.undo_seconds = max(self.undo_seconds, time.monotonic() - began)
 
         installed = [(one.key, one.version) for one in self.venv.target().installed]
-        restore.undo(self.site, installed, restored)
+        restore.undo_last(self.site, installed, restored)
         compare(self.before, state_of(self.venv.folder))
 
     def round(self, *, step: int = 0, moment: float = 0.0, again: int = 0) -> str:
@@ -290,8 +290,8 @@ class Proof:
         if again:
             code = Child(recover_case, replace(self.case, kill_at=again)).end()[1]
             assert code in {0, -signal.SIGKILL}, "the recovery failed of itself"  # noqa: S101
-        restore.recover(self.site)
-        if not kept.changes(self.site):
+        restore.recover_interrupted(self.site)
+        if not kept.recorded_changes(self.site):
             compare(self.before, state_of(self.venv.folder))
             return "before"
         compare(self.after, without_notes(self.venv.folder))

@@ -20,12 +20,12 @@ from stand import CUDA, GOOD, REQUIRES, Kind, Stand
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.change import JournaledChange
-from ortgpu_fix.apply.environment_lock import exclusive
-from ortgpu_fix.apply.history import changes, forget, summary
+from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.history import discard_undo_data, history_summary, recorded_changes
 from ortgpu_fix.apply.journal import Begin
-from ortgpu_fix.apply.removal import own
-from ortgpu_fix.apply.rollback import recover, undo
-from ortgpu_fix.apply.state_folder import Site, prepare
+from ortgpu_fix.apply.removal import distributions_here
+from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
+from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.companions.build import library_wheel
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Staged
@@ -354,10 +354,10 @@ def test_a_former_change_is_forgotten_by_the_next_and_only_by_a_good_one(quick: 
     first = state_of(quick.venv.folder)
     code_of(quick, quick.plan(GOOD), verify=lambda: (False, "no"))
     assert state_of(quick.venv.folder) == first
-    assert [one.number for one in changes(Site.of(quick.venv.target()))] == [1]
+    assert [one.number for one in recorded_changes(Site.of(quick.venv.target()))] == [1]
 
     quick.apply(quick.plan(GOOD))
-    (left,) = changes(Site.of(quick.venv.target()))
+    (left,) = recorded_changes(Site.of(quick.venv.target()))
     assert (left.number, left.state) == (2, "committed")
     assert left.size > 200_000
 
@@ -372,8 +372,8 @@ def test_forget(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
     quick.apply(quick.plan(GOOD, uninstall=("onnxruntime",)))
 
-    assert forget(site) == 0
-    assert changes(site) == ()
+    assert discard_undo_data(site) == 0
+    assert recorded_changes(site) == ()
     with pytest.raises(Error, match="nothing-to-undo"):
         quick.undo()
 
@@ -411,10 +411,10 @@ def test_a_second_run_says_who_is_first(quick: Stand) -> None:
     target = quick.venv.target()
     site = Site.of(target)
     site.state.mkdir()
-    with exclusive(site):
+    with hold_environment_lock(site):
         error = code_of(quick, quick.plan(GOOD), target=target)
         with pytest.raises(Error, match="environment-locked"):
-            undo(site, ())
+            undo_last(site, ())
 
     assert error.code == "environment-locked"
     assert error.values["pid"] == os.getpid()
@@ -548,7 +548,7 @@ def test_what_the_python_below_has_is_not_of_the_change(quick: Stand, tmp_path: 
         "1.22.1",
     ]
     site = Site.of(target)
-    assert summary(site, own(target, site))[0] == "kept"
+    assert history_summary(site, distributions_here(target, site))[0] == "kept"
     quick.undo()
     assert quick.unchanged()
 
@@ -748,13 +748,13 @@ def test_a_read_only_filesystem(quick: Stand, mounted: Callable[..., Path]) -> N
 def test_an_unfinished_change_comes_first(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
     site = Site.of(quick.venv.target())
-    prepare(site)
+    prepare_state_folder(site)
     change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=()))
     change.set_aside([str(quick.venv.site / "onnxruntime" / "__init__.py")])
 
     assert code_of(quick, quick.plan(GOOD)).code == "unfinished-change"
-    assert len(recover(site)) == 1
+    assert len(recover_interrupted(site)) == 1
     assert quick.unchanged()
 
 
@@ -787,5 +787,5 @@ def test_of_two_at_once_one_wins(quick: Stand) -> None:
 
 
 def test_nothing_unfinished_is_nothing_to_recover(quick: Stand) -> None:
-    assert recover(Site.of(quick.venv.target())) == ()
+    assert recover_interrupted(Site.of(quick.venv.target())) == ()
     assert not quick.state.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.open_files import processes, require_movable
+from ortgpu_fix.apply.open_files import check_files_movable, processes_using
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
@@ -27,28 +27,28 @@ def test_a_process_that_has_a_library_mapped(tmp_path: Path) -> None:
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        (found,) = processes([str(library), str(tmp_path / "other.so")])
+        (found,) = processes_using([str(library), str(tmp_path / "other.so")])
         child.kill()
 
     assert found.endswith(f" ({child.pid})")
-    assert processes([str(library)]) == ()
+    assert processes_using([str(library)]) == ()
 
 
 def test_we_ourselves_do_not_count(tmp_path: Path) -> None:
     library = tmp_path / "own.so"
     library.write_bytes(b"x" * 5000)
     with library.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        assert processes([str(library)]) == ()
+        assert processes_using([str(library)]) == ()
 
 
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    assert processes(["/a.so"], tmp_path / "none") == ()
+    assert processes_using(["/a.so"], tmp_path / "none") == ()
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
     (tmp_path / "2" / "maps").write_text("0-1 r--p 0 0:0 0 /\nshort /\n")
     (tmp_path / "self").mkdir()
-    assert processes(["/a.so"], tmp_path) == ()
+    assert processes_using(["/a.so"], tmp_path) == ()
 
 
 def test_linux_moves_everything(tmp_path: Path) -> None:
-    require_movable([os.fspath(tmp_path / "no such file")])
+    check_files_movable([os.fspath(tmp_path / "no such file")])

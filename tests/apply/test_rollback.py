@@ -18,11 +18,11 @@ from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import rollback as restore
 from ortgpu_fix.apply import state_folder as state
 from ortgpu_fix.apply.change import JournaledChange, append, move
-from ortgpu_fix.apply.environment_lock import exclusive
-from ortgpu_fix.apply.history import changes, forget
+from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.journal import Begin, Mark
-from ortgpu_fix.apply.rollback import recover, undo
-from ortgpu_fix.apply.state_folder import NAME, Site, prepare, remove_tree
+from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
+from ortgpu_fix.apply.state_folder import NAME, Site, prepare_state_folder, remove_tree
 from ortgpu_fix.engine import guard as engine_guard
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
@@ -62,7 +62,7 @@ class World:
 
     def change(self) -> JournaledChange:
         """Set everything aside and let an engine write; not committed."""
-        prepare(self.site)
+        prepare_state_folder(self.site)
         change = JournaledChange(self.site)
         change.begin(BEGIN)
         change.set_aside(self.old())
@@ -92,20 +92,20 @@ def world(tmp_path: Path) -> World:
 def test_back_from_half_way(world: World) -> None:
     world.change()
 
-    (found,) = recover(world.site)
+    (found,) = recover_interrupted(world.site)
 
     assert (found.state, found.begin) == ("open", BEGIN)
     assert world.state() == world.before
     assert not world.site.state.exists()
-    assert recover(world.site) == ()
+    assert recover_interrupted(world.site) == ()
 
 
 def test_back_from_a_good_end(world: World) -> None:
     world.change().commit()
-    assert recover(world.site) == ()
+    assert recover_interrupted(world.site) == ()
 
     seen: list[object] = []
-    assert undo(world.site, [("new", "1")], lambda: seen.append(world.state())) == 0
+    assert undo_last(world.site, [("new", "1")], lambda: seen.append(world.state())) == 0
 
     assert seen == [world.before]
     assert world.state() == world.before
@@ -119,11 +119,11 @@ def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(wor
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        undo(world.site, [("new", "1")], killed)
-    assert [one.state for one in changes(world.site)] == ["nothing"]
+        undo_last(world.site, [("new", "1")], killed)
+    assert [one.state for one in recorded_changes(world.site)] == ["nothing"]
     assert world.state() == world.before
 
-    assert recover(world.site) == ()
+    assert recover_interrupted(world.site) == ()
     assert not world.site.state.exists()
 
 
@@ -133,7 +133,7 @@ def test_a_file_that_was_temporary_before_is_left_alone(world: World, name: str)
     before = world.state()
 
     world.change()
-    recover(world.site)
+    recover_interrupted(world.site)
 
     assert world.state() == before
 
@@ -143,7 +143,7 @@ def test_around_the_environment_only_the_lock_of_uv_is_an_engine_s(world: World)
     (world.folder / "x.tmp").touch()
     (world.folder / ".tmpabcdef").write_text("no lock")
 
-    recover(world.site)
+    recover_interrupted(world.site)
 
     assert world.state().keys() - world.before.keys() == {"x.tmp", ".tmpabcdef"}
 
@@ -153,7 +153,7 @@ def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> Non
     before = world.state()
 
     world.change()
-    recover(world.site)
+    recover_interrupted(world.site)
 
     assert world.state() == before
 
@@ -165,7 +165,7 @@ def test_what_was_put_back_already_is_not_taken_for_new(world: World) -> None:
     (world.purelib / "old" / "a.py").unlink()
     kept.rename(world.purelib / "old" / "a.py")
 
-    recover(world.site)
+    recover_interrupted(world.site)
 
     assert world.state() == world.before
 
@@ -181,7 +181,7 @@ def test_across_filesystems(world: World, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "replace", across)
 
     world.change()
-    recover(world.site)
+    recover_interrupted(world.site)
 
     assert world.state() == world.before
 
@@ -203,14 +203,14 @@ def test_a_file_that_cannot_be_put_back_and_then_can(
 
     monkeypatch.setattr(restore, "move", stubborn)
     with pytest.raises(Error) as caught:
-        recover(world.site)
+        recover_interrupted(world.site)
     assert caught.value.code == "restore-failed"
     assert caught.value.values["count"] == 1
     assert str(caught.value.values["path"]).endswith("b.so")
     assert (world.purelib / "old" / "a.py").read_text() == "a = 1\n"
 
     monkeypatch.setattr(restore, "move", move)
-    recover(world.site)
+    recover_interrupted(world.site)
     assert world.state() == world.before
 
 
@@ -223,7 +223,7 @@ def test_an_engine_that_does_not_end(world: World, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(engine_guard, "wait", endless)
     with pytest.raises(Error) as caught:
-        restore.restore(world.site, change.folder)
+        restore.roll_back(world.site, change.folder)
 
     assert caught.value.code == "restore-failed"
     assert caught.value.values["reason"] == "process 7 does not end"
@@ -242,7 +242,7 @@ def test_a_journal_that_does_not_go(world: World, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(kept, "sync_folder", failing)
     with pytest.raises(Error, match="restore-failed"):
-        recover(world.site)
+        recover_interrupted(world.site)
     assert world.state() == world.before
 
 
@@ -258,7 +258,7 @@ def test_an_undo_that_cannot_even_be_noted(
 
     monkeypatch.setattr(restore, "append", failing)
     with pytest.raises(Error) as caught:
-        undo(world.site, [("new", "1")])
+        undo_last(world.site, [("new", "1")])
 
     assert caught.value.code in {"disk-full", "disk-failed"}
     assert world.state() == after
@@ -269,18 +269,18 @@ def test_an_undo_that_was_killed_is_finished(world: World) -> None:
     change.commit()
     append(change.folder, Mark(step="undo"))
 
-    (found,) = recover(world.site)
+    (found,) = recover_interrupted(world.site)
 
     assert found.state == "undoing"
     assert world.state() == world.before
 
 
 def test_a_change_that_hardly_began(world: World) -> None:
-    prepare(world.site)
+    prepare_state_folder(world.site)
     (world.site.state / "1").mkdir()
-    assert [one.state for one in changes(world.site)] == ["nothing"]
+    assert [one.state for one in recorded_changes(world.site)] == ["nothing"]
 
-    assert recover(world.site) == ()
+    assert recover_interrupted(world.site) == ()
     assert not world.site.state.exists()
 
 
@@ -290,35 +290,35 @@ def test_a_damaged_journal(world: World) -> None:
     journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
 
     with pytest.raises(Error, match="journal-damaged"):
-        recover(world.site)
+        recover_interrupted(world.site)
 
 
 def test_forgetting(world: World) -> None:
-    assert forget(world.site) == 0
+    assert discard_undo_data(world.site) == 0
     change = world.change()
     (world.site.stage / "wheels").mkdir(parents=True)
     with pytest.raises(Error, match="unfinished-change"):
-        forget(world.site)
+        discard_undo_data(world.site)
 
     change.commit()
-    assert forget(world.site) == 0
+    assert discard_undo_data(world.site) == 0
 
     assert not world.site.state.exists()
     with pytest.raises(Error, match="nothing-to-undo"):
-        undo(world.site, [("new", "1")])
+        undo_last(world.site, [("new", "1")])
 
 
 def test_forgetting_what_cannot_be_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.change().commit()
-    monkeypatch.setattr(kept, "retire", lambda _: (_ for _ in ()).throw(OSError()))
-    assert forget(world.site) > 0
+    monkeypatch.setattr(kept, "delete_journal", lambda _: (_ for _ in ()).throw(OSError()))
+    assert discard_undo_data(world.site) > 0
 
     monkeypatch.undo()
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    assert forget(world.site) > 0
+    assert discard_undo_data(world.site) > 0
 
     monkeypatch.undo()
-    assert forget(world.site) == 0
+    assert discard_undo_data(world.site) == 0
     assert remove_tree(world.site.state) == 0
 
 
@@ -328,8 +328,8 @@ def test_the_state_folder_cannot_be_made(tmp_path: Path) -> None:
     site = Site(purelib=file, platlib=file, scripts=file, prefix=str(tmp_path))
 
     with pytest.raises(Error, match="environment-read-only"):
-        prepare(site)
-    with pytest.raises(Error, match="environment-read-only"), exclusive(site):
+        prepare_state_folder(site)
+    with pytest.raises(Error, match="environment-read-only"), hold_environment_lock(site):
         pass
 
 
@@ -343,7 +343,7 @@ def test_scripts_that_cannot_be_written(world: World, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "open", failing)
     with pytest.raises(Error) as caught:
-        prepare(world.site)
+        prepare_state_folder(world.site)
 
     assert caught.value.values["folder"] == str(world.folder / "bin")
     assert world.state() == world.before
@@ -360,7 +360,7 @@ def test_a_filesystem_without_files_that_have_no_name(
         return opened(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", failing)
-    prepare(world.site)
+    prepare_state_folder(world.site)
 
     assert not list((world.folder / "bin").glob("*probe*"))
 
@@ -369,7 +369,7 @@ def test_a_filesystem_without_files_that_have_no_name(
 def test_a_lock_that_was_tidied_away_in_between(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare(world.site)
+    prepare_state_folder(world.site)
     try_lock = locks._try_lock
     left = [True]
 
@@ -380,26 +380,26 @@ def test_a_lock_that_was_tidied_away_in_between(
         return try_lock(descriptor)
 
     monkeypatch.setattr(locks, "_try_lock", tidied)
-    with exclusive(world.site):
+    with hold_environment_lock(world.site):
         assert (world.site.state / "lock").exists()
-        with pytest.raises(Error, match="environment-locked"), exclusive(world.site):
+        with pytest.raises(Error, match="environment-locked"), hold_environment_lock(world.site):
             pass
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 def test_a_child_of_a_dead_holder_is_waited_for(world: World) -> None:
     """Killed between starting a program and its begin: the child had the lock a moment longer."""
-    prepare(world.site)
+    prepare_state_folder(world.site)
     holder = os.fork()
     if holder == 0:
-        with exclusive(world.site):
+        with hold_environment_lock(world.site):
             if os.fork() == 0:
                 time.sleep(0.4)
                 os._exit(0)
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(holder, 0)
 
-    with exclusive(world.site):
+    with hold_environment_lock(world.site):
         pass
 
 

@@ -16,7 +16,7 @@ from ortgpu_fix.apply.torch_requirements import (
     torch_requirements,
 )
 from ortgpu_fix.apply.wheel_contents import WheelContents
-from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.apply.wheel_reader import read_wheel_contents
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.model import Plan
@@ -50,7 +50,7 @@ def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, WheelContents
     paths = [make_torch(folder, "torch", "2.10.0+cu128")]
     pin = "2.10.0+cu128"
     paths.append(make_torch(folder, "torchvision", "0.25.0+cu128", torch=pin))
-    return {as_wheel(path): look_into(path) for path in paths}
+    return {as_wheel(path): read_wheel_contents(path) for path in paths}
 
 
 def needed(
@@ -107,7 +107,9 @@ def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
     made = plan(*PLANNED, ("torch", "2.10.0+cu128"))
 
     with pytest.raises(Error, match="torch-contradicts-plan"):
-        needed(made, {as_wheel(path): look_into(path)}, ("numpy", "2.0"), ("pillow", "12.0"))
+        needed(
+            made, {as_wheel(path): read_wheel_contents(path)}, ("numpy", "2.0"), ("pillow", "12.0")
+        )
 
 
 def test_whose_requirements_are_asked(torch: dict[Wheel, WheelContents | None]) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortgpu_fix.apply.wheel_contents import Member, WheelContents, entry_points, wheel_contents
-from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.apply.wheel_reader import read_wheel_contents
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
 from support.local_index import make_wheel
@@ -211,7 +211,7 @@ def hostile(folder: Path, name: str, data: bytes = b"x", mode: int = 0o100644) -
 )
 def test_real_zips(tmp_path: Path, name: str, mode: int, expected: str) -> None:
     with pytest.raises(Error) as caught:
-        look_into(hostile(tmp_path, name, mode=mode))
+        read_wheel_contents(hostile(tmp_path, name, mode=mode))
 
     assert caught.value.code == expected
 
@@ -219,7 +219,7 @@ def test_real_zips(tmp_path: Path, name: str, mode: int, expected: str) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_real_zip_with_a_member_twice(tmp_path: Path) -> None:
     with pytest.raises(Error, match="wheel-odd"):
-        look_into(hostile(tmp_path, "a.py"))
+        read_wheel_contents(hostile(tmp_path, "a.py"))
 
 
 def test_a_real_zip_with_an_impossible_size(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_real_zip_with_an_impossible_size(tmp_path: Path) -> None:
     path.write_bytes(data)
 
     with pytest.raises(Error, match="wheel-huge"):
-        look_into(path)
+        read_wheel_contents(path)
 
 
 @pytest.mark.parametrize("cut", [0, 10, 300, -30])
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_zip(tmp_path: Path, cut: int) -> None:
     path.write_bytes(path.read_bytes()[:cut])
 
     with pytest.raises(Error, match="wheel-broken"):
-        look_into(path)
+        read_wheel_contents(path)
 
 
 def test_every_flipped_byte_ends_in_a_clear_answer(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_every_flipped_byte_ends_in_a_clear_answer(tmp_path: Path) -> None:
     for at in range(0, len(whole), 3):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         with contextlib.suppress(Error):
-            look_into(path)
+            read_wheel_contents(path)
 
 
 PATHS = st.lists(st.sampled_from(["a", "b", "lib", "x.py"]), min_size=1, max_size=3).map("/".join)
@@ -342,7 +342,7 @@ def test_hostile_wheels_end_in_a_clear_refusal(
         path = make_wheel(folder, "stand-in", "1.0", files={"a.py": b"\0" * 50_000})
         spoil(data.draw, path)
         with pytest.raises(Error) as caught:
-            look_into(path)
+            read_wheel_contents(path)
 
         assert caught.value.code in HOSTILE[spoil]
         assert texts.error(caught.value).exit_code == 7

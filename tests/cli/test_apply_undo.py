@@ -24,7 +24,7 @@ from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply.apply_plan import Allowed
 from ortgpu_fix.apply.change import JournaledChange, append
 from ortgpu_fix.apply.journal import Begin, Mark
-from ortgpu_fix.apply.state_folder import Site, prepare
+from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
@@ -134,7 +134,7 @@ def interrupt(stand: Stand) -> None:
     """Leave a change half done, as a power cut would."""
     stand.have("onnxruntime 1.22.1")
     site = Site.of(stand.venv.target())
-    prepare(site)
+    prepare_state_folder(site)
     change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=()))
     change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
@@ -211,7 +211,7 @@ def test_what_could_not_be_removed_is_a_warning(
     assert "is as it was before the last apply" in said.out
     assert said.err.startswith("Warning: ")
     assert "could not be removed; the next run tries again" in said.err
-    kept.forget(Site.of(changed.venv.target()))
+    kept.discard_undo_data(Site.of(changed.venv.target()))
 
 
 @pytest.mark.usefixtures("heard")

@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from ortgpu_fix.apply.wheel_reader import look_into
+from ortgpu_fix.apply.wheel_reader import read_wheel_contents
 from ortgpu_fix.companions import contents as companions
 from ortgpu_fix.companions.build import (
     MARKER,
@@ -326,7 +326,7 @@ print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made
 def test_the_wheels_are_valid(wheel: LocalWheel, tmp_path: Path) -> None:
     path = tmp_path / wheel.file
     path.write_bytes(wheel.content)
-    inside = look_into(path)
+    inside = read_wheel_contents(path)
     name, version, _, tags = parse_wheel_filename(wheel.file)
 
     assert (name, str(version)) == (wheel.name, wheel.version)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
-from ortgpu_fix.apply.removal import own
-from ortgpu_fix.apply.rollback import undo
+from ortgpu_fix.apply.removal import distributions_here
+from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import NAME, Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.pip import Pip
@@ -79,7 +79,7 @@ class Stand:
     def undo(self) -> None:
         target = self.venv.target()
         site = Site.of(target)
-        undo(site, own(target, site))
+        undo_last(site, distributions_here(target, site))
 
     def unchanged(self) -> bool:
         return state_of(self.venv.folder) == self.before

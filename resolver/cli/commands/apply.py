@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...apply.apply_plan import Allowed, apply, require_ours
-from ...apply.rollback import recover
+from ...apply.apply_plan import Allowed, apply, check_environment_owner
+from ...apply.rollback import recover_interrupted
 from ...apply.state_folder import Site
 from ...companions.build import for_plan
 from ...companions.contents import LIBRARIES
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     if not arguments.json:
         console.print_sections(sections[:-1])  # the last says which command does it: this one
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    require_ours(inputs.target, allowed_by(arguments))
+    check_environment_owner(inputs.target, allowed_by(arguments))
     confirm(arguments, texts)
     verification = _do(made, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(made, texts) | {"verification": verification.to_json()}
@@ -161,5 +161,5 @@ def _companions(made: Plan, inputs: PlanInputs) -> dict[str, bytes]:
 def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: Texts) -> None:
     """Put back what an interrupted run left half done, before anything is planned on it."""
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
-    if recover(Site.of(target)):
+    if recover_interrupted(Site.of(target)):
         console.say(texts.label("recovered", path=target.prefix))

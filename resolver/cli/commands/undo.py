@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...apply.history import forget
-from ...apply.removal import own
-from ...apply.rollback import recover, undo
+from ...apply.history import discard_undo_data
+from ...apply.removal import distributions_here
+from ...apply.rollback import recover_interrupted, undo_last
 from ...apply.state_folder import Site, size_of
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size
@@ -33,21 +33,21 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         else:
             console.put(texts.label(label, path=target.prefix))
 
-    if recover(site):
+    if recover_interrupted(site):
         say("recovered")
         return 0
     confirm(arguments, texts, "ask-undo")
-    left = undo(site, own(target, site), lambda: say("undone"))
+    left = undo_last(site, distributions_here(target, site), lambda: say("undone"))
     warn_of_leftovers(left, site, texts)
     return 0
 
 
 def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
-    """Remove what is kept for `undo`, and say how much that freed."""
+    """Remove what is kept for `undo_last`, and say how much that freed."""
     kept = size_of(site.state)
     if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy
         confirm(arguments, texts, "ask-forget", size=size(kept))
-    left = forget(site)
+    left = discard_undo_data(site)
     if arguments.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
     else:
