@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import Error
-from .utils.signals import terminating
+from .utils.signals import signals_as_interrupt
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
@@ -21,16 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
     try:
-        with terminating():  # SIGTERM too leaves nothing behind
+        with signals_as_interrupt():  # SIGTERM too leaves nothing behind
             return run_command(parse(arguments), os.environ)
     except Error as error:
         return _report(error, error, arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away: `ortgpu-fix matrix | head`
-        from .cli.console import let_go  # noqa: PLC0415
+        from .cli.console import detach_stdout  # noqa: PLC0415
 
-        let_go()
+        detach_stdout()
         return 0
     except Exception as error:  # noqa: BLE001 - a defect must not show as a traceback
         return _report(
@@ -57,16 +57,16 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     from .cli import console  # noqa: PLC0415
     from .messages.catalog import load_texts  # noqa: PLC0415
 
-    if console.debugging(os.environ):
+    if console.is_debugging(os.environ):
         traceback.print_exception(behind)
     as_json = "--json" in arguments and error.code != "output-unwritable"
     # Programs get English whatever the locale, as in every other document.
-    texts = load_texts("en" if as_json else console.language(os.environ))
+    texts = load_texts("en" if as_json else console.user_language(os.environ))
     message = texts.error(error)
     try:
         console.print_error(message, texts, as_json=as_json)
     except (Error, BrokenPipeError):  # stdout does not take the document
-        console.let_go()
+        console.detach_stdout()
         console.print_error(message, texts, as_json=False)
     return message.exit_code
 

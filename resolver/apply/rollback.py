@@ -19,7 +19,7 @@ from pathlib import Path
 from ..engine import guard as engine_guard
 from ..errors import Error
 from ..index.download import disk_error
-from ..utils.signals import deaf
+from ..utils.signals import signals_ignored
 from .change import append, engine_temporaries, innermost, move
 from .environment_lock import hold_environment_lock
 from .history import (
@@ -92,7 +92,7 @@ def roll_back(site: Site, folder: Path) -> None:
     with failures.noted(str(site.state)):
         engine_guard.wait(site.state / "engine.lock")
     if failures.first is None:
-        with deaf():
+        with signals_ignored():
             _put_all_back(site, folder, failures)
     if failures.first is not None:
         path, error = failures.first

@@ -17,7 +17,7 @@ from ..facts.target import Target
 from ..index.download import disk_error
 from ..plan.model import Plan
 from ..utils.progress import Progress
-from ..utils.signals import deaf, terminating
+from ..utils.signals import signals_as_interrupt, signals_ignored
 from .change import JournaledChange, append
 from .journal import Begin, Mark
 from .open_files import check_files_movable, processes_using
@@ -70,7 +70,7 @@ def swap_distributions(
     if holders:
         progress("in-use", processes=", ".join(holders))
     change = JournaledChange(site)
-    with terminating():
+    with signals_as_interrupt():
         try:
             change.begin(
                 Begin(
@@ -85,10 +85,10 @@ def swap_distributions(
             _install(change, staged, target, created, whole, engine, progress)
             progress("verify")
             _insist(*verify())
-            with deaf():
+            with signals_ignored():
                 change.commit()
         except BaseException as error:
-            with deaf():
+            with signals_ignored():
                 progress("restore")
                 with contextlib.suppress(OSError):
                     append(change.folder, Mark(step="undo"))

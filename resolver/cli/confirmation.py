@@ -31,4 +31,4 @@ def confirm(
 def warn_of_leftovers(left: int, site: Site, texts: Texts) -> None:
     """Say where something is left that could not be removed; the next run tries again."""
     if left:
-        console.say(texts.label("untidy", size=size(left), folder=site.state))
+        console.print_notice(texts.label("untidy", size=size(left), folder=site.state))

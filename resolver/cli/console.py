@@ -21,7 +21,7 @@ from ..utils.progress import Progress, silent
 DEBUG = "ORTGPU_FIX_DEBUG"
 
 
-def language(environ: Mapping[str, str]) -> Language:
+def user_language(environ: Mapping[str, str]) -> Language:
     """Return the user's language: Chinese where the locale says so, else English."""
     for name in ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         value = environ.get(name)
@@ -36,7 +36,7 @@ def language(environ: Mapping[str, str]) -> Language:
     return "en"
 
 
-def put(text: str) -> None:
+def print_result(text: str) -> None:
     """Print `text`, the answer itself, on stdout.
 
     Raises Error `output-unwritable` where stdout does not take it, on a full disk; a reader that is
@@ -47,24 +47,24 @@ def put(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        let_go()
+        detach_stdout()
         raise Error("output-unwritable", cause=error.strerror or error) from error
 
 
-def let_go() -> None:
+def detach_stdout() -> None:
     """Send what is still in the buffer of stdout nowhere, without a complaint at the very end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(document: object) -> None:
     """Print one JSON document on stdout, the same bytes for the same value in every locale."""
-    put(json.dumps(document, indent=2))
+    print_result(json.dumps(document, indent=2))
 
 
 def print_sections(sections: Sequence[Section]) -> None:
     """Print a report, in colour where stdout is a terminal."""
     if not sys.stdout.isatty():
-        put(plain(sections))
+        print_result(plain(sections))
         return
     from rich.console import Console
     from rich.table import Table
@@ -95,7 +95,7 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
         print("\n" + texts.label("hint", hint=message.hint), file=sys.stderr)
 
 
-def say(text: str) -> None:
+def print_notice(text: str) -> None:
     """Tell the user something that is not the answer itself: on stderr."""
     print(text, file=sys.stderr)
 
@@ -129,9 +129,9 @@ class _Lines:
         with self._lock:
             if line not in self._said:
                 self._said.add(line)
-                say(line)
+                print_notice(line)
 
 
-def debugging(environ: Mapping[str, str]) -> bool:
+def is_debugging(environ: Mapping[str, str]) -> bool:
     """Tell whether the user wants to see what is behind an error."""
     return environ.get(DEBUG, "") not in {"", "0"}

@@ -180,7 +180,7 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         from . import console
 
         command = import_module(f".commands.{name}", __package__)
-        code: int = command.run(arguments, environ, console.language(environ))
+        code: int = command.run(arguments, environ, console.user_language(environ))
     return code
 
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def terminating() -> Iterator[None]:
+def signals_as_interrupt() -> Iterator[None]:
     """Let the signals that end a program raise KeyboardInterrupt: there is something to undo.
 
     One that is ignored already (`nohup`, a job in the background) stays ignored.
@@ -24,7 +24,7 @@ def terminating() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deaf() -> Iterator[None]:
+def signals_ignored() -> Iterator[None]:
     """Let nothing but SIGKILL end what is done now; it takes well under a second."""
     with _handled(signal.SIG_IGN):
         yield

@@ -500,7 +500,7 @@ def test_flags_stand_before_and_after_the_command() -> None:
     ],
 )
 def test_the_language_of_the_user(environ: dict[str, str], language: str) -> None:
-    assert console.language(environ) == language
+    assert console.user_language(environ) == language
 
 
 def test_a_defect_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

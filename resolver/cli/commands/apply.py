@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     document = plan_json(made, texts) | {"verification": verification.to_json()}
     if not arguments.json:
         console.print_sections(verification_sections(verification, texts))
-        console.put("\n" + texts.label("applied", version=made.release))
+        console.print_result("\n" + texts.label("applied", version=made.release))
     _mend(mending, document, arguments, texts)
     return 0
 
@@ -82,7 +82,7 @@ def _mend(
     if arguments.json:
         console.print_json(document | ({"requirements": mending_json(edits)} if edits else {}))
     elif edits:
-        console.put("")
+        console.print_result("")
         console.print_sections([mending_section(edits, texts, written=arguments.write)])
 
 
@@ -130,7 +130,7 @@ def _do(  # noqa: PLR0917
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
-        console.say(texts.label("conflicts-allowed", conflicts=said))
+        console.print_notice(texts.label("conflicts-allowed", conflicts=said))
     warn_of_leftovers(done.untidy, Site.of(target), texts)
     return seen[-1]
 
@@ -162,4 +162,4 @@ def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: T
     """Put back what an interrupted run left half done, before anything is planned on it."""
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
     if recover_interrupted(Site.of(target)):
-        console.say(texts.label("recovered", path=target.prefix))
+        console.print_notice(texts.label("recovered", path=target.prefix))

@@ -43,5 +43,5 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_json({"schema": 1, "folder": str(into), "files": files})
     else:
         size = size_of(sum(row[3] for row in rows))
-        console.say(texts.label("downloaded", count=len(rows), size=size, folder=into))
+        console.print_notice(texts.label("downloaded", count=len(rows), size=size, folder=into))
     return 0

@@ -22,5 +22,5 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     else:
         text = json.dumps(to_json(found), indent=2) + "\n"
         write(Path(arguments.output), text)
-        console.say(load_texts(language).label("written", file=arguments.output))
+        console.print_notice(load_texts(language).label("written", file=arguments.output))
     return 0

@@ -61,10 +61,10 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         ]
         console.print_json({"schema": 1, "locks": rows})
     elif output is None:
-        console.put(texts[0].removesuffix("\n"))
+        console.print_result(texts[0].removesuffix("\n"))
     else:
         for path in paths:
-            console.say(load_texts(language).label("written", file=path))
+            console.print_notice(load_texts(language).label("written", file=path))
     return 0
 
 

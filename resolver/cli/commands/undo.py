@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         if arguments.json:
             console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
         else:
-            console.put(texts.label(label, path=target.prefix))
+            console.print_result(texts.label(label, path=target.prefix))
 
     if recover_interrupted(site):
         say("recovered")
@@ -51,6 +51,6 @@ def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
     if arguments.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
     else:
-        console.put(texts.label("forgotten", size=size(kept - left)))
+        console.print_result(texts.label("forgotten", size=size(kept - left)))
     warn_of_leftovers(left, site, texts)
     return 0

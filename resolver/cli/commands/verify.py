@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
-        console.say(load_texts(language).summary(half))
+        console.print_notice(load_texts(language).summary(half))
     verification = verify(
         target.executable,
         driver=found.driver,
