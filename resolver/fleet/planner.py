@@ -13,8 +13,8 @@ from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Matrix
 from ..plan.model import Plan
 from ..plan.reasons import Reason, reason
-from ..resolve.candidate import bare
-from ..resolve.changes import steps_to
+from ..resolve.candidate import without_wheels
+from ..resolve.changes import changes_for
 from ..resolve.components import Components
 from ..resolve.msvc import runtime_for
 from ..resolve.options import PlanOptions
@@ -128,16 +128,16 @@ def _target(
         if (build.version, build.platform) == (share.version, here.platform)
     )
     components = Components(chosen=share.wheels[here.platform], reasons=())
-    subject = bare(build, here, components)._replace(runtime=runtime_for(build, here))
-    steps = steps_to(subject, here)
+    subject = without_wheels(build, here, components)._replace(runtime=runtime_for(build, here))
+    changes = changes_for(subject, here)
     plan = Plan(
         verdict="fixable",
         why=reasons_for(subject, here),
         cuda=major(build.cuda),
-        selection=steps.selection,
-        install=steps.install,
-        companions=steps.companions,
-        requires=steps.requires,
+        selection=changes.selection,
+        install=changes.install,
+        companions=changes.companions,
+        requires=changes.requires,
         matrix_date=here.matrix.date,
         matrix_digest=here.matrix.digest,
     )

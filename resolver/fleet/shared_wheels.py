@@ -13,7 +13,14 @@ from packaging.specifiers import SpecifierSet
 
 from ..facts.model import Gpu
 from ..matrix.model import Build, LibraryNeed, Release, ToolkitRelease
-from ..resolve.components import Component, follows, in_turn, ladder, needs_of, refusal_of
+from ..resolve.components import (
+    Component,
+    needs_of,
+    releases_to_try,
+    required_distributions,
+    toolkits_to_try,
+    why_unusable,
+)
 from ..resolve.release_checks import capabilities
 from ..resolve.situation import Situation
 from ..versions import allows, newest_first, numbers
@@ -97,7 +104,7 @@ class Wheels:
         A version may differ between platforms only where no set serves all of them.
         """
         strictest = max(places, key=lambda place: numbers(place.build.cuda)[:2])
-        for toolkit in ladder(strictest.build, strictest.each[0]):
+        for toolkit in toolkits_to_try(strictest.build, strictest.each[0]):
             found = self._from_toolkit(toolkit, places)
             if found is not None:
                 return found
@@ -159,7 +166,7 @@ class Wheels:
             if release is None:
                 return None
             picks[name] = release
-            waiting.extend(follows(release, known[name], place.each[0]))
+            waiting.extend(required_distributions(release, known[name], place.each[0]))
         return picks
 
     def _pick(
@@ -173,7 +180,7 @@ class Wheels:
         allowed = self._allowed(name, place)
         if held is None:
             wanted = toolkit.components.get(name)
-            rows = in_turn(self._releases(name, place), allowed, wanted)
+            rows = releases_to_try(self._releases(name, place), allowed, wanted)
         else:
             rows = [row for row in allowed if row.version == held]
         return next((row for row in rows if self._serves(row, place)), None)
@@ -206,7 +213,7 @@ class Wheels:
             if key not in self._served:
                 distribution = here.matrix.distributions[row.name]
                 wanted = needs_of(place.build, row.name)
-                self._served[key] = refusal_of(row, distribution, wanted, here) is None
+                self._served[key] = why_unusable(row, distribution, wanted, here) is None
             if not self._served[key]:
                 return False
         return True

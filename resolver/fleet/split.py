@@ -12,9 +12,9 @@ from packaging.version import Version
 
 from ..matrix.model import Build, Matrix
 from ..plan.reasons import Reason
-from ..resolve.candidate import bare
-from ..resolve.components import Components, choose
-from ..resolve.rules import OF_BUILD, OF_WILL, folders_free, reasons_against
+from ..resolve.candidate import without_wheels
+from ..resolve.components import Components, choose_nvidia_wheels
+from ..resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
 from ..resolve.situation import Situation
 from ..versions import newest_first
 from .common_facts import gpus_kind, wheels_kind
@@ -73,8 +73,10 @@ class Fleet:
         here = self.heres[member]
         key = version, self._kinds[member]
         if key not in self._components:
-            self._components[key] = choose(self.build(version, member), here)
-        return reasons_against(bare(self.build(version, member), here, self._components[key]), here)
+            self._components[key] = choose_nvidia_wheels(self.build(version, member), here)
+        return reasons_against(
+            without_wheels(self.build(version, member), here, self._components[key]), here
+        )
 
     def least_against(self, member: int) -> tuple[Reason, ...]:
         """Return the reasons against the release that has the fewest, the oldest of such.
@@ -89,9 +91,11 @@ class Fleet:
         key = version, member
         if key not in self._quick:
             here = self.heres[member]
-            subject = bare(self.build(version, member), here)
+            subject = without_wheels(self.build(version, member), here)
             self._quick[key] = tuple(
-                found for rule in (*OF_BUILD, *OF_WILL) for found in rule(subject, here)
+                found
+                for rule in (*BUILD_RULES, *REQUIREMENT_RULES)
+                for found in rule(subject, here)
             )
         return self._quick[key]
 
@@ -126,8 +130,8 @@ class Fleet:
         if not self._held[member]:  # nothing stays that could share a folder
             return True
         components = Components(chosen=wheels[here.platform], reasons=())
-        subject = bare(self.build(version, member), here, components)
-        return not any(True for _ in folders_free(subject, here))
+        subject = without_wheels(self.build(version, member), here, components)
+        return not any(True for _ in check_shared_folders(subject, here))
 
     def shares(self, version: str) -> list[Share]:
         """Return the largest sets of machines that a release serves with one set of wheels each."""

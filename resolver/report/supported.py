@@ -15,7 +15,7 @@ from ..matrix.model import Build, Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, width
 from ..plan.reasons import Reason
-from ..resolve.candidate import Candidate, candidate
+from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
 from ..resolve.situation import Situation, situation
@@ -42,7 +42,7 @@ def judged(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> list[Jud
     found: list[Judged] = []
     for build in ordered(matrix):
         here = _elsewhere(build, matrix, driver, capabilities)
-        subject = candidate(build, here)
+        subject = make_candidate(build, here)
         reasons = reasons_against(subject, here)
         found.append(Judged(build=build, subject=subject, reasons=reasons))
     return found

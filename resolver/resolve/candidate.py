@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from ..matrix.model import Build, BuildWheel
 from ..plan.reasons import Reason
-from .components import Component, Components, Picked, choose
-from .dependencies import numpy_for, wheel_for
+from .components import Component, Components, Picked, choose_nvidia_wheels
+from .dependencies import choose_numpy, wheel_for
 from .msvc import runtime_for
 from .situation import Situation
 
@@ -25,20 +25,24 @@ class Candidate(NamedTuple):
     """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
 
 
-def candidate(
-    build: Build, here: Situation, *, briefly: bool = False, picked: Picked | None = None
+def make_candidate(
+    build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
 ) -> Candidate:
-    """Return the candidate for `build`, its wheels chosen as `components.choose` does."""
+    """Return the candidate for `build`, with the wheels of `choose_nvidia_wheels`."""
     if build.platform != here.platform:
-        return bare(build, here)
-    components = choose(build, here, briefly=briefly, picked=picked)
-    return bare(build, here, components)._replace(
-        numpy=numpy_for(build, here),
+        return without_wheels(build, here)
+    components = choose_nvidia_wheels(
+        build, here, first_failure_only=first_failure_only, picked=picked
+    )
+    return without_wheels(build, here, components)._replace(
+        numpy=choose_numpy(build, here),
         runtime=runtime_for(build, here),
     )
 
 
-def bare(build: Build, here: Situation, components: Components = NO_COMPONENTS) -> Candidate:
+def without_wheels(
+    build: Build, here: Situation, components: Components = NO_COMPONENTS
+) -> Candidate:
     """Return the candidate for `build` with these wheels: choosing them takes time."""
     return Candidate(
         version=build.version,

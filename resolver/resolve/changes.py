@@ -18,7 +18,7 @@ from .situation import Situation
 from .torch_choice import TorchChoice
 
 
-class Steps(NamedTuple):
+class Changes(NamedTuple):
     """The difference between what is there and a candidate's set."""
 
     selection: tuple[Wheel, ...]
@@ -35,7 +35,7 @@ class Steps(NamedTuple):
         return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
-def steps_to(subject: Candidate, here: Situation) -> Steps:
+def changes_for(subject: Candidate, here: Situation) -> Changes:
     """Return what has to be done so that the set of `subject` is what is installed."""
     owners = tuple(
         package.name
@@ -75,26 +75,26 @@ def steps_to(subject: Candidate, here: Situation) -> Steps:
     uninstall = tuple(sorted({*owners, *displaced}))
     requires = missing_requirements(subject.build, here)
     selection = _selection(subject, own, install, with_wheels=not system)
-    return Steps(
+    return Changes(
         selection=selection,
         uninstall=uninstall,
-        install=by_name(install),
+        install=sorted_by_name(install),
         companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
         requires=requires,
         system=system,
     )
 
 
-def with_torch(steps: Steps, choice: TorchChoice) -> Steps:
-    """Return `steps` with what has to be done for the torch that was chosen."""
-    return steps._replace(
-        selection=by_name((*steps.selection, *choice.wheels)),
-        uninstall=tuple(sorted({*steps.uninstall, *choice.leaving})),
-        install=by_name((*steps.install, *choice.install)),
+def with_torch(changes: Changes, choice: TorchChoice) -> Changes:
+    """Return `changes` with what has to be done for the torch that was chosen."""
+    return changes._replace(
+        selection=sorted_by_name((*changes.selection, *choice.wheels)),
+        uninstall=tuple(sorted({*changes.uninstall, *choice.leaving})),
+        install=sorted_by_name((*changes.install, *choice.install)),
     )
 
 
-def by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
+def sorted_by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
     """Return `wheels` in the order in which a plan has them."""
     return tuple(sorted(wheels, key=lambda wheel: wheel.name))
 
@@ -110,7 +110,7 @@ def _selection(
         components.append(subject.runtime)
     kept = [own, *(_wheel(component) for component in components)]
     wheels = {wheel.name: wheel for wheel in (*kept, *install)}
-    return by_name(wheels.values())
+    return sorted_by_name(wheels.values())
 
 
 def _companions(

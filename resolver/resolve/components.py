@@ -44,22 +44,23 @@ Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...]], Component | Reaso
 needed of it. Most builds need the same."""
 
 
-def choose(
-    build: Build, here: Situation, *, briefly: bool = False, picked: Picked | None = None
+def choose_nvidia_wheels(
+    build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
 ) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
-    The reasons are those of the toolkit release that fails on the fewest wheels; `briefly` ends at
-    the first that shows that none can do. What is `picked` is not looked for again, and added to.
+    The reasons are those of the toolkit release that fails on the fewest wheels;
+    `first_failure_only` ends at the first that shows that none can do. What is `picked` is not
+    looked for again, and added to.
     """
     attempts: list[Components] = []
     picked = {} if picked is None else picked
-    for toolkit in ladder(build, here):
+    for toolkit in toolkits_to_try(build, here):
         attempt = _choose_from(toolkit, build, here, picked)
         if not attempt.reasons:
             return attempt
         attempts.append(attempt)
-        if briefly and attempt.pinned:
+        if first_failure_only and attempt.pinned:
             break
     if not attempts:
         return Components(
@@ -68,7 +69,7 @@ def choose(
     return min(attempts, key=lambda attempt: len(attempt.reasons))
 
 
-def ladder(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
+def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
     usable = [
@@ -109,7 +110,7 @@ def _choose_from(
             final = final or pinned
             continue
         chosen[name] = picked
-        waiting.extend(follows(picked.release, distribution, here))
+        waiting.extend(required_distributions(picked.release, distribution, here))
     return Components(
         chosen=tuple(chosen[name] for name in sorted(chosen)),
         reasons=tuple(reasons),
@@ -122,7 +123,9 @@ def needs_of(build: Build, name: str) -> tuple[LibraryNeed, ...]:
     return tuple(need for need in build.needs if need.distribution == name)
 
 
-def follows(release: Release, distribution: Distribution, here: Situation) -> Iterator[str]:
+def required_distributions(
+    release: Release, distribution: Distribution, here: Situation
+) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
     for text in release.requires:
         wanted = requirement(text)
@@ -159,12 +162,12 @@ def _pick(
         for row in allowed:
             if (
                 row.version == installed.version
-                and refusal_of(row, distribution, needs, here) is None
+                and why_unusable(row, distribution, needs, here) is None
             ):
                 return Component(release=row, installed=True)
     refusals: list[Reason] = []
-    for row in in_turn(releases, allowed, wanted):
-        refusal = refusal_of(row, distribution, needs, here)
+    for row in releases_to_try(releases, allowed, wanted):
+        refusal = why_unusable(row, distribution, needs, here)
         if refusal is None:
             return Component(release=row, installed=False)
         refusals.append(refusal)
@@ -174,7 +177,7 @@ def _pick(
     return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
 
 
-def in_turn(
+def releases_to_try(
     releases: Sequence[Release], allowed: Sequence[Release], wanted: str | None
 ) -> list[Release]:
     """Return which of the `allowed` ones among `releases` to try, one after the other.
@@ -211,7 +214,7 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
     return frozenset(each for each in versions if all(allows(one, each) for one in wanted))
 
 
-def refusal_of(
+def why_unusable(
     release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
 ) -> Reason | None:
     """Return why `release` cannot serve here what is needed of it, or None."""

@@ -20,7 +20,7 @@ from .release_checks import glibc_suffices
 from .situation import Situation
 
 
-def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
+def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
     """Return the numpy that `build` needs moved here, why there is none, or None to leave it.
 
     Only an installed numpy is moved; where there is none, the engine picks one, like every ordinary
@@ -29,7 +29,7 @@ def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
     installed = here.facts.package("numpy")
     if installed is None:
         return None
-    needed = required(build, here).get("numpy")
+    needed = dependencies_of(build, here).get("numpy")
     if needed is None or allows(needed, installed.version):
         return None
     fitting = [
@@ -57,7 +57,7 @@ def numpy_for(build: Build, here: Situation) -> Component | Reason | None:
     return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
 
 
-def required(build: Build, here: Situation) -> dict[str, SpecifierSet]:
+def dependencies_of(build: Build, here: Situation) -> dict[str, SpecifierSet]:
     """Return the ordinary requirements of `build` on this Python, by canonical name.
 
     Those of its metadata, and the limits that its metadata forgot (`limits.toml`).
@@ -87,7 +87,7 @@ def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
     itself.
     """
     found: list[str] = []
-    for name, needed in required(build, here).items():
+    for name, needed in dependencies_of(build, here).items():
         installed = here.facts.package(name)
         moved = name == "numpy" and installed is not None
         if not moved and (installed is None or not allows(needed, installed.version)):

@@ -13,7 +13,7 @@ from ..versions import newest_first
 from . import findings_project as project
 from . import msvc
 from .candidate import Candidate
-from .changes import Steps
+from .changes import Changes
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
@@ -25,7 +25,7 @@ DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "versio
 def findings(
     here: Situation,
     best: Candidate | None,
-    steps: Steps | None,
+    changes: Changes | None,
     rejected: Sequence[Rejected],
     works: Sequence[Candidate],
     *,
@@ -33,20 +33,21 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Return what was found, the worst first.
 
-    `best` is the candidate that the plan takes and `steps` what it does for it; both are None where
-    nothing works. `works` are all that work, newest first; `found` came of looking for a torch.
+    `best` is the candidate that the plan takes and `changes` what it does for it; both are None
+    where nothing works. `works` are all that work, newest first; `found` came of looking for a
+    torch.
     """
     rows = [
         *_change(here),
         *_machine(here),
-        *(_owner(here) if steps else ()),
+        *(_owner(here) if changes else ()),
         *_builds(here),
         *_installed_release(here, rejected),
-        *(_libraries(here, best, steps) if best and steps is not None else ()),
+        *(_libraries(here, best, changes) if best and changes is not None else ()),
         *torch_findings(here, found),
         *(_windows(here, best) if best else ()),
-        *(_companions(here, best, steps) if best and steps is not None else ()),
-        *(project.findings(here, best, steps) if best and steps is not None else ()),
+        *(_companions(here, best, changes) if best and changes is not None else ()),
+        *(project.project_findings(here, best, changes) if best and changes is not None else ()),
         *(_better(best, works) if best else ()),
     ]
     order = {"error": 0, "warning": 1, "info": 2}
@@ -154,8 +155,8 @@ def _unknown_release(version: str, here: Situation) -> Finding:
     return finding(code, "warning", version=version, newest=newest)
 
 
-def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
-    installing = {wheel.name for wheel in steps.install}
+def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+    installing = {wheel.name for wheel in changes.install}
     missing: list[str] = []
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
@@ -174,8 +175,8 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
         )
     if missing:
         yield finding("library-missing", "error", libraries=", ".join(missing))
-    for library in sorted(steps.system):
-        found = steps.system[library]
+    for library in sorted(changes.system):
+        found = changes.system[library]
         yield finding(
             "system-library",
             "info",
@@ -183,36 +184,36 @@ def _libraries(here: Situation, best: Candidate, steps: Steps) -> Iterator[Findi
             path=found.path or "",
             version=found.version or "",
         )
-    if steps.requires:
-        yield finding("requirement-missing", "error", requirements=", ".join(steps.requires))
+    if changes.requires:
+        yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
     if "numpy" in installing:
         numpy = here.facts.package("numpy")
         yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
-    for name in steps.uninstall:
+    for name in changes.uninstall:
         if name not in here.matrix.owners:
             yield finding("shared-folder", "error", rival=name)
 
 
 def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
     """Look for what no wheel of NVIDIA's holds: Microsoft's runtime, and what cuDNN 8 needs."""
-    yield from msvc.findings(best.build, best.runtime, here)
+    yield from msvc.msvc_findings(best.build, best.runtime, here)
     found = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
     if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
-def _companions(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Look at what makes it last: who loads the libraries, and who brings the CPU build back."""
-    names = [companion.name for companion in steps.companions]
-    if LIBRARIES in names and not steps.install:
+    names = [companion.name for companion in changes.companions]
+    if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
-    if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in steps.uninstall:
+    if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in changes.uninstall:
         by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
         yield finding("onnxruntime-not-provided", "warning", by=by)
-    if here.facts.python.autoload is False and here.options.autoload and not steps.system:
+    if here.facts.python.autoload is False and here.options.autoload and not changes.system:
         yield finding("autoload-needs-line", "warning", line=LINE)
-    elif not here.options.autoload and not steps.system:
+    elif not here.options.autoload and not changes.system:
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield finding(code, "warning", version=best.version)
 

@@ -17,16 +17,16 @@ from ..facts.project_tool import LOCKS
 from ..plan.reasons import Finding, finding
 from ..plan.wheels import PYPI
 from .candidate import Candidate
-from .changes import Steps
+from .changes import Changes
 from .situation import Situation
 
 
-def findings(here: Situation, best: Candidate, steps: Steps) -> Iterator[Finding]:
+def project_findings(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Say that the project's own tool would undo the fix, and what its file needs."""
     tool = here.facts.python.project
-    if tool is None or not steps:
+    if tool is None or not changes:
         return
-    lines = [f'"{row.name}=={row.version}"' for row in steps.selection if row.index_url == PYPI]
+    lines = [f'"{row.name}=={row.version}"' for row in changes.selection if row.index_url == PYPI]
     lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))
     yield finding(
         f"managed-by-{tool if tool in LOCKS else 'another'}",

@@ -15,7 +15,7 @@ from ..versions import numbers
 Run = Literal["sass", "ptx", "no"]
 
 
-def runs(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Run:
+def runs_on(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Run:
     """Return how a GPU of `compute_capability` (`8.6`) runs code for these targets.
 
     `sass` and `ptx` hold targets such as `9.0`, `9.0a`, `12.0f`. `ptx` as the answer means that the
@@ -29,7 +29,7 @@ def runs(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Ru
     return "no"
 
 
-def carried(sass: Iterable[str], ptx: Iterable[str]) -> str:
+def describe_code(sass: Iterable[str], ptx: Iterable[str]) -> str:
     """Return code for these targets as people read it: `7.5, 8.6; as PTX 9.0`."""
     compiled = ", ".join(ptx)
     return ", ".join(sass) + (f"; as PTX {compiled}" if compiled else "")

@@ -53,7 +53,7 @@ def suffices(version: str, build: Build) -> bool:
     return numbers(version)[:2] >= numbers(build.toolset or "0")[:2]
 
 
-def findings(build: Build, runtime: Component | None, here: Situation) -> Iterator[Finding]:
+def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> Iterator[Finding]:
     """Say what is wrong with the system's runtime, where no wheel that is installed makes up."""
     if (runtime and runtime.installed) or not is_unfit(build, here):
         return
@@ -69,7 +69,7 @@ def findings(build: Build, runtime: Component | None, here: Situation) -> Iterat
         yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=here.abi)
 
 
-def why(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
+def why_msvc_runtime(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
     """Say why the runtime comes along where nothing is known to be wrong with the system's."""
     if runtime and not runtime.installed and _lack(build, here) == "unknown":
         yield reason("why-msvc", needs=build.toolset or "", wheel=runtime.release.version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..matrix.model import Code, LibraryNeed
 from ..versions import at_least, numbers
-from .gpu_code import runs
+from .gpu_code import runs_on
 from .situation import Situation
 
 MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
@@ -21,7 +21,9 @@ def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> st
     `name` is the distribution's; `ptx` tells whether the driver compiles it.
     """
     counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
-    return next((gpu for gpu in capabilities(here) if runs(code.sass, counted, gpu) == "no"), None)
+    return next(
+        (gpu for gpu in capabilities(here) if runs_on(code.sass, counted, gpu) == "no"), None
+    )
 
 
 def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:

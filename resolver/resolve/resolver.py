@@ -13,12 +13,12 @@ from ..matrix.model import Build, Matrix
 from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import Reason, reason
 from ..versions import major, newest_first
-from .candidate import Candidate, candidate
-from .changes import by_name, steps_to, with_torch
+from .candidate import Candidate, make_candidate
+from .changes import changes_for, sorted_by_name, with_torch
 from .components import Picked
 from .findings import findings
 from .options import PlanOptions
-from .rules import reasons_against, reasons_for, works
+from .rules import is_usable, reasons_against, reasons_for
 from .situation import Situation, situation
 from .torch_choice import (
     TorchChoice,
@@ -53,24 +53,24 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         if reasons
     )
     best = _preferred(working, there)
-    steps = None if best is None else steps_to(best, there)
-    if steps is not None and choice is not None:
-        steps = with_torch(steps, choice)
+    changes = None if best is None else changes_for(best, there)
+    if changes is not None and choice is not None:
+        changes = with_torch(changes, choice)
     kept = kept_torch(here) if choice is None else ()
     half = facts.python.change == "unfinished"  # `--apply` puts it back first
     verdict: PlanVerdict = (
-        "impossible" if steps is None else "fixable" if steps or half else "healthy"
+        "impossible" if changes is None else "fixable" if changes or half else "healthy"
     )
     return Plan(
         verdict=verdict,
-        findings=findings(here, best, steps, rejected, working, found=found),
+        findings=findings(here, best, changes, rejected, working, found=found),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
-        selection=() if steps is None else by_name((*steps.selection, *kept)),
-        uninstall=steps.uninstall if steps else (),
-        install=steps.install if steps else (),
-        companions=steps.companions if steps else (),
-        requires=steps.requires if steps else (),
+        selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
+        uninstall=changes.uninstall if changes else (),
+        install=changes.install if changes else (),
+        companions=changes.companions if changes else (),
+        requires=changes.requires if changes else (),
         rejected=(*(found.rejected if found else ()), *rejected),
         unlock=unlock(here, working, _newest_that_works, torches_to_try) if unlocking else (),
         matrix_date=matrix.date,
@@ -116,8 +116,8 @@ def _fits(here: Situation) -> Works:
 
     def fits(build: Build, there: Situation) -> bool:
         if build.version not in able:
-            able[build.version] = works(build, bare)
-        return able[build.version] and works(build, there)
+            able[build.version] = is_usable(build, bare)
+        return able[build.version] and is_usable(build, there)
 
     return fits
 
@@ -125,7 +125,7 @@ def _fits(here: Situation) -> Works:
 def candidates_in_order(here: Situation) -> list[Candidate]:
     """Return every release of the matrix as a candidate for this machine, newest first."""
     picked: Picked = {}
-    return [candidate(build, here, picked=picked) for build in _builds(here)]
+    return [make_candidate(build, here, picked=picked) for build in _builds(here)]
 
 
 def _newest_that_works(here: Situation, above: str | None) -> str | None:
@@ -141,7 +141,7 @@ def _newest_that_works(here: Situation, above: str | None) -> str | None:
     for build in _builds(here):
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
-        if works(build, here):
+        if is_usable(build, here):
             return build.version
     return None
 

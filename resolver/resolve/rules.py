@@ -15,10 +15,10 @@ from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Build
 from ..plan.reasons import Reason, reason
 from ..versions import allows, major, numbers
-from .candidate import Candidate, bare, candidate
-from .dependencies import required
-from .gpu_code import carried, runs
-from .msvc import why
+from .candidate import Candidate, make_candidate, without_wheels
+from .dependencies import dependencies_of
+from .gpu_code import describe_code, runs_on
+from .msvc import why_msvc_runtime
 from .release_checks import capabilities, glibc_suffices
 from .situation import Situation, cuda_major_runs
 from .torch_rules import against_torch
@@ -31,13 +31,13 @@ def reasons_against(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
     return tuple(found for rule in RULES for found in rule(subject, here))
 
 
-def gpu_there(_: Candidate, here: Situation) -> Iterator[Reason]:
+def check_gpu_present(_: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for a GPU, apart from those ignored on request."""
     if here.gpus == ():
         yield reason("no-gpu-left" if here.facts.gpus else "no-gpu")
 
 
-def driver_runs(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_driver(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for a driver that runs the CUDA major of the build."""
     driver = here.facts.driver
     cuda_major = major(subject.build.cuda)
@@ -56,7 +56,7 @@ def driver_runs(subject: Candidate, here: Situation) -> Iterator[Reason]:
         )
 
 
-def platform_has_build(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_platform(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for a build for this system, and a system that such wheels run on."""
     platform = here.facts.platform
     if platform.jetson is not None:
@@ -71,7 +71,7 @@ def platform_has_build(subject: Candidate, here: Situation) -> Iterator[Reason]:
         )
 
 
-def python_has_wheel(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for a wheel for this Python."""
     if here.facts.python.implementation != "cpython":
         yield reason("not-cpython", implementation=here.facts.python.implementation)
@@ -79,13 +79,15 @@ def python_has_wheel(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("no-wheel-python", python=here.abi)
 
 
-def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_gpu_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for code in the provider that every GPU can run."""
     build = subject.build
     for capability in capabilities(here) if build.platform == here.platform else ():
-        how = runs(build.sass, build.ptx, capability)
+        how = runs_on(build.sass, build.ptx, capability)
         if how == "no":
-            yield reason("no-gpu-code", gpu=capability, carried=carried(build.sass, build.ptx))
+            yield reason(
+                "no-gpu-code", gpu=capability, carried=describe_code(build.sass, build.ptx)
+            )
         elif (
             how == "ptx"
             and here.driver_cuda is not None
@@ -96,18 +98,18 @@ def gpus_have_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
             )
 
 
-def torch_shares(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that torch can be loaded into the same process."""
     if subject.build.platform == here.platform:
         yield from against_torch(subject.build, here)
 
 
-def libraries_found(subject: Candidate, _: Situation) -> Iterator[Reason]:
+def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for nvidia wheels with every library, for this platform and these GPUs."""
     yield from subject.components.reasons
 
 
-def folders_free(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Refuse a set that owns the files of a distribution that must stay."""
     for component in subject.components.chosen:
         for rival in rivals(component.release.name, here):
@@ -132,13 +134,13 @@ def rivals(name: str, here: Situation) -> tuple[str, ...]:
     )
 
 
-def numpy_fits(subject: Candidate, _: Situation) -> Iterator[Reason]:
+def check_numpy(subject: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for a numpy that everybody can live with, where it must move."""
     if isinstance(subject.numpy, Reason):
         yield subject.numpy
 
 
-def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that what is installed can live with this release and with what it requires."""
     for name in (CPU_BUILD, GPU_BUILD):
         for demand in here.demanded(name):
@@ -146,7 +148,7 @@ def requirements_agree(subject: Candidate, here: Situation) -> Iterator[Reason]:
                 yield reason("demand-conflict", by=demand.by, requires=f"{name}{demand.specifier}")
     if subject.build.platform != here.platform:
         return
-    for name, needed in required(subject.build, here).items():
+    for name, needed in dependencies_of(subject.build, here).items():
         installed = here.facts.package(name)
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
@@ -178,7 +180,7 @@ def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
     return any(both.contains(point, prereleases=True) for point in ["0", *points, "9999"])
 
 
-def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_options(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Take the user's wishes as rules."""
     options = here.options
     if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
@@ -187,25 +189,29 @@ def wishes_met(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("not-wished", wish=f"--cuda {options.cuda}")
 
 
-OF_BUILD: tuple[Rule, ...] = (
-    gpu_there,
-    platform_has_build,
-    python_has_wheel,
-    driver_runs,
-    gpus_have_code,
-    torch_shares,
+BUILD_RULES: tuple[Rule, ...] = (
+    check_gpu_present,
+    check_platform,
+    check_python,
+    check_driver,
+    check_gpu_code,
+    check_torch,
 )
-OF_SET: tuple[Rule, ...] = (libraries_found, folders_free, numpy_fits)
+WHEEL_RULES: tuple[Rule, ...] = (check_libraries, check_shared_folders, check_numpy)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""
-OF_WILL: tuple[Rule, ...] = (requirements_agree, wishes_met)
-RULES = (*OF_BUILD, *OF_SET, *OF_WILL)
+REQUIREMENT_RULES: tuple[Rule, ...] = (check_requirements, check_options)
+RULES = (*BUILD_RULES, *WHEEL_RULES, *REQUIREMENT_RULES)
 
 
-def works(build: Build, here: Situation) -> bool:
+def is_usable(build: Build, here: Situation) -> bool:
     """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
-    if any(True for rule in (*OF_BUILD, *OF_WILL) for _ in rule(bare(build, here), here)):
+    if any(
+        True
+        for rule in (*BUILD_RULES, *REQUIREMENT_RULES)
+        for _ in rule(without_wheels(build, here), here)
+    ):
         return False
-    return not reasons_against(candidate(build, here, briefly=True), here)
+    return not reasons_against(make_candidate(build, here, first_failure_only=True), here)
 
 
 def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
@@ -213,7 +219,7 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
     build = subject.build
     found = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
     for capability in capabilities(here):
-        how = runs(build.sass, build.ptx, capability)
+        how = runs_on(build.sass, build.ptx, capability)
         found.append(reason(f"why-{how}", gpu=capability))
     for component in subject.components.chosen:
         demands = here.demanded(component.release.name)
@@ -225,4 +231,4 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
                     by=", ".join(demand.by for demand in demands),
                 )
             )
-    return (*found, *why(build, subject.runtime, here))
+    return (*found, *why_msvc_runtime(build, subject.runtime, here))

@@ -22,7 +22,12 @@ from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, version
 from .situation import Demand, Situation, situation
 from .torch_rules import against_machine, preference
-from .torch_wheels import kept_wheel, matching_domain_library, orphans, wheel_of_torch
+from .torch_wheels import (
+    kept_wheel,
+    matching_domain_library,
+    orphaned_distributions,
+    wheel_of_torch,
+)
 
 Works = Callable[[Build, Situation], bool]
 
@@ -213,5 +218,5 @@ def _choice(
         build=build,
         wheels=tuple(wheel for _, wheel in sorted(wheels.items())),
         install=moving,
-        leaving=tuple(sorted(orphans(here, there))) if moving else (),
+        leaving=tuple(sorted(orphaned_distributions(here, there))) if moving else (),
     )

@@ -8,7 +8,7 @@ from ..matrix.model import Build
 from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
-from .gpu_code import carried, runs
+from .gpu_code import describe_code, runs_on
 from .release_checks import capabilities, glibc_suffices, oldest_that_serves
 from .situation import Situation, cuda_major_runs
 
@@ -71,8 +71,8 @@ def without_code(build: TorchBuild, here: Situation) -> Reason | None:
     PTX does not count: torch for a GPU that its cuBLAS and cuDNN have no machine code for fails.
     """
     for capability in capabilities(here):
-        if runs(build.sass, (), capability) == "no":
-            code = carried(build.sass, build.ptx)
+        if runs_on(build.sass, (), capability) == "no":
+            code = describe_code(build.sass, build.ptx)
             return reason("no-gpu-code", gpu=capability, carried=code)
     return None
 

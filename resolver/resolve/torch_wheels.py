@@ -91,7 +91,7 @@ def kept_torch(here: Situation) -> tuple[Wheel, ...]:
     return (kept_wheel(package, here.torch.build, here),)
 
 
-def orphans(here: Situation, there: Situation) -> Iterator[str]:
+def orphaned_distributions(here: Situation, there: Situation) -> Iterator[str]:
     """Yield NVIDIA's wheels that torch alone required, for a CUDA major that it leaves.
 
     They would own files that wheels for the other major need, or lie there unused.

@@ -16,7 +16,7 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.resolve.gpu_code import runs
+from ortgpu_fix.resolve.gpu_code import runs_on
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.release_checks import glibc_suffices
 from ortgpu_fix.resolve.situation import situation
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_an_error_of_the_installation() -> None:
     ],
 )
 def test_which_gpu_runs_what(sass: list[str], ptx: list[str], gpu: str, how: str) -> None:
-    assert runs(sass, ptx, gpu) == how
+    assert runs_on(sass, ptx, gpu) == how
 
 
 @pytest.mark.parametrize(
