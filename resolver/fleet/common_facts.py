@@ -15,7 +15,7 @@ from ..resolve.situation import Situation
 from ..versions import numbers, requirement
 
 
-def fresh(facts: Facts, matrix: Matrix) -> Facts:
+def without_installed_set(facts: Facts, matrix: Matrix) -> Facts:
     """Return `facts` as if nothing was installed that a lock brings.
 
     What requires something else keeps its say. nvidia's wheels stay listed, as not intact: they are
@@ -42,7 +42,7 @@ def has_gpu(here: Situation) -> bool:
     return here.facts.driver is not None and here.gpus != ()
 
 
-def kind(here: Situation) -> Hashable:
+def equivalence_key(here: Situation) -> Hashable:
     """Return what the rules look at: machines of one kind get the same answers, word for word."""
     facts = here.facts
     demands = tuple(
@@ -53,15 +53,15 @@ def kind(here: Situation) -> Hashable:
     markers = tuple(sorted(here.markers.items()))
     left = here.gpus is None, here.gpus == (), bool(facts.gpus)
     odd = facts.platform.jetson is not None, here.torch and here.torch.name
-    return wheels_kind(here), here.abi, facts.driver, left, odd, demands, nvidia, markers
+    return wheels_key(here), here.abi, facts.driver, left, odd, demands, nvidia, markers
 
 
-def wheels_kind(here: Situation) -> Hashable:
+def wheels_key(here: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels looks at."""
-    return gpus_kind(here), here.driver_cuda
+    return gpus_key(here), here.driver_cuda
 
 
-def gpus_kind(here: Situation) -> Hashable:
+def gpus_key(here: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels looks at, next to the driver."""
     demands = tuple(
         (name, tuple(sorted(str(demand.specifier) for demand in rows)))
@@ -71,26 +71,26 @@ def gpus_kind(here: Situation) -> Hashable:
     return here.platform, capabilities(here), here.facts.platform.libc, demands
 
 
-def common(heres: Sequence[Situation]) -> Facts:
+def common_facts(situations: Sequence[Situation]) -> Facts:
     """Return what machines of one platform and Python have in common, at its least.
 
     The oldest driver and glibc, every kind of GPU, the lowest Python, and whatever requires
     something on any of them.
     """
-    first = min(heres, key=lambda here: numbers(here.facts.python.version)).facts
-    gpus = [gpu for here in heres for gpu in here.gpus or ()]
+    first = min(situations, key=lambda here: numbers(here.facts.python.version)).facts
+    gpus = [gpu for here in situations for gpu in here.gpus or ()]
     kinds = sorted({(gpu.compute_capability or "", gpu.name or "") for gpu in gpus}, key=_gpu_key)
     by_name: dict[tuple[str, str, tuple[str, ...]], Package] = {}
-    for here in heres:
+    for here in situations:
         for package in here.facts.packages:
             by_name.setdefault((package.name, package.version, package.requires), package)
     return first._replace(
         platform=first.platform._replace(
-            libc=oldest_libc(heres), distribution=None, container=None
+            libc=oldest_libc(situations), distribution=None, container=None
         ),
-        driver=_oldest_driver(heres),
+        driver=_oldest_driver(situations),
         gpus=None
-        if all(here.gpus is None for here in heres)
+        if all(here.gpus is None for here in situations)
         else tuple(
             Gpu(compute_capability=number or None, name=name or None) for number, name in kinds
         ),
@@ -105,16 +105,16 @@ def _gpu_key(kind: tuple[str, str]) -> tuple[tuple[int, ...], str]:
     return numbers(kind[0]), kind[1]
 
 
-def oldest_libc(heres: Sequence[Situation]) -> str | None:
+def oldest_libc(situations: Sequence[Situation]) -> str | None:
     """Return the oldest C library of these machines, None where it is known of none."""
-    known = [here.facts.platform.libc for here in heres if here.facts.platform.libc]
+    known = [here.facts.platform.libc for here in situations if here.facts.platform.libc]
     return min(known, key=lambda libc: numbers(libc.partition(" ")[2]), default=None)
 
 
-def _oldest_driver(heres: Sequence[Situation]) -> Driver | None:
+def _oldest_driver(situations: Sequence[Situation]) -> Driver | None:
     drivers = [
         (numbers(here.driver_cuda or ""), numbers(driver.version or ""), driver)
-        for here in heres
+        for here in situations
         if (driver := here.facts.driver) is not None
     ]
     return min(drivers, key=lambda row: row[:2])[2] if drivers else None

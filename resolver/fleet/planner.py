@@ -21,9 +21,9 @@ from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
 from ..versions import major
-from .common_facts import common, fresh, has_gpu, kind
+from .common_facts import common_facts, equivalence_key, has_gpu, without_installed_set
 from .model import ExcludedMachine, ExclusionReason, FleetMachine, FleetPlan, Group, TargetPlan
-from .split import Fleet, Share
+from .split import FleetSolver, ServedGroup
 
 
 def plan_fleet(
@@ -40,13 +40,15 @@ def plan_fleet(
     kinds: dict[object, tuple[Situation, list[FleetMachine]]] = {}
     without: list[tuple[Situation, FleetMachine]] = []
     for machine in sorted(machines, key=lambda machine: machine.name):
-        here = situation(fresh(machine.facts, matrix), options, matrix)
+        here = situation(without_installed_set(machine.facts, matrix), options, matrix)
         if has_gpu(here):
-            kinds.setdefault(kind(here), (here, []))[1].append(machine)
+            kinds.setdefault(equivalence_key(here), (here, []))[1].append(machine)
         else:
             without.append((here, machine))
     by_kind = [rows for _, rows in kinds.values()]
-    fleet = Fleet([here for here, _ in kinds.values()], matrix, [len(rows) for rows in by_kind])
+    fleet = FleetSolver(
+        [here for here, _ in kinds.values()], matrix, [len(rows) for rows in by_kind]
+    )
     shares = fleet.split()
     served = {member for share in shares for member in share.members}
     groups = [_group(share, fleet, by_kind) for share in shares]
@@ -68,7 +70,7 @@ def plan_fleet(
 
 
 def _excluded(
-    fleet: Fleet, shares: Sequence[Share], by_kind: Sequence[Sequence[FleetMachine]]
+    fleet: FleetSolver, shares: Sequence[ServedGroup], by_kind: Sequence[Sequence[FleetMachine]]
 ) -> tuple[ExcludedMachine, ...]:
     """Return who excludes each release that is newer than the one that serves everybody.
 
@@ -98,10 +100,12 @@ def _sorted(machines: Iterable[FleetMachine]) -> tuple[FleetMachine, ...]:
     return tuple(sorted(machines, key=lambda machine: machine.name))
 
 
-def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[FleetMachine]]) -> Group:
+def _group(
+    share: ServedGroup, fleet: FleetSolver, by_kind: Sequence[Sequence[FleetMachine]]
+) -> Group:
     targets: dict[tuple[str, str], list[int]] = {}
     for member in share.members:
-        here = fleet.heres[member]
+        here = fleet.situations[member]
         targets.setdefault((here.platform, here.abi), []).append(member)
     return Group(
         distribution=GPU_BUILD,
@@ -110,7 +114,7 @@ def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[FleetMachine]]
         targets=tuple(
             _target(
                 share,
-                [fleet.heres[member] for member in members],
+                [fleet.situations[member] for member in members],
                 [machine for member in members for machine in by_kind[member]],
             )
             for _, members in sorted(targets.items())
@@ -119,9 +123,9 @@ def _group(share: Share, fleet: Fleet, by_kind: Sequence[Sequence[FleetMachine]]
 
 
 def _target(
-    share: Share, heres: Sequence[Situation], machines: Sequence[FleetMachine]
+    share: ServedGroup, situations: Sequence[Situation], machines: Sequence[FleetMachine]
 ) -> TargetPlan:
-    here = situation(common(heres), heres[0].options, heres[0].matrix)
+    here = situation(common_facts(situations), situations[0].options, situations[0].matrix)
     build = next(
         build
         for build in here.matrix.builds
@@ -172,7 +176,7 @@ def _cpu_group(
                 platform=platform,
                 abi=abi,
                 machines=_sorted(machine for _, machine in rows),
-                facts=common([here for here, _ in rows]),
+                facts=common_facts([here for here, _ in rows]),
                 plan=plan,
             )
             for (platform, abi), rows in sorted(targets.items())

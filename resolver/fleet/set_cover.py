@@ -11,7 +11,7 @@ EXACT = 8
 """Up to so many things every subset is looked at; beyond that they are taken one after another."""
 
 
-def smallest_covers(sets: Sequence[int], goal: int) -> list[tuple[int, ...]]:
+def minimum_set_covers(sets: Sequence[int], goal: int) -> list[tuple[int, ...]]:
     """Return every choice of as few `sets` as cover `goal`, as ascending indices.
 
     >>> smallest_covers([0b011, 0b110, 0b101], 0b111)
@@ -32,7 +32,7 @@ def smallest_covers(sets: Sequence[int], goal: int) -> list[tuple[int, ...]]:
     return sorted(level.get(goal, ()))
 
 
-def largest_subsets(count: int, works: Callable[[int], bool]) -> list[int]:
+def maximal_subsets(count: int, works: Callable[[int], bool]) -> list[int]:
     """Return the largest sets of `count` things that work, none within another.
 
     `works` is asked of a bit mask; what works keeps working with less. Exact up to `EXACT` things;

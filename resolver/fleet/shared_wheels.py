@@ -31,7 +31,7 @@ Chosen = Mapping[str, tuple[Component, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PlatformNeeds:
     """What the machines of one platform need, and the release's build for it. Made by `place`."""
 
     build: Build
@@ -43,7 +43,7 @@ class Place:
     """What stays installed on any of them requires of nvidia's wheels."""
 
 
-class Wheels:
+class SharedWheelChooser:
     """Chooses wheels; what serves what is found out once, however often it is asked."""
 
     def __init__(self) -> None:
@@ -54,15 +54,16 @@ class Wheels:
         self._needs: dict[tuple[LibraryNeed, ...], int] = {}
         self._needs_of: dict[tuple[str, str], Mapping[str, int]] = {}
 
-    def place(self, build: Build, heres: Sequence[Situation]) -> Place:
-        """Return what the machines `heres`, all of one platform, need of the wheels for `build`.
+    def place(self, build: Build, situations: Sequence[Situation]) -> PlatformNeeds:
+        """Return what the machines `situations`, all of one platform, need of the wheels for
+        `build`.
 
         A wheel that serves a GPU under a driver serves it under every newer one, too.
         """
-        libc = oldest_libc(heres)
+        libc = oldest_libc(situations)
         oldest: dict[str | None, str | None] = {}
         demands: dict[str, frozenset[SpecifierSet]] = {}
-        for here in heres:
+        for here in situations:
             for capability in capabilities(here) or (None,):
                 driver = oldest.setdefault(capability, here.driver_cuda)
                 if numbers(here.driver_cuda or "") < numbers(driver or ""):
@@ -71,9 +72,12 @@ class Wheels:
                 wanted = frozenset(row.specifier for row in rows)
                 demands[name] = demands.get(name, frozenset()) | wanted
         each = [
-            self._one(heres[0], capability, driver, libc) for capability, driver in oldest.items()
+            self._one(situations[0], capability, driver, libc)
+            for capability, driver in oldest.items()
         ]
-        return Place(build=build, each=tuple(each), needs=self._numbered(build), demands=demands)
+        return PlatformNeeds(
+            build=build, each=tuple(each), needs=self._numbered(build), demands=demands
+        )
 
     def _numbered(self, build: Build) -> Mapping[str, int]:
         key = build.version, build.platform
@@ -98,7 +102,7 @@ class Wheels:
             )
         return self._each[key]
 
-    def choose(self, places: Sequence[Place]) -> Chosen | None:
+    def choose(self, places: Sequence[PlatformNeeds]) -> Chosen | None:
         """Return one set of wheels for all `places`, or None where no set serves every machine.
 
         A version may differ between platforms only where no set serves all of them.
@@ -116,7 +120,9 @@ class Wheels:
             chosen |= one
         return chosen
 
-    def _from_toolkit(self, toolkit: ToolkitRelease, places: Sequence[Place]) -> Chosen | None:
+    def _from_toolkit(
+        self, toolkit: ToolkitRelease, places: Sequence[PlatformNeeds]
+    ) -> Chosen | None:
         held: dict[str, str | None] = {}  # None: the platforms have no version in common
         while True:
             picked: dict[str, _Picks] = {}
@@ -136,7 +142,7 @@ class Wheels:
             held[apart] = self._common(apart, places, picked)
 
     def _common(
-        self, name: str, places: Sequence[Place], picked: Mapping[str, _Picks]
+        self, name: str, places: Sequence[PlatformNeeds], picked: Mapping[str, _Picks]
     ) -> str | None:
         """Return the version that serves every platform that takes `name`; None: there is none.
 
@@ -152,7 +158,7 @@ class Wheels:
         return max(taken or shared, key=newest_first, default=None)
 
     def _pick_all(
-        self, toolkit: ToolkitRelease, place: Place, held: Mapping[str, str | None]
+        self, toolkit: ToolkitRelease, place: PlatformNeeds, held: Mapping[str, str | None]
     ) -> _Picks | None:
         """Return what `place` takes of every distribution that it needs; None where one fails."""
         picks: _Picks = {}
@@ -170,7 +176,7 @@ class Wheels:
         return picks
 
     def _pick(
-        self, name: str, toolkit: ToolkitRelease, place: Place, held: str | None
+        self, name: str, toolkit: ToolkitRelease, place: PlatformNeeds, held: str | None
     ) -> Release | None:
         """Return the newest release of `name` that serves every machine of `place`, or None.
 
@@ -185,7 +191,7 @@ class Wheels:
             rows = [row for row in allowed if row.version == held]
         return next((row for row in rows if self._serves(row, place)), None)
 
-    def _releases(self, name: str, place: Place) -> list[Release]:
+    def _releases(self, name: str, place: PlatformNeeds) -> list[Release]:
         """Return the releases of `name` for the platform."""
         key = name, place.build.platform
         if key not in self._known:
@@ -193,7 +199,7 @@ class Wheels:
             self._known[key] = [row for row in releases if row.platform == place.build.platform]
         return self._known[key]
 
-    def _allowed(self, name: str, place: Place) -> list[Release]:
+    def _allowed(self, name: str, place: PlatformNeeds) -> list[Release]:
         """Return the releases of `name` that everything that stays installed can live with."""
         wanted = place.demands.get(name, frozenset())
         key = name, place.build.platform, wanted
@@ -205,7 +211,7 @@ class Wheels:
             ]
         return self._fitting[key]
 
-    def _serves(self, row: Release, place: Place) -> bool:
+    def _serves(self, row: Release, place: PlatformNeeds) -> bool:
         # Of the build only this counts: many releases need the same of a wheel.
         needs = place.needs.get(row.name, -1)
         for here in place.each:

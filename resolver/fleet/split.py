@@ -17,9 +17,9 @@ from ..resolve.components import Components, choose_nvidia_wheels
 from ..resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
 from ..resolve.situation import Situation
 from ..versions import newest_first
-from .common_facts import gpus_kind, wheels_kind
-from .set_cover import largest_subsets, smallest_covers
-from .shared_wheels import Chosen, Wheels
+from .common_facts import gpus_key, wheels_key
+from .set_cover import maximal_subsets, minimum_set_covers
+from .shared_wheels import Chosen, SharedWheelChooser
 
 UNWISHED = "not-wished"
 """The reason against a release that works and is not what was asked for."""
@@ -28,7 +28,7 @@ Members = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ServedGroup:
     """Machines that can share a set of wheels, and the set."""
 
     version: str
@@ -36,31 +36,31 @@ class Share:
     wheels: Chosen
 
 
-class Fleet:
+class FleetSolver:
     """The machines, and what was found out about them: each question is answered once."""
 
     def __init__(
-        self, heres: Sequence[Situation], matrix: Matrix, counts: Sequence[int] = ()
+        self, situations: Sequence[Situation], matrix: Matrix, counts: Sequence[int] = ()
     ) -> None:
         """Take the situations, and how many machines are in each: one where that is not given."""
-        self.heres = heres
-        self._kinds = [wheels_kind(here) for here in heres]
+        self.situations = situations
+        self._kinds = [wheels_key(here) for here in situations]
         self._held = [
             any(here.facts.package(name) for name in here.demands if name in matrix.distributions)
-            for here in heres
+            for here in situations
         ]
-        self._wheels = Wheels()
+        self._wheels = SharedWheelChooser()
         self._components: dict[tuple[str, Hashable], Components] = {}
-        self._counts = counts or [1] * len(heres)
+        self._counts = counts or [1] * len(situations)
         self._builds = {(build.version, build.platform): build for build in matrix.builds}
         self._any = {build.version: build for build in matrix.builds}
         self.versions = sorted(self._any, key=newest_first, reverse=True)
-        self._shares: dict[tuple[str, Members], Share | None] = {}
+        self._shares: dict[tuple[str, Members], ServedGroup | None] = {}
         self._quick: dict[tuple[str, int], tuple[Reason, ...]] = {}
 
     def build(self, version: str, member: int) -> Build:
         """Return the release's build for the platform of a machine; for any, where it has none."""
-        return self._builds.get((version, self.heres[member].platform), self._any[version])
+        return self._builds.get((version, self.situations[member].platform), self._any[version])
 
     def against(self, version: str, member: int) -> tuple[Reason, ...]:
         """Return why a release does not work on one machine, as far as that is easily told.
@@ -70,7 +70,7 @@ class Fleet:
         quick = self._without_wheels(version, member)
         if quick or self.share(version, (member,)):
             return quick
-        here = self.heres[member]
+        here = self.situations[member]
         key = version, self._kinds[member]
         if key not in self._components:
             self._components[key] = choose_nvidia_wheels(self.build(version, member), here)
@@ -90,7 +90,7 @@ class Fleet:
     def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
         key = version, member
         if key not in self._quick:
-            here = self.heres[member]
+            here = self.situations[member]
             subject = without_wheels(self.build(version, member), here)
             self._quick[key] = tuple(
                 found
@@ -99,44 +99,46 @@ class Fleet:
             )
         return self._quick[key]
 
-    def share(self, version: str, members: Members) -> Share | None:
+    def share(self, version: str, members: Members) -> ServedGroup | None:
         """Return the set with which a release serves all of `members`, or None."""
         key = version, members
         if key not in self._shares:
             self._shares[key] = self._share(version, members)
         return self._shares[key]
 
-    def _share(self, version: str, members: Members) -> Share | None:
+    def _share(self, version: str, members: Members) -> ServedGroup | None:
         if any(self._without_wheels(version, member) for member in members):
             return None
         platforms: dict[str, dict[object, Situation]] = {}
         for member in members:
-            here = self.heres[member]
+            here = self.situations[member]
             platforms.setdefault(here.platform, {}).setdefault(self._kinds[member], here)
         wheels = self._wheels.choose(
             [
-                self._wheels.place(self._builds[version, platform], list(heres.values()))
-                for platform, heres in sorted(platforms.items())
+                self._wheels.place(self._builds[version, platform], list(situations.values()))
+                for platform, situations in sorted(platforms.items())
             ]
         )
         if wheels is None or not all(
             self._folders_are_free(version, wheels, member) for member in members
         ):
             return None
-        return Share(version=version, members=members, wheels=wheels)
+        return ServedGroup(version=version, members=members, wheels=wheels)
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
-        here = self.heres[member]
+        here = self.situations[member]
         if not self._held[member]:  # nothing stays that could share a folder
             return True
         components = Components(chosen=wheels[here.platform], reasons=())
         subject = without_wheels(self.build(version, member), here, components)
         return not any(True for _ in check_shared_folders(subject, here))
 
-    def shares(self, version: str) -> list[Share]:
+    def shares(self, version: str) -> list[ServedGroup]:
         """Return the largest sets of machines that a release serves with one set of wheels each."""
         able = tuple(
-            member for member in range(len(self.heres)) if not self._without_wheels(version, member)
+            member
+            for member in range(len(self.situations))
+            if not self._without_wheels(version, member)
         )
         whole = self.share(version, able) if able else None
         if whole is not None or not able:
@@ -145,33 +147,33 @@ class Fleet:
         for member in able:
             if self.share(version, (member,)):
                 # Of those that differ in the driver alone, the oldest one's needs are all needs.
-                alike.setdefault(gpus_kind(self.heres[member]), []).append(member)
+                alike.setdefault(gpus_key(self.situations[member]), []).append(member)
         kinds = list(alike.values())
 
-        def together(mask: int) -> Share | None:
+        def together(mask: int) -> ServedGroup | None:
             chosen = [kind for at, kind in enumerate(kinds) if mask >> at & 1]
             return self.share(version, _members(chosen))
 
-        masks = largest_subsets(len(kinds), lambda mask: together(mask) is not None)
+        masks = maximal_subsets(len(kinds), lambda mask: together(mask) is not None)
         return [share for mask in masks if (share := together(mask))]
 
-    def newest(self, members: Members) -> Share | None:
+    def newest(self, members: Members) -> ServedGroup | None:
         """Return the newest release that serves all of `members`."""
         return next(filter(None, (self.share(version, members) for version in self.versions)), None)
 
-    def split(self) -> tuple[Share, ...]:
+    def split(self) -> tuple[ServedGroup, ...]:
         """Return the fewest groups that serve every machine that anything serves, newest first.
 
         Of several such splits the one by which the machines together are nearest to the newest
         release. Each is in the group with the newest release, of those that serve it; each group
         has the newest release that serves all of it.
         """
-        if not self.heres:
+        if not self.situations:
             return ()
-        one = self.newest(tuple(range(len(self.heres))))
+        one = self.newest(tuple(range(len(self.situations))))
         if one is not None:
             return (one,)
-        shares: list[Share] = []
+        shares: list[ServedGroup] = []
         masks: list[int] = []
         goal = 0
         for share in (share for version in self.versions for share in self.shares(version)):
@@ -180,13 +182,13 @@ class Fleet:
                 shares.append(share)
                 masks.append(mask)
                 goal |= mask
-        covers = smallest_covers(masks, goal)
+        covers = minimum_set_covers(masks, goal)
         splits = [self._regrouped([shares[at] for at in cover]) for cover in covers]
         return min(splits, key=self._distance, default=())
 
-    def _regrouped(self, cover: Sequence[Share]) -> tuple[Share, ...]:
+    def _regrouped(self, cover: Sequence[ServedGroup]) -> tuple[ServedGroup, ...]:
         taken: set[int] = set()
-        groups: list[Share] = []
+        groups: list[ServedGroup] = []
         for share in cover:  # newest first
             left = tuple(member for member in share.members if member not in taken)
             taken.update(left)
@@ -195,7 +197,7 @@ class Fleet:
             groups.append(best)
         return tuple(sorted(groups, key=_order, reverse=True))
 
-    def _distance(self, split: Sequence[Share]) -> tuple[int, list[Members]]:
+    def _distance(self, split: Sequence[ServedGroup]) -> tuple[int, list[Members]]:
         """Return how many newer releases the machines do without, all together."""
         behind = sum(
             self.versions.index(share.version) * sum(self._counts[each] for each in share.members)
@@ -208,5 +210,5 @@ def _members(kinds: Iterable[Iterable[int]]) -> Members:
     return tuple(sorted(member for kind in kinds for member in kind))
 
 
-def _order(share: Share) -> tuple[Version, list[int]]:
+def _order(share: ServedGroup) -> tuple[Version, list[int]]:
     return newest_first(share.version), [-member for member in share.members]

@@ -15,7 +15,7 @@ from typing import Literal
 from ..companions.contents import LIBRARIES
 from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ..fleet.common_facts import fresh, has_gpu
+from ..fleet.common_facts import has_gpu, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Unlock
@@ -79,7 +79,7 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
     release = _release(pins)
     known = _known(matrix)
     differences = tuple(_differences(locked.pins, known))
-    bare = fresh(facts, matrix)
+    bare = without_installed_set(facts, matrix)
     against = _against(pins, release, bare, options, matrix)
     against += tuple(_without_wheel(pins, known, situation(facts, PlanOptions(), matrix)))
     moved = tuple(_moved(pins, facts, matrix))

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortgpu_fix.fleet.set_cover import EXACT, largest_subsets, smallest_covers
+from ortgpu_fix.fleet.set_cover import EXACT, maximal_subsets, minimum_set_covers
 
 masks = st.integers(1, (1 << 6) - 1)
 
@@ -18,7 +18,7 @@ def test_no_fewer_sets_cover_it_and_all_ways_are_found(sets: list[int]) -> None:
     goal = 0
     for one in sets:
         goal |= one
-    found = smallest_covers(sets, goal)
+    found = minimum_set_covers(sets, goal)
     fewest = len(found[0])
 
     def covers(count: int) -> list[tuple[int, ...]]:
@@ -34,8 +34,8 @@ def test_no_fewer_sets_cover_it_and_all_ways_are_found(sets: list[int]) -> None:
 
 
 def test_what_no_set_holds_is_covered_by_nothing() -> None:
-    assert smallest_covers([0b01], 0b11) == []
-    assert smallest_covers([], 0) == [()]
+    assert minimum_set_covers([0b01], 0b11) == []
+    assert minimum_set_covers([], 0) == [()]
 
 
 @settings(max_examples=40)
@@ -44,7 +44,7 @@ def test_the_largest_sets_are_the_largest(enemies: set[tuple[int, int]]) -> None
     def works(mask: int) -> bool:
         return not any(mask >> a & 1 and mask >> b & 1 for a, b in enemies)
 
-    found = largest_subsets(5, works)
+    found = maximal_subsets(5, works)
     working = [mask for mask in range(1, 32) if works(mask)]
 
     assert sorted(found) == [
@@ -58,7 +58,7 @@ def test_of_many_things_each_joins_the_first_set_that_takes_it() -> None:
     def works(mask: int) -> bool:
         return mask.bit_count() <= 4
 
-    found = largest_subsets(count, works)
+    found = maximal_subsets(count, works)
 
     assert [mask.bit_count() for mask in found] == [4, 4, 2]
     assert sum(found) == (1 << count) - 1
