@@ -17,7 +17,7 @@ from ..errors import Error
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import disk_error, download_all, file_digest
-from ..index.pinning import fit_of, settled
+from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import HERE, Wheel
 from ..utils.progress import Progress
@@ -62,7 +62,9 @@ def stage_wheels(
     folder = site.stage / "wheels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        install = tuple(settled(wheel, index, fit_of(target)) for wheel in plan.install)
+        install = tuple(
+            pin_from_index(wheel, index, wheel_target_of(target)) for wheel in plan.install
+        )
         _check_space(folder, install)
         progress("resolve")
         work = site.stage / "resolve"

@@ -17,8 +17,8 @@ from ..engine.choose import Engine
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import download_all
-from ..index.pinning import fit_of, from_index, has, wheels_in
-from ..index.wheel_choice import Fit, newest
+from ..index.pinning import files_in_folder, index_has, newest_from_index, wheel_target_of
+from ..index.wheel_choice import WheelTarget, find_newest
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
@@ -61,7 +61,7 @@ def resolve_torch_closure(
     and `download_all`.
     """
     coming: dict[Wheel, WheelContents | None] = dict.fromkeys(install)
-    fit = fit_of(target)
+    fit = wheel_target_of(target)
     more: list[Wheel] = []
     fresh = [wheel for wheel in install if wheel.name in FAMILY]
     while True:
@@ -84,7 +84,10 @@ def resolve_torch_closure(
 
 
 def _elsewhere(
-    need: TorchRequirement, coming: Mapping[Wheel, WheelContents | None], index: Index, fit: Fit
+    need: TorchRequirement,
+    coming: Mapping[Wheel, WheelContents | None],
+    index: Index,
+    fit: WheelTarget,
 ) -> Wheel | None:
     """Return the wheel for `need` from the index of who needs it, where no other has it."""
     by = next(wheel for wheel in coming if wheel.name == need.by)
@@ -92,8 +95,11 @@ def _elsewhere(
         return None
     name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
     folder = index.sources.find_links
-    if folder is not None and newest(wheels_in(folder), name, specifier, fit) is not None:
+    if (
+        folder is not None
+        and find_newest(files_in_folder(folder), name, specifier, fit) is not None
+    ):
         return None
-    if has(name, specifier, PYPI, index, fit):
+    if index_has(name, specifier, PYPI, index, fit):
         return None
-    return from_index(name, specifier, by.index_url, index, fit)
+    return newest_from_index(name, specifier, by.index_url, index, fit)

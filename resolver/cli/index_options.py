@@ -6,18 +6,18 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..index.config import Sources, read
+from ..index.config import IndexConfig, load_index_config
 
 
-def sources_of(
+def index_config_of(
     arguments: argparse.Namespace, environ: Mapping[str, str], prefix: Path | None
-) -> Sources:
+) -> IndexConfig:
     """Return where packages come from, by the flags and the user's configuration.
 
     Raises Error `index-insecure`.
     """
     find_links = None if arguments.find_links is None else Path(arguments.find_links)
-    return read(
+    return load_index_config(
         environ,
         index_url=arguments.index_url,
         torch_index=arguments.torch_index_url,

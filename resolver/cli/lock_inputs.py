@@ -14,7 +14,7 @@ from ..facts.model import GPU_BUILD
 from ..fleet.common_facts import without_installed_set
 from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
-from ..index.page import public
+from ..index.page import without_credentials
 from ..lock.builder import Maker
 from ..matrix.load import load_matrix
 from ..matrix.model import Matrix
@@ -28,7 +28,7 @@ from ..utils.files import write
 from ..utils.process import run
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, show
-from .index_options import sources_of
+from .index_options import index_config_of
 from .inputs import PlanInputs, gather_inputs, plan_options_of
 
 _FLAGS = (
@@ -99,7 +99,7 @@ def lock_builder(
     return Maker(
         options=options,
         matrix=matrix,
-        index=Index(sources_of(arguments, environ, None)),
+        index=Index(index_config_of(arguments, environ, None)),
         resolver=choose_resolver(environ, run),
         command=_command(arguments),
         folder=Path.cwd() if output is None else output.absolute().parent,
@@ -135,5 +135,9 @@ def _command(arguments: argparse.Namespace) -> str:
         name = _NAMES.get(flag, "--" + flag.replace("_", "-"))
         for one in value if isinstance(value, list) else [value]:
             words.append(name)
-            words += [] if one is True else [shlex.quote(public(one) if "://" in one else one)]
+            words += (
+                []
+                if one is True
+                else [shlex.quote(without_credentials(one) if "://" in one else one)]
+            )
     return " ".join(words)

@@ -61,9 +61,9 @@ def parse_plan_options(
 
 
 def _without_credentials(index: str) -> str:
-    from ..index.page import public
+    from ..index.page import without_credentials
 
-    return public(index)
+    return without_credentials(index)
 
 
 def _specifier(wish: str | None, refusal: str) -> str:

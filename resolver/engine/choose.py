@@ -21,7 +21,7 @@ from packaging.version import Version
 from ..errors import Error
 from ..facts.model import Facts
 from ..facts.target import Target
-from ..index.config import Sources
+from ..index.config import IndexConfig
 from ..plan.wheels import Pinned
 from ..utils.process import Runner, install_environment
 from ..versions import at_least
@@ -47,7 +47,7 @@ class Engine(Protocol):
         self,
         requires: Sequence[str],
         target: Target,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
         movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
@@ -79,7 +79,7 @@ class Resolver(Protocol):
         requires: Sequence[str],
         within: Sequence[str],
         facts: Facts,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
         """Choose wheels for `requires` and what they require, on the machine of `facts`.

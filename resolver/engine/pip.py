@@ -16,7 +16,7 @@ from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
-from ..index.config import Sources
+from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.process import Runner, own_environment
 from .common import (
@@ -53,7 +53,7 @@ class Pip:
         self,
         requires: Sequence[str],
         target: Target,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
         movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
@@ -80,7 +80,7 @@ class Pip:
         requires: Sequence[str],
         within: Sequence[str],
         facts: Facts,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
         """Choose wheels with pip's flags for other platforms; see `Engine` and `reach`."""
@@ -102,7 +102,7 @@ class Pip:
             asked += reached.missing
 
     def _chosen(
-        self, requires: Sequence[str], flags: Sequence[str], sources: Sources, folder: Path
+        self, requires: Sequence[str], flags: Sequence[str], sources: IndexConfig, folder: Path
     ) -> list[_Chosen]:
         """Ask pip what it would install."""
         report = _made(folder) / "report.json"

@@ -14,8 +14,8 @@ from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import fitting
-from ..index.config import Sources
-from ..index.pinning import fit_of
+from ..index.config import IndexConfig
+from ..index.pinning import wheel_target_of
 from ..plan.wheels import Pinned
 from ..utils.process import Runner, own_environment
 from .common import (
@@ -54,7 +54,7 @@ class Uv:
         self,
         requires: Sequence[str],
         target: Target,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
         movable: frozenset[str] = frozenset(),
     ) -> tuple[Pinned, ...]:
@@ -72,7 +72,12 @@ class Uv:
         flags = ["--python", target.executable, "--find-links", str(offered)]
         flags += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
         found = self._compiled(
-            requires, flags, sources, folder, tags=fit_of(target).tags, installed=in_use(target)
+            requires,
+            flags,
+            sources,
+            folder,
+            tags=wheel_target_of(target).tags,
+            installed=in_use(target),
         )
         best = {one.wheel.name: one for one in reversed(found)}  # the best is the first
         return tuple(reversed(best.values()))
@@ -82,7 +87,7 @@ class Uv:
         requires: Sequence[str],
         within: Sequence[str],
         facts: Facts,
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
         """Choose wheels with uv's flags for other platforms; see `Engine`.
@@ -106,7 +111,7 @@ class Uv:
         self,
         requires: Sequence[str],
         flags: Sequence[str],
-        sources: Sources,
+        sources: IndexConfig,
         folder: Path,
         *,
         tags: Sequence[Tag],
@@ -154,7 +159,7 @@ class Uv:
         argv += ["--requirements", str(wanted)]
         install_compiled(self.runner, argv, self.environ, staged, target, folder, lock)
 
-    def _environment(self, sources: Sources) -> dict[str, str]:
+    def _environment(self, sources: IndexConfig) -> dict[str, str]:
         env = own_environment(self.environ)
         env.pop("VIRTUAL_ENV", None)
         if sources.origin in {"flag", "pip"}:  # uv knows its own configuration, not pip's

@@ -20,11 +20,11 @@ import urllib3
 
 from ..errors import Error
 from ..plan.wheels import PYPI, Wheel
-from .config import Sources, is_trusted, require_secure
+from .config import IndexConfig, is_trusted, require_secure
 from .credentials import Credentials
 from .folder import folder_page, local_path
-from .network_errors import Interrupted, network_error, reason_of
-from .page import ACCEPT, IndexFile, parse, public
+from .network_errors import TransferInterrupted, network_error, reason_of
+from .page import ACCEPT, IndexFile, parse_index_page, without_credentials
 
 _CHUNK = 1 << 20
 _MAX_PAGE = 128 << 20
@@ -49,14 +49,14 @@ class Limits:
     """Seconds before the second try, the third, …; one try more than there are pauses."""
 
 
-class Stopped(BaseException):
+class TransferStopped(BaseException):
     """A download ends because another one failed, or because the user said so."""
 
 
 class Index:
     """The package indexes, as the user's configuration says how to reach them."""
 
-    def __init__(self, sources: Sources, limits: Limits | None = None) -> None:
+    def __init__(self, sources: IndexConfig, limits: Limits | None = None) -> None:
         self.sources = sources
         self.stop = Event()
         """Set it to end every download at its next piece."""
@@ -93,7 +93,7 @@ class Index:
                 if page.startswith("file:")
                 else self.retry(lambda: self._get_page(page))
             )
-        return public(page), self._pages[page]
+        return without_credentials(page), self._pages[page]
 
     def size(self, url: str) -> int:
         """Return how many bytes the file at `url` has; 0 where the server does not say."""
@@ -117,13 +117,13 @@ class Index:
         while True:
             try:
                 return step()
-            except Interrupted as interrupted:  # noqa: PERF203 - the point of the loop
+            except TransferInterrupted as interrupted:  # noqa: PERF203 - the point of the loop
                 if moved() > reached:
                     tries, reached = 0, moved()
                 if tries == len(self._limits.pauses):
                     raise interrupted.error from interrupted
                 if self.stop.wait(self._limits.pauses[tries]):
-                    raise Stopped from None
+                    raise TransferStopped from None
                 tries += 1
 
     @contextlib.contextmanager
@@ -143,7 +143,9 @@ class Index:
             if resumed and not response.headers.get("Content-Range", "").startswith(
                 f"bytes {start}-"
             ):
-                raise Error("index-refused", url=public(url), status="206, another range")
+                raise Error(
+                    "index-refused", url=without_credentials(url), status="206, another range"
+                )
             yield (start if resumed else 0), self._chunks(response, url)
 
     def _get_page(self, page: str) -> tuple[IndexFile, ...]:
@@ -153,16 +155,20 @@ class Index:
             for chunk in self._chunks(response, page):
                 body += chunk
                 if len(body) > _MAX_PAGE:
-                    raise Error("index-page-unreadable", url=public(page), problem="it never ends")
+                    raise Error(
+                        "index-page-unreadable",
+                        url=without_credentials(page),
+                        problem="it never ends",
+                    )
             kind, base = response.headers.get("Content-Type", ""), response.url
-        return parse(kind, body.decode("utf-8", errors="replace"), base)
+        return parse_index_page(kind, body.decode("utf-8", errors="replace"), base)
 
     def _open(self, url: str, headers: dict[str, str], method: str = "GET") -> requests.Response:
         if not hasattr(self._local, "session"):
             self._local.session = requests.Session()
         session: requests.Session = self._local.session
         sources = self.sources
-        if not public(url).startswith(sources.flagged):
+        if not without_credentials(url).startswith(sources.flagged):
             require_secure(url, sources)
         verify: str | bool = sources.cert or True
         if is_trusted(url, sources):
@@ -191,12 +197,14 @@ class Index:
         read = getattr(response.raw, "read1", response.raw.read)  # read1 returns what is there
         while True:
             if self.stop.is_set():
-                raise Stopped
+                raise TransferStopped
             try:
                 chunk: bytes = read(_CHUNK)
             except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-                lost = Error("index-unreachable", url=public(url), reason=reason_of(error))
-                raise Interrupted(lost) from error
+                lost = Error(
+                    "index-unreachable", url=without_credentials(url), reason=reason_of(error)
+                )
+                raise TransferInterrupted(lost) from error
             if not chunk:
                 return
             yield chunk
@@ -204,14 +212,16 @@ class Index:
             passed = time.monotonic() - began
             if passed >= self._limits.window:
                 if moved < self._limits.floor * passed:
-                    raise Error("download-too-slow", url=public(url), speed=int(moved / passed))
+                    raise Error(
+                        "download-too-slow", url=without_credentials(url), speed=int(moved / passed)
+                    )
                 began, moved = time.monotonic(), 0
 
 
 def _refuse(response: requests.Response, url: str) -> None:
     if response.status_code in {requests.codes.ok, requests.codes.partial_content}:
         return
-    error = Error("index-refused", url=public(url), status=response.status_code)
+    error = Error("index-refused", url=without_credentials(url), status=response.status_code)
     if response.status_code in _AGAIN:
-        raise Interrupted(error)
+        raise TransferInterrupted(error)
     raise error

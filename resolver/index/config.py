@@ -1,7 +1,7 @@
 """Where packages come from: the user's flags, else the user's uv or pip configuration.
 
 Reads the environment that it is given and the configuration files of uv and pip; goes out:
-one `Sources` for the index client and the engines.
+one `IndexConfig` for the index client and the engines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from ..errors import Error
-from .page import public
+from .page import without_credentials
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,7 +29,7 @@ Origin = Literal["flag", "uv", "pip", "default"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class IndexConfig:
     """Where packages come from, and how the network is reached."""
 
     index_url: str = PYPI
@@ -63,10 +63,12 @@ class Sources:
     def flagged(self) -> tuple[str, ...]:
         """Return the addresses that the user gave by a flag: they need not be secure."""
         index = self.index_url if self.origin == "flag" else None
-        return tuple(public(url).rstrip("/") for url in (index, self.torch_index) if url)
+        return tuple(
+            without_credentials(url).rstrip("/") for url in (index, self.torch_index) if url
+        )
 
 
-def read(
+def load_index_config(
     environ: Mapping[str, str],
     *,
     index_url: str | None = None,
@@ -74,7 +76,7 @@ def read(
     find_links: Path | None = None,
     offline: bool = False,
     prefix: Path | None = None,
-) -> Sources:
+) -> IndexConfig:
     """Return the sources for these flags, the environment and the user's configuration files.
 
     The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
@@ -95,7 +97,7 @@ def read(
     trusted = pip.get("trusted-host", "").split()
     trusted += environ.get("PIP_TRUSTED_HOST", "").split()
     trusted += environ.get("UV_INSECURE_HOST", "").split()
-    sources = Sources(
+    sources = IndexConfig(
         index_url=url,
         origin=origin,
         torch_index=torch_index,
@@ -123,7 +125,7 @@ def read(
     return sources
 
 
-def require_secure(url: str, sources: Sources) -> None:
+def require_secure(url: str, sources: IndexConfig) -> None:
     """Raise Error `index-insecure` where `url` could be read or changed on its way here."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -132,10 +134,10 @@ def require_secure(url: str, sources: Sources) -> None:
         return
     if parts.scheme == "http" and is_trusted(url, sources):
         return
-    raise Error("index-insecure", url=public(url), host=host or "?")
+    raise Error("index-insecure", url=without_credentials(url), host=host or "?")
 
 
-def is_trusted(url: str, sources: Sources) -> bool:
+def is_trusted(url: str, sources: IndexConfig) -> bool:
     """Tell whether the user's configuration trusts the host of `url` without a certificate."""
     parts = urlsplit(url)
     where = parts.netloc.rpartition("@")[2]

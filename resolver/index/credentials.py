@@ -11,7 +11,7 @@ from threading import Lock
 from urllib.parse import unquote, urlsplit
 
 from ..utils.process import run
-from .page import public
+from .page import without_credentials
 
 SECONDS = 60.0
 """How long a keyring may take; some ask the user to unlock them."""
@@ -35,7 +35,7 @@ class Credentials:
             if index.username and (index.scheme, where) == (asked.scheme, host):
                 name = unquote(index.username)
                 if index.password is None and self._keyring is not None:
-                    return name, self._from_keyring(public(address), where, name)
+                    return name, self._from_keyring(without_credentials(address), where, name)
                 return name, unquote(index.password or "")
         return None
 

@@ -18,10 +18,10 @@ from threading import Lock
 from ..errors import Error
 from ..plan.wheels import Wheel
 from ..utils.progress import Progress
-from .client import Index, Stopped
+from .client import Index, TransferStopped
 from .folder import local_path
-from .network_errors import Interrupted
-from .page import public
+from .network_errors import TransferInterrupted
+from .page import without_credentials
 
 _CHUNK = 1 << 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -41,7 +41,7 @@ def download_all(
     `files-not-here` (offline), `download-hash-mismatch`, `download-truncated`, `disk-full`,
     `disk-failed`, and those of `Index`; Ctrl-C ends it at the next piece that arrives.
     """
-    one = _Bringer(index, into, progress, wheels, urls or {})
+    one = _Downloader(index, into, progress, wheels, urls or {})
     try:
         into.mkdir(parents=True, exist_ok=True)
         absent = [
@@ -62,7 +62,7 @@ def download_all(
             pool.shutdown(wait=False, cancel_futures=True)
     for job in jobs:
         failure = None if job.cancelled() else job.exception()
-        if failure is not None and not isinstance(failure, Stopped):
+        if failure is not None and not isinstance(failure, TransferStopped):
             raise failure
     index.stop.clear()  # none of them runs any more, and the index may be asked again
     return tuple(job.result() for job in jobs)
@@ -80,7 +80,7 @@ def file_digest(path: Path) -> str:
     return _hash_of(path).hexdigest()
 
 
-class _Bringer:
+class _Downloader:
     """Brings one wheel after the other, from wherever it is nearest."""
 
     def __init__(
@@ -148,7 +148,7 @@ class _Bringer:
             if self._index.retry(fetch, size) == wheel.sha256:
                 return _finish(part, path)
             part.unlink()
-        raise Error("download-hash-mismatch", file=wheel.file, url=public(url))
+        raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
 
     def _fetch(self, wheel: Wheel, url: str, part: Path, have: int) -> str:
         """Complete `part`, of which `have` bytes are there, and return its hash."""
@@ -168,7 +168,9 @@ class _Bringer:
                     if wheel.size and have > wheel.size:
                         return "longer than it can be"
         if have < wheel.size:
-            raise Interrupted(Error("download-truncated", file=wheel.file, url=public(url)))
+            raise TransferInterrupted(
+                Error("download-truncated", file=wheel.file, url=without_credentials(url))
+            )
         return known.hexdigest()
 
     def _say(self, wheel: Wheel, moved: int) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ..errors import Error
-from .page import IndexFile, parse, public
+from .page import IndexFile, parse_index_page, without_credentials
 
 
 def local_path(url: str) -> Path:
@@ -24,7 +24,7 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
     folder = local_path(page)
     with contextlib.suppress(OSError):
         text = (folder / "index.html").read_text(encoding="utf-8")
-        return parse("text/html", text, page)
+        return parse_index_page("text/html", text, page)
     try:
         return tuple(
             IndexFile(name=path.name, url=path.as_uri())
@@ -32,4 +32,4 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
         )
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise Error("index-unreachable", url=public(page), reason=reason) from error
+        raise Error("index-unreachable", url=without_credentials(page), reason=reason) from error

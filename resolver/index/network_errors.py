@@ -11,10 +11,10 @@ import requests
 import urllib3
 
 from ..errors import Error
-from .page import public
+from .page import without_credentials
 
 
-class Interrupted(Exception):  # noqa: N818 - not the end: another try may go well
+class TransferInterrupted(Exception):  # noqa: N818 - not the end: another try may go well
     """An answer did not come, or ended too early."""
 
     def __init__(self, error: Error) -> None:
@@ -26,14 +26,18 @@ class Interrupted(Exception):  # noqa: N818 - not the end: another try may go we
 def network_error(error: BaseException, url: str) -> Exception:
     """Return the Error, or Interrupted, that stands for what requests or urllib3 raised."""
     if isinstance(error, requests.exceptions.SSLError | urllib3.exceptions.SSLError):
-        return Error("index-certificate", url=public(url), reason=_certificate(error))
+        return Error("index-certificate", url=without_credentials(url), reason=_certificate(error))
     if isinstance(error, requests.exceptions.ProxyError | urllib3.exceptions.ProxyError):
-        return Error("index-proxy", url=public(url))
+        return Error("index-proxy", url=without_credentials(url))
     if type(error) is OSError:  # requests' word for a file of certificates that is not there
-        return Error("index-certificate", url=public(url), reason=str(error))
+        return Error("index-certificate", url=without_credentials(url), reason=str(error))
     if isinstance(error, ValueError):  # InvalidURL and its like
-        return Error("index-unreachable", url=public(url), reason="no address of an index")
-    return Interrupted(Error("index-unreachable", url=public(url), reason=reason_of(error)))
+        return Error(
+            "index-unreachable", url=without_credentials(url), reason="no address of an index"
+        )
+    return TransferInterrupted(
+        Error("index-unreachable", url=without_credentials(url), reason=reason_of(error))
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -42,7 +42,7 @@ class IndexFile:
     requires_python: str | None = None
 
 
-def parse(content_type: str, text: str, base_url: str) -> tuple[IndexFile, ...]:
+def parse_index_page(content_type: str, text: str, base_url: str) -> tuple[IndexFile, ...]:
     """Return the files that the page `text`, read from `base_url`, offers.
 
     A page of a kind that is no project page (an error page served with status 200 has no link to
@@ -56,7 +56,7 @@ def parse(content_type: str, text: str, base_url: str) -> tuple[IndexFile, ...]:
     raise _unreadable(base_url, f"it is {kind}")
 
 
-def public(url: str) -> str:
+def without_credentials(url: str) -> str:
     """Return `url` as it may be shown: without user name, password, query and fragment."""
     try:
         parts = urlsplit(url)
@@ -70,7 +70,7 @@ def public(url: str) -> str:
 
 
 def _unreadable(base_url: str, problem: str) -> Error:
-    return Error("index-page-unreadable", url=public(base_url), problem=problem)
+    return Error("index-page-unreadable", url=without_credentials(base_url), problem=problem)
 
 
 def _parse_json(text: str, base_url: str) -> tuple[IndexFile, ...]:

@@ -19,10 +19,10 @@ from .client import Index
 from .download import file_digest
 from .folder import local_path
 from .page import IndexFile
-from .wheel_choice import Fit, exactly, newest
+from .wheel_choice import WheelTarget, find_exact, find_newest
 
 
-def fit_of(target: Target) -> Fit:
+def wheel_target_of(target: Target) -> WheelTarget:
     """Return what wheels for `target`, which runs on this machine, must fit."""
     found = tags_on(
         list(tags.platform_tags()),
@@ -30,10 +30,10 @@ def fit_of(target: Target) -> Fit:
         implementation=target.implementation,
         free_threaded=target.free_threaded,
     )
-    return Fit(python=target.version, tags=tuple(found))
+    return WheelTarget(python=target.version, tags=tuple(found))
 
 
-def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
+def pin_from_index(wheel: Wheel, index: Index, fit: WheelTarget) -> Wheel:
     """Return `wheel` with its file, size and hash, as its own index has them.
 
     A wheel that the matrix knows stays as it is. One of the folder of `--find-links` comes before
@@ -52,10 +52,12 @@ def settled(wheel: Wheel, index: Index, fit: Fit) -> Wheel:
         wanted = f"{wheel.name} {wheel.version}"
         raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
     page, files = index.project(wheel.index_url, wheel.name)
-    return _as_wheel(exactly(files, wheel.name, wheel.version, fit, page), wheel, index, page)
+    return _as_wheel(find_exact(files, wheel.name, wheel.version, fit, page), wheel, index, page)
 
 
-def has(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -> bool:
+def index_has(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: WheelTarget
+) -> bool:
     """Tell whether the index at `base` has a wheel of `name` within `specifier`.
 
     Where that index does not know the project at all it has none. Raises those of `Index`.
@@ -63,8 +65,8 @@ def has(name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit) -
     return _newest(name, specifier, base, index, fit) is not None
 
 
-def from_index(
-    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+def newest_from_index(
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: WheelTarget
 ) -> Wheel | None:
     """Return the newest wheel of `name` within `specifier` that the index at `base` has.
 
@@ -80,7 +82,7 @@ def from_index(
 
 
 def _newest(
-    name: str, specifier: SpecifierSet, base: str, index: Index, fit: Fit
+    name: str, specifier: SpecifierSet, base: str, index: Index, fit: WheelTarget
 ) -> tuple[str, IndexFile] | None:
     try:
         page, files = index.project(base, name)
@@ -88,18 +90,21 @@ def _newest(
         if error.code == "index-refused" and error.values["status"] in {403, 404}:
             return None  # a bucket without a listing answers 403 for what it does not have
         raise
-    file = newest(files, name, specifier, fit)
+    file = find_newest(files, name, specifier, fit)
     return None if file is None else (page, file)
 
 
-def wheels_in(folder: Path) -> list[IndexFile]:
+def files_in_folder(folder: Path) -> list[IndexFile]:
     """Return the wheels in a folder of the user's, as an index would have them."""
     return [IndexFile(name=path.name, url=path.as_uri()) for path in folder.resolve().glob("*.whl")]
 
 
-def _in_folder(wheel: Wheel, folder: Path, fit: Fit) -> Path | None:
+def _in_folder(wheel: Wheel, folder: Path, fit: WheelTarget) -> Path | None:
     try:
-        return folder / exactly(wheels_in(folder), wheel.name, wheel.version, fit, str(folder)).name
+        return (
+            folder
+            / find_exact(files_in_folder(folder), wheel.name, wheel.version, fit, str(folder)).name
+        )
     except Error:
         return None
 

@@ -16,14 +16,14 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import Version
 
 from ..errors import Error
-from .page import IndexFile, public
+from .page import IndexFile, without_credentials
 
 _NEAREST = 3
 """How many versions below and above the wanted one are worth naming."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class WheelTarget:
     """What a wheel must fit."""
 
     python: str
@@ -44,7 +44,9 @@ class _Offer:
     """Where its best tag stands among those that fit; None where none does."""
 
 
-def exactly(files: Sequence[IndexFile], name: str, version: str, fit: Fit, page: str) -> IndexFile:
+def find_exact(
+    files: Sequence[IndexFile], name: str, version: str, fit: WheelTarget, page: str
+) -> IndexFile:
     """Return the best wheel of exactly `version`, its local part included, of the page `page`.
 
     Raises Error `index-lacks-version` where the index does not have it, with the versions that it
@@ -57,7 +59,7 @@ def exactly(files: Sequence[IndexFile], name: str, version: str, fit: Fit, page:
     best = _best(same)
     if best is not None:
         return best.file
-    url = public(page)
+    url = without_credentials(page)
     if same:
         tags = sorted({str(tag) for offer in same for tag in offer.tags})
         raise Error(
@@ -68,8 +70,8 @@ def exactly(files: Sequence[IndexFile], name: str, version: str, fit: Fit, page:
     raise Error("index-lacks-version", name=name, version=version, url=url, offers=nearest or "-")
 
 
-def newest(
-    files: Sequence[IndexFile], name: str, specifier: SpecifierSet, fit: Fit
+def find_newest(
+    files: Sequence[IndexFile], name: str, specifier: SpecifierSet, fit: WheelTarget
 ) -> IndexFile | None:
     """Return the best wheel of the newest version within `specifier`, or None."""
     early = bool(specifier.prereleases)
@@ -92,7 +94,7 @@ def _best(offers: Sequence[_Offer]) -> _Offer | None:
     return max(fits, key=lambda row: row[:3])[3] if fits else None
 
 
-def _offers(files: Sequence[IndexFile], name: str, fit: Fit) -> Iterator[_Offer]:
+def _offers(files: Sequence[IndexFile], name: str, fit: WheelTarget) -> Iterator[_Offer]:
     ranks = {tag: rank for rank, tag in enumerate(fit.tags)}
     for file in files:
         try:

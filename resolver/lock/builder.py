@@ -19,9 +19,9 @@ from ..facts.wheel_tags import fitting
 from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
 from ..index.folder import local_path
-from ..index.page import public
-from ..index.pinning import settled
-from ..index.wheel_choice import Fit
+from ..index.page import without_credentials
+from ..index.pinning import pin_from_index
+from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.wheels import HERE, PYPI, Pinned, Wheel
@@ -52,7 +52,7 @@ class Maker:
         """Return the lock of `group`.
 
         Raises Error `requirements-impossible`, `files-not-here`, and those of `Index` and
-        `settled`.
+        `pin_from_index`.
         """
         return Lock(
             distribution=group.distribution,
@@ -133,8 +133,8 @@ class Maker:
 
     def _found(self, wheel: Wheel, facts: Facts) -> Pinned:
         """Return a wheel of the set, with its address where the lock names it by that."""
-        fit = Fit(python=facts.python.version, tags=tuple(fitting(facts)))
-        known = settled(wheel, self.index, fit)
+        fit = WheelTarget(python=facts.python.version, tags=tuple(fitting(facts)))
+        known = pin_from_index(wheel, self.index, fit)
         if not self.addresses and known.index_url == PYPI:
             return Pinned(wheel=known, url="")
         sources = self.index.sources
@@ -149,7 +149,9 @@ class Maker:
         """Return `url` as the lock has it: a file of this machine as seen from the lock."""
         if not url:
             return ""
-        return self._relative(local_path(url)) if url.startswith("file:") else public(url)
+        return (
+            self._relative(local_path(url)) if url.startswith("file:") else without_credentials(url)
+        )
 
     def _place(self, wheel: LocalWheel) -> str:
         """Return the address of a companion."""

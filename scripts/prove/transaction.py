@@ -51,7 +51,7 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
 from ortgpu_fix.verify import model as verification
@@ -176,7 +176,7 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
         applied = apply(
             as_plan([wheels[file_of(name)] for name in COMES], GOES),
             case.venv.target(),
-            index=Index(Sources(index_url=case.url, origin="flag")),
+            index=Index(IndexConfig(index_url=case.url, origin="flag")),
             engine=engine_of(case),
             verify=lambda: (True, ""),
             progress=silent,

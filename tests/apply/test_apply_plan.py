@@ -32,7 +32,7 @@ from ortgpu_fix.engine.common import Staged
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.matrix.load import companion_modules
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
@@ -250,7 +250,7 @@ class Failing:
         self.inner, self.action = inner, action
 
     def resolve(
-        self, requires: object, target: Target, sources: Sources, folder: Path
+        self, requires: object, target: Target, sources: IndexConfig, folder: Path
     ) -> tuple[Pinned, ...]:
         return self.inner.resolve(requires, target, sources, folder)  # type: ignore[arg-type]
 
@@ -582,7 +582,7 @@ def test_an_index_that_fails_half_way(quick: Stand, fault: Fault) -> None:
     quick.server.behaviour.faults[file] = fault
     quick.server.behaviour.no_ranges = True
     plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
-    sources = Sources(index_url=quick.server.url, origin="flag")
+    sources = IndexConfig(index_url=quick.server.url, origin="flag")
 
     error = quick.fails(plan, index=Index(sources, Limits(read=2, window=0.5, pauses=(0.01,))))
 
@@ -605,7 +605,7 @@ def test_an_index_that_fails_half_way(quick: Stand, fault: Fault) -> None:
 def test_an_index_that_is_not_there(quick: Stand) -> None:
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))
-        sources = Sources(index_url=f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        sources = IndexConfig(index_url=f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
         error = quick.fails(quick.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
 
     assert error.code == "index-unreachable"
@@ -627,7 +627,7 @@ def test_an_index_that_is_busy_for_a_while(quick: Stand) -> None:
         quick.server.behaviour.faults[name] = "busy"
         quick.server.behaviour.times[name] = 2
     pauses = (0.2, 0.4)
-    sources = Sources(index_url=quick.server.url, origin="flag")
+    sources = IndexConfig(index_url=quick.server.url, origin="flag")
     began = time.monotonic()
 
     quick.apply(quick.plan(*CUDA), index=Index(sources, Limits(pauses=pauses)))
@@ -642,7 +642,7 @@ def test_a_mirror_with_an_incomplete_set(quick: Stand, tmp_path: Path) -> None:
         shutil.copy(quick.wheels[name], tmp_path)
     make_wheel(tmp_path, "nvidia-cublas-cu12", "12.0.1", files={"x.py": ""})
     with LocalIndex(tmp_path) as mirror:
-        sources = Sources(index_url=mirror.url, origin="flag")
+        sources = IndexConfig(index_url=mirror.url, origin="flag")
         error = quick.fails(quick.plan(*CUDA), index=Index(sources))
 
     assert error.code == "file-not-on-index"
@@ -680,7 +680,7 @@ def test_folders_of_somebody_else(quick: Stand) -> None:
     """A child that gives up its rights tries to apply."""
     quick.have("onnxruntime 1.22.1")
     target, plan, engine = quick.venv.target(), quick.plan(GOOD), quick.engine()
-    index = Index(Sources(index_url=quick.server.url))
+    index = Index(IndexConfig(index_url=quick.server.url))
     child = os.fork()
     if child == 0:
         status = 1

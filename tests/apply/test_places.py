@@ -19,7 +19,7 @@ from ortgpu_fix.apply.apply_plan import Allowed
 from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
@@ -75,7 +75,7 @@ def test_an_environment_on_another_filesystem_than_everything_else(
     stand.venv = Venv(folder=disk / "venv")
     stand.have("onnxruntime 1.22.1")
 
-    sources = Sources(offline=True, find_links=links)
+    sources = IndexConfig(offline=True, find_links=links)
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES)
     stand.apply(plan, index=Index(sources))
 

@@ -24,7 +24,7 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import run
@@ -107,7 +107,7 @@ class Stand:
         return as_plan([], requires=requires)._replace(install=install, selection=install)
 
     def apply(self, plan: Plan, **changes: object) -> None:
-        sources = Sources(index_url=self.main.url, origin="flag", torch_index=self.torch.base)
+        sources = IndexConfig(index_url=self.main.url, origin="flag", torch_index=self.torch.base)
         index = Index(replace(sources, **changes), Limits(read=2, pauses=(0.01,)))  # type: ignore[arg-type]
         target = self.venv.target()
         verified = lambda: (True, "")  # noqa: E731
@@ -194,7 +194,7 @@ def pair(stand: Stand, **changes: str) -> Plan:
 
 def test_the_traps_are_real(stand: Stand) -> None:
     """Without more, each engine takes what the configured index has."""
-    sources = Sources(index_url=stand.main.url, origin="flag")
+    sources = IndexConfig(index_url=stand.main.url, origin="flag")
     work = stand.venv.folder / "work"
 
     (found,) = stand.engine.resolve(["filelock"], stand.venv.target(), sources, work)

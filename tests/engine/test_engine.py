@@ -21,7 +21,7 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import Finished, own_environment, run
 from support.standin_wheels import find_uv
@@ -206,7 +206,7 @@ def pip(runner: Recorded, **environ: str) -> Pip:
 
 def resolve(one: Engine, folder: Path, **changes: Any) -> list[tuple[str, str]]:
     target = TARGET._replace(**changes.pop("target", {}))
-    found = one.resolve(["protobuf"], target, Sources(**changes), folder)
+    found = one.resolve(["protobuf"], target, IndexConfig(**changes), folder)
     return [(pinned.wheel.file, pinned.url) for pinned in found]
 
 
@@ -230,8 +230,8 @@ def test_of_uv_s_answer_the_wheel_that_fits_best(tmp_path: Path) -> None:
     free = resolve(uv(runner), tmp_path, target={"free_threaded": True, "version": "3.13.0"})
     assert free[0][0] == "protobuf-6.33.0-py3-none-any.whl"
     assert resolve(uv(runner), tmp_path, target={"implementation": "pypy"})[0] == free[0]
-    assert uv(runner).resolve([], TARGET, Sources(), tmp_path) == ()
-    assert pip(runner).resolve([], TARGET, Sources(), tmp_path) == ()
+    assert uv(runner).resolve([], TARGET, IndexConfig(), tmp_path) == ()
+    assert pip(runner).resolve([], TARGET, IndexConfig(), tmp_path) == ()
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_pip_s_report_old_and_new(tmp_path: Path, archive: dict[str, object]) ->
     runner = Recorded(reporting(archive_info=archive))
     target = TARGET._replace(installed=(installed("here", "1.0"),))
 
-    (found,) = pip(runner).resolve(["a.b"], target, Sources(), tmp_path)
+    (found,) = pip(runner).resolve(["a.b"], target, IndexConfig(), tmp_path)
 
     assert found.wheel.sha256 == DIGEST
     assert found.wheel.name == "a-b"
@@ -387,7 +387,7 @@ def test_what_came_with_another_torch_is_no_constraint(tmp_path: Path) -> None:
         uv(Recorded(pylock())),
         pip(Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))),
     ):
-        one.resolve(["torch"], target, Sources(), tmp_path, frozenset({"triton"}))
+        one.resolve(["torch"], target, IndexConfig(), tmp_path, frozenset({"triton"}))
 
         assert (tmp_path / "constraints.txt").read_text() == "numpy==2.1.0\n"
 
@@ -405,7 +405,7 @@ CONFIGURED = {
 
 def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
     runner = Recorded(pylock())
-    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
+    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(alone=True), tmp_path)
     [(_, env)] = runner.calls
 
     assert {name: value for name, value in env.items() if name.startswith("UV_")} == {
@@ -414,7 +414,7 @@ def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
         "UV_HTTP_TIMEOUT": "7",
     }
     runner = Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))
-    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, Sources(alone=True), tmp_path)
+    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(alone=True), tmp_path)
     [(_, env)] = runner.calls
     assert env["PIP_EXTRA_INDEX_URL"] == env["PIP_INDEX_URL"] == "https://pypi.org/simple"
     assert env["PIP_FIND_LINKS"] == (tmp_path / "installed").as_uri()

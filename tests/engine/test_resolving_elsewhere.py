@@ -14,7 +14,7 @@ from stand import PIP
 from ortgpu_fix.engine.choose import Resolver, choose_resolver
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, find_uv
@@ -85,7 +85,7 @@ def engine(request: pytest.FixtureRequest) -> Resolver:
 def test_each_machine_gets_what_fits_it(
     shelf: LocalIndex, engine: Resolver, facts: object, files: list[str], tmp_path: Path
 ) -> None:
-    sources = Sources(index_url=shelf.url, origin="flag")
+    sources = IndexConfig(index_url=shelf.url, origin="flag")
 
     pinned = engine.resolve_for(["app"], [], facts, sources, tmp_path)  # type: ignore[arg-type]
 
@@ -97,7 +97,7 @@ def test_each_machine_gets_what_fits_it(
 
 
 def test_limits_are_kept(shelf: LocalIndex, engine: Resolver, tmp_path: Path) -> None:
-    sources = Sources(index_url=shelf.url, origin="flag")
+    sources = IndexConfig(index_url=shelf.url, origin="flag")
 
     pinned = engine.resolve_for(["app"], ["packaging<99"], LINUX, sources, tmp_path)
 
@@ -107,7 +107,7 @@ def test_limits_are_kept(shelf: LocalIndex, engine: Resolver, tmp_path: Path) ->
 def test_a_folder_is_enough_without_network(
     shelf: LocalIndex, engine: Resolver, tmp_path: Path
 ) -> None:
-    sources = Sources(find_links=shelf.folder, offline=True)
+    sources = IndexConfig(find_links=shelf.folder, offline=True)
 
     pinned = engine.resolve_for(["native"], [], WINDOWS, sources, tmp_path)
 
@@ -117,14 +117,14 @@ def test_a_folder_is_enough_without_network(
 
 
 def test_what_cannot_be_had_is_said(shelf: LocalIndex, engine: Resolver, tmp_path: Path) -> None:
-    sources = Sources(index_url=shelf.url, origin="flag")
+    sources = IndexConfig(index_url=shelf.url, origin="flag")
 
     with pytest.raises(Error, match="requirements-impossible"):
         engine.resolve_for(["native>2"], [], LINUX, sources, tmp_path)
 
 
 def test_nothing_is_asked_for_nothing(engine: Resolver, tmp_path: Path) -> None:
-    nowhere = Sources(index_url="http://127.0.0.1:9/simple", origin="flag")
+    nowhere = IndexConfig(index_url="http://127.0.0.1:9/simple", origin="flag")
 
     assert engine.resolve_for([], [], LINUX, nowhere, tmp_path) == ()
 

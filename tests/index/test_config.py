@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.config import PYPI, is_trusted, read
+from ortgpu_fix.index.config import PYPI, is_trusted, load_index_config
 
 URL = "https://mirror.example.org/simple"
 
@@ -23,10 +23,10 @@ def config(home: Path, *, pip: str = "", uv: str = "") -> dict[str, str]:
 
 
 def test_nothing_configured(tmp_path: Path) -> None:
-    sources = read({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+    sources = load_index_config({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
 
     assert (sources.index_url, sources.origin, sources.cert) == (PYPI, "default", None)
-    assert read({}).index_url
+    assert load_index_config({}).index_url
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_the_order(tmp_path: Path, environ: dict[str, str], expected: tuple[str,
         pip="[global]\nindex-url = https://pip.example.org/simple\n",
         uv=f'[[index]]\nurl = "{URL}"\ndefault = true\n',
     )
-    sources = read(files | environ)
+    sources = load_index_config(files | environ)
 
     assert (sources.index_url, sources.origin) == expected
-    assert read(files | environ, index_url="http://flag/").origin == "flag"
+    assert load_index_config(files | environ, index_url="http://flag/").origin == "flag"
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,18 @@ def test_the_order(tmp_path: Path, environ: dict[str, str], expected: tuple[str,
     ],
 )
 def test_the_ways_in_which_a_uv_toml_names_an_index(tmp_path: Path, text: str) -> None:
-    assert read(config(tmp_path, uv=text)).index_url == URL
+    assert load_index_config(config(tmp_path, uv=text)).index_url == URL
     other = tmp_path / "other.toml"
     other.write_text(text.replace("mirror", "other"))
-    assert "other" in read({"UV_CONFIG_FILE": str(other)}).index_url
+    assert "other" in load_index_config({"UV_CONFIG_FILE": str(other)}).index_url
 
 
 @pytest.mark.parametrize("text", ["rubbish", "index = 3", "index = [1]", "pip = 4", ""])
 def test_a_uv_toml_that_names_none(tmp_path: Path, text: str) -> None:
-    assert read(config(tmp_path, uv=text) | {"PIP_INDEX_URL": "https://b/"}).origin == "pip"
+    assert (
+        load_index_config(config(tmp_path, uv=text) | {"PIP_INDEX_URL": "https://b/"}).origin
+        == "pip"
+    )
 
 
 def test_pip_s_files_in_pip_s_order(tmp_path: Path) -> None:
@@ -78,25 +81,30 @@ def test_pip_s_files_in_pip_s_order(tmp_path: Path) -> None:
     prefix = tmp_path / "venv"
     prefix.mkdir()
 
-    assert read(files).index_url == "https://user/"
-    assert read(files).proxy == "http://p/"
+    assert load_index_config(files).index_url == "https://user/"
+    assert load_index_config(files).proxy == "http://p/"
     (home / ".pip").mkdir()
     (home / ".pip" / "pip.conf").write_text("[global]\nindex-url=https://legacy/\n")
-    assert read(files).index_url == "https://user/"
+    assert load_index_config(files).index_url == "https://user/"
     (prefix / "pip.conf").write_text("[install]\nindex_url=https://venv/\n[list]\nformat=json\n")
-    assert read(files, prefix=prefix).index_url == "https://venv/"
-    assert read(files, prefix=prefix).cert == "/user.pem"
+    assert load_index_config(files, prefix=prefix).index_url == "https://venv/"
+    assert load_index_config(files, prefix=prefix).cert == "/user.pem"
     named = tmp_path / "named.conf"
     named.write_text("[global]\nindex-url=https://named/\n")
-    chosen = read(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix)
+    chosen = load_index_config(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix)
     assert chosen.index_url == "https://named/"
     assert chosen.cert != "/user.pem"
     named.write_text("no section")
-    assert read(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix).index_url == "https://venv/"
+    assert (
+        load_index_config(files | {"PIP_CONFIG_FILE": str(named)}, prefix=prefix).index_url
+        == "https://venv/"
+    )
     elsewhere = tmp_path / "xdg"
     (elsewhere / "pip").mkdir(parents=True)
     (elsewhere / "pip" / "pip.conf").write_text("[global]\nindex-url=https://xdg/\n")
-    assert read(files | {"XDG_CONFIG_HOME": str(elsewhere)}).index_url == "https://xdg/"
+    assert (
+        load_index_config(files | {"XDG_CONFIG_HOME": str(elsewhere)}).index_url == "https://xdg/"
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,14 +113,14 @@ def test_pip_s_files_in_pip_s_order(tmp_path: Path) -> None:
 def test_certificates_of_one_s_own(tmp_path: Path, name: str) -> None:
     environ = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, name: "/own.pem"}
 
-    assert read(environ).cert == "/own.pem"
+    assert load_index_config(environ).cert == "/own.pem"
 
 
 def test_only_https_or_this_machine_or_what_is_trusted(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
 
     def url(address: str, **more: str) -> str:
-        return read(environ | {"PIP_INDEX_URL": address} | more).index_url
+        return load_index_config(environ | {"PIP_INDEX_URL": address} | more).index_url
 
     for address in ("https://a/", "http://127.0.0.1:1/", "http://localhost/", "file:///a"):
         assert url(address) == address
@@ -123,12 +131,12 @@ def test_only_https_or_this_machine_or_what_is_trusted(tmp_path: Path) -> None:
             url(address)
         assert caught.value.code == "index-insecure"
         assert "secret" not in str(caught.value)
-    assert read(environ | {"PIP_INDEX_URL": "http://a/"}, offline=True).offline
+    assert load_index_config(environ | {"PIP_INDEX_URL": "http://a/"}, offline=True).offline
 
 
 def test_a_trusted_host_is_trusted_with_or_without_port(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PIP_TRUSTED_HOST": "a b:8443"}
-    sources = read(environ)
+    sources = load_index_config(environ)
 
     assert is_trusted("https://a/x", sources)
     assert is_trusted("https://b:8443/x", sources)
@@ -136,7 +144,9 @@ def test_a_trusted_host_is_trusted_with_or_without_port(tmp_path: Path) -> None:
 
 
 def test_what_a_flag_names_need_not_be_secure() -> None:
-    sources = read({}, index_url="http://a.example/simple/", torch_index="http://b.example/whl")
+    sources = load_index_config(
+        {}, index_url="http://a.example/simple/", torch_index="http://b.example/whl"
+    )
 
     assert sources.flagged == ("http://a.example/simple", "http://b.example/whl")
-    assert read({"PIP_INDEX_URL": "https://a.example/simple"}).flagged == ()
+    assert load_index_config({"PIP_INDEX_URL": "https://a.example/simple"}).flagged == ()

@@ -16,7 +16,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import disk_error, download_all
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
@@ -40,7 +40,7 @@ def wheels(server: LocalIndex) -> list[Wheel]:
 
 
 def index(server: LocalIndex, **changes: object) -> Index:
-    sources = Sources(index_url=server.url, origin="flag")
+    sources = IndexConfig(index_url=server.url, origin="flag")
     return Index(replace(sources, **changes), QUICK)  # type: ignore[arg-type]
 
 
@@ -246,7 +246,7 @@ def test_somebody_listens_and_says_nothing(server: LocalIndex, tmp_path: Path) -
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/simple"
-        slow = Index(Sources(index_url=url), replace(QUICK, read=0.2))
+        slow = Index(IndexConfig(index_url=url), replace(QUICK, read=0.2))
         with pytest.raises(Error) as caught:
             download_all(slow, wheels(server), tmp_path, silent)
 

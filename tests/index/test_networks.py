@@ -18,7 +18,7 @@ from stand import CUDA, REQUIRES, Stand
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import read
+from ortgpu_fix.index.config import load_index_config
 from ortgpu_fix.utils.process import Finished, run
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import find_uv
@@ -84,7 +84,7 @@ class Office:
         """Apply as the command does: everything is read from the environment and the home."""
         environ = dict(os.environ)
         command = (str(self.stand.venv.python), "-I", "-B", "-m", "pip")
-        sources = read(environ, prefix=self.stand.venv.folder)
+        sources = load_index_config(environ, prefix=self.stand.venv.folder)
         engine: Pip | Uv = Uv(program=find_uv(), version="0", environ=environ, runner=self.run)
         if self.stand.kind == "pip":
             engine = Pip(command=command, version="0", environ=environ, runner=self.run)
@@ -174,7 +174,7 @@ def test_what_is_missing_is_named(  # noqa: PLR0917
             {"authority": "PIP_CERT", "client": "PIP_CLIENT_CERT"}.get(missing, "PIP_PROXY")
         ]
 
-    sources = read(environ | {"HOME": "/nonexistent"})
+    sources = load_index_config(environ | {"HOME": "/nonexistent"})
     error = quick.fails(
         quick.plan(*CUDA), index=Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
     )
@@ -188,7 +188,7 @@ def test_a_certificate_of_another_time(quick: Stand, certificates: Certificates)
     folder = quick.server.folder
     environ = {"HOME": "/nonexistent", "PIP_CERT": str(certificates.authority)}
     with LocalIndex(folder, certificates.context(expired=True)) as index:
-        sources = read(environ | {"PIP_INDEX_URL": index.url})
+        sources = load_index_config(environ | {"PIP_INDEX_URL": index.url})
         error = quick.fails(quick.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
 
     assert (error.code, error.values["reason"]) == (
@@ -238,9 +238,9 @@ def test_a_keyring_that_knows_nothing_or_is_not_there(
     environ = {"HOME": "/nonexistent", "PIP_INDEX_URL": url, "PIP_KEYRING_PROVIDER": "subprocess"}
     (tmp_path / "keyring").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "keyring").chmod(0o755)
-    assert read(environ | {"PATH": "/nonexistent"}).keyring is None
+    assert load_index_config(environ | {"PATH": "/nonexistent"}).keyring is None
 
-    sources = read(environ | {"PATH": str(tmp_path)})
+    sources = load_index_config(environ | {"PATH": str(tmp_path)})
     error = quick.fails(quick.plan(*CUDA), index=Index(sources))
     assert (error.code, error.values["status"]) == ("index-refused", 401)
 

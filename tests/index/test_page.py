@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.page import IndexFile, parse, public
+from ortgpu_fix.index.page import IndexFile, parse_index_page, without_credentials
 
 BASE = "https://user:secret@example.org/simple/onnxruntime-gpu/"
 DIGEST = "ab" * 32
@@ -29,7 +29,7 @@ def test_html_with_relative_links_hashes_and_yanks() -> None:
     <a href="https://example.org/about.html">about</a><a>nothing</a><a href="http://[">broken</a>
     <a href="c-3.tar.gz#sha256=short">c</a></body></html>"""
 
-    assert parse("text/html; charset=utf-8", text, BASE) == (
+    assert parse_index_page("text/html; charset=utf-8", text, BASE) == (
         IndexFile(
             name="a-1-py3-none-any.whl",
             url="https://user:secret@example.org/files/a-1-py3-none-any.whl",
@@ -51,13 +51,13 @@ def test_html_with_relative_links_hashes_and_yanks() -> None:
 def test_a_base_element_moves_the_links() -> None:
     text = '<base href="https://other.org/x/"><base><a href="a-1-py3-none-any.whl">a</a>'
 
-    assert parse("", text, BASE)[0].url == "https://other.org/x/a-1-py3-none-any.whl"
+    assert parse_index_page("", text, BASE)[0].url == "https://other.org/x/a-1-py3-none-any.whl"
 
 
 def test_an_empty_page_that_says_it_is_of_an_index() -> None:
     text = '<meta name="pypi:repository-version" content="1.1"><meta charset="utf-8">'
 
-    assert parse("text/html", text, BASE) == ()
+    assert parse_index_page("text/html", text, BASE) == ()
 
 
 def test_json() -> None:
@@ -74,7 +74,7 @@ def test_json() -> None:
         {"filename": "c", "url": "c", "hashes": 3},
     )
 
-    assert parse(JSON, text, "https://example.org/simple/a/") == (
+    assert parse_index_page(JSON, text, "https://example.org/simple/a/") == (
         IndexFile(
             name="a-1-py3-none-any.whl",
             url="https://example.org/files/a-1-py3-none-any.whl",
@@ -102,7 +102,7 @@ def test_json() -> None:
 )
 def test_what_is_no_project_page(kind: str, text: str) -> None:
     with pytest.raises(Error) as caught:
-        parse(kind, text, BASE)
+        parse_index_page(kind, text, BASE)
 
     assert caught.value.code == "index-page-unreadable"
     assert "secret" not in str(caught.value)
@@ -111,7 +111,7 @@ def test_what_is_no_project_page(kind: str, text: str) -> None:
 @given(st.sampled_from(["text/html", JSON]), st.text())
 def test_no_text_raises_anything_else(kind: str, text: str) -> None:
     with contextlib.suppress(Error):
-        parse(kind, text, BASE)
+        parse_index_page(kind, text, BASE)
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_no_text_raises_anything_else(kind: str, text: str) -> None:
     ],
 )
 def test_no_credentials_are_shown(url: str, shown: str) -> None:
-    assert public(url) == shown
+    assert without_credentials(url) == shown

@@ -16,11 +16,11 @@ from packaging.version import Version
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import download_all
 from ortgpu_fix.index.page import IndexFile
-from ortgpu_fix.index.pinning import fit_of, from_index, has, settled
-from ortgpu_fix.index.wheel_choice import Fit, exactly, newest
+from ortgpu_fix.index.pinning import index_has, newest_from_index, pin_from_index, wheel_target_of
+from ortgpu_fix.index.wheel_choice import WheelTarget, find_exact, find_newest
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
@@ -30,7 +30,7 @@ from support.local_index import LocalIndex, make_wheel
 from support.torch_index import CUDNN, TorchIndex, make_index, make_torch
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
-FIT = Fit(
+FIT = WheelTarget(
     python="3.11.7",
     tags=(
         Tag("cp311", "cp311", "manylinux_2_28_x86_64"),
@@ -46,12 +46,12 @@ def files(*names: str, **changes: object) -> list[IndexFile]:
 
 
 def chosen(*names: str, version: str = "2.7.1+cu128") -> str:
-    return exactly(files(*names), "torch", version, FIT, PAGE).name
+    return find_exact(files(*names), "torch", version, FIT, PAGE).name
 
 
 def refused(*names: str, version: str = "2.7.1+cu128", **changes: object) -> tuple[str, str]:
     with pytest.raises(Error) as caught:
-        exactly(files(*names, **changes), "torch", version, FIT, PAGE)
+        find_exact(files(*names, **changes), "torch", version, FIT, PAGE)
     assert caught.value.values["url"] == "https://example.org/whl/cu128/torch/"
     return caught.value.code, str(caught.value.values["offers"])
 
@@ -82,7 +82,7 @@ def test_what_was_taken_back_or_is_for_another_python_is_not_there() -> None:
         assert code in {"index-lacks-version", "index-lacks-build"}
     fine = files(linux("2.7.1+cu128"), requires_python="rubbish")
 
-    assert exactly(fine, "torch", "2.7.1+cu128", FIT, PAGE) == fine[0]
+    assert find_exact(fine, "torch", "2.7.1+cu128", FIT, PAGE) == fine[0]
 
 
 def test_the_nearest_versions_and_every_variant_of_the_wanted_one_are_named() -> None:
@@ -109,16 +109,16 @@ def test_a_version_that_is_there_for_others_alone() -> None:
 def test_the_newest_within_a_specifier() -> None:
     there = files(linux("2.7.0"), linux("2.7.1"), linux("2.8.0.dev1"), linux("2.9.0", "cp314"))
 
-    found = newest(there, "torch", SpecifierSet(">=2.7"), FIT)
+    found = find_newest(there, "torch", SpecifierSet(">=2.7"), FIT)
 
     assert found is not None
     assert found.name == linux("2.7.1")
-    assert newest(there, "torch", SpecifierSet("==2.9.0"), FIT) is None
+    assert find_newest(there, "torch", SpecifierSet("==2.9.0"), FIT) is None
 
 
 def test_the_texts_name_what_to_do() -> None:
     with pytest.raises(Error) as caught:
-        exactly(files(linux("2.7.1")), "torch", "2.7.1+cu128", FIT, PAGE)
+        find_exact(files(linux("2.7.1")), "torch", "2.7.1+cu128", FIT, PAGE)
     message = load_texts("en").error(caught.value)
 
     assert message.exit_code == 7
@@ -136,7 +136,7 @@ def server(tmp_path: Path) -> Iterator[TorchIndex]:
 
 
 def index(server: LocalIndex, **changes: object) -> Index:
-    sources = Sources(index_url="https://pypi.invalid/simple", torch_index=server.url)
+    sources = IndexConfig(index_url="https://pypi.invalid/simple", torch_index=server.url)
     return Index(replace(sources, **changes), Limits(connect=2, read=2, pauses=(0.01,)))  # type: ignore[arg-type]
 
 
@@ -145,7 +145,7 @@ def wanted(server: TorchIndex, name: str = "torch", version: str = "2.10.0+cu128
 
 
 TARGET = target_of(sys.executable, environ=os.environ, cwd=Path(), runner=run)
-HERE = fit_of(TARGET)
+HERE = wheel_target_of(TARGET)
 
 
 @pytest.mark.parametrize("links", ["root", "other host", "json"])
@@ -157,7 +157,7 @@ def test_a_wheel_of_the_named_index_arrives_checked(
         if links == "other host":
             server.host = other.url.removesuffix("/simple")
         asked = index(server)
-        wheel = settled(wanted(server), asked, HERE)
+        wheel = pin_from_index(wanted(server), asked, HERE)
         (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
         elsewhere = [line for line in other.behaviour.requests if line.startswith("GET")]
 
@@ -172,7 +172,7 @@ def test_a_wheel_of_the_named_index_arrives_checked(
 def test_a_wheel_that_the_matrix_knows_stays_as_it_is(server: TorchIndex) -> None:
     known = wanted(server)._replace(sha256="ab" * 32)
 
-    assert settled(known, index(server), HERE) == known
+    assert pin_from_index(known, index(server), HERE) == known
     assert server.behaviour.requests == []
 
 
@@ -180,23 +180,23 @@ def test_an_index_without_hashes_is_refused(server: TorchIndex) -> None:
     server.behaviour.hashes = False
 
     with pytest.raises(Error, match="index-no-hash"):
-        settled(wanted(server), index(server), HERE)
+        pin_from_index(wanted(server), index(server), HERE)
 
 
 def test_a_release_that_is_gone_names_what_is_there(server: TorchIndex) -> None:
     with pytest.raises(Error) as caught:
-        settled(wanted(server, version="2.10.1+cu128"), index(server), HERE)
+        pin_from_index(wanted(server, version="2.10.1+cu128"), index(server), HERE)
 
     assert caught.value.values["offers"] == "2.9.1+cu128, 2.10.0+cu128"
     with pytest.raises(Error, match="index-refused"):
-        settled(wanted(server, name="torchtext"), index(server), HERE)
+        pin_from_index(wanted(server, name="torchtext"), index(server), HERE)
 
 
 def test_a_file_that_is_not_what_the_index_says_is_not_taken(
     server: TorchIndex, tmp_path: Path
 ) -> None:
     asked = index(server)
-    wheel = settled(wanted(server), asked, HERE)
+    wheel = pin_from_index(wanted(server), asked, HERE)
     server.behaviour.faults[wheel.file] = "other-bytes"
 
     with pytest.raises(Error, match="download-hash-mismatch"):
@@ -211,7 +211,7 @@ def test_a_folder_of_wheels_comes_first(
     make_torch(tmp_path / "wheels", "torch", "2.11.0+cu128")
     asked = index(server, find_links=tmp_path / "wheels", offline=offline)
 
-    wheel = settled(wanted(server), asked, HERE)
+    wheel = pin_from_index(wanted(server), asked, HERE)
     (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
 
     assert path.read_bytes() == made.read_bytes()
@@ -220,7 +220,7 @@ def test_a_folder_of_wheels_comes_first(
 
 def test_offline_without_the_file(server: TorchIndex, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
-        settled(wanted(server), index(server, find_links=tmp_path, offline=True), HERE)
+        pin_from_index(wanted(server), index(server, find_links=tmp_path, offline=True), HERE)
 
     assert (caught.value.code, caught.value.values["files"]) == (
         "files-not-here",
@@ -233,7 +233,7 @@ def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path:
     local = wanted(server)._replace(index_url=(tmp_path / "index").as_uri())
     asked = index(server)
 
-    wheel = settled(local, asked, HERE)
+    wheel = pin_from_index(local, asked, HERE)
     (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
 
     assert path.read_bytes() == made.read_bytes()
@@ -241,24 +241,24 @@ def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path:
 
 def test_what_an_index_has_of_a_project(server: TorchIndex) -> None:
     asked = index(server)
-    found = from_index("nvidia-cudnn-cu12", SpecifierSet(">=9"), server.url, asked, HERE)
+    found = newest_from_index("nvidia-cudnn-cu12", SpecifierSet(">=9"), server.url, asked, HERE)
 
     assert found is not None
     assert Version(found.version) == Version(CUDNN)
-    assert has("nvidia-cudnn-cu12", SpecifierSet("<10"), server.url, asked, HERE)
-    assert not has("triton", SpecifierSet(""), server.url, asked, HERE)
-    assert from_index("triton", SpecifierSet(""), server.url, asked, HERE) is None
-    assert from_index("torch", SpecifierSet("==9"), server.url, asked, HERE) is None
+    assert index_has("nvidia-cudnn-cu12", SpecifierSet("<10"), server.url, asked, HERE)
+    assert not index_has("triton", SpecifierSet(""), server.url, asked, HERE)
+    assert newest_from_index("triton", SpecifierSet(""), server.url, asked, HERE) is None
+    assert newest_from_index("torch", SpecifierSet("==9"), server.url, asked, HERE) is None
     server.behaviour.faults["filelock"] = "busy"
     with pytest.raises(Error, match="index-refused"):
-        from_index("filelock", SpecifierSet(""), server.url, asked, HERE)
+        newest_from_index("filelock", SpecifierSet(""), server.url, asked, HERE)
 
 
 def test_a_named_index_with_a_login(server: TorchIndex, tmp_path: Path) -> None:
     """They are in the flag, and never in the plan."""
     server.behaviour.login = "name:secret"
     asked = index(server, torch_index=server.base.replace("//", "//name:secret@"))
-    wheel = settled(wanted(server), asked, HERE)
+    wheel = pin_from_index(wanted(server), asked, HERE)
 
     assert len(download_all(asked, [wheel], tmp_path / "into", silent)) == 1
 
@@ -271,10 +271,12 @@ def test_a_size_that_the_server_does_not_say(tmp_path: Path) -> None:
 
 def test_the_tags_of_other_implementations() -> None:
     assert (
-        fit_of(TARGET._replace(implementation="pypy", version="3.10.1")).tags[0].interpreter
+        wheel_target_of(TARGET._replace(implementation="pypy", version="3.10.1"))
+        .tags[0]
+        .interpreter
         == "py310"
     )
     assert any(
         tag.abi == "cp313t"
-        for tag in fit_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
+        for tag in wheel_target_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
     )

@@ -22,7 +22,7 @@ from ortgpu_fix.companions import build as companion_wheels
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import in_environment
 from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.matrix import load as data_files
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
@@ -108,7 +108,7 @@ class Stage:
         apply(
             plan,
             self.venv.target(),
-            index=Index(Sources(index_url=self.index.url, origin="flag")),
+            index=Index(IndexConfig(index_url=self.index.url, origin="flag")),
             engine=Uv(program=find_uv(), version="0", environ=clean_environment(), runner=run),
             verify=lambda: (True, ""),
             progress=silent,

@@ -11,7 +11,7 @@ from ortgpu_fix.engine.choose import choose_resolver
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock.builder import Maker
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run
@@ -86,7 +86,7 @@ class Shelf:
         """Return what makes locks that are put into `folder`."""
         env = clean_environment()
         env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
-        named = Sources(index_url=self.index.url, origin="flag")
+        named = IndexConfig(index_url=self.index.url, origin="flag")
         return Maker(
             options=PlanOptions(),
             matrix=synthetic.matrix(),

@@ -16,7 +16,7 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import Sources
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
@@ -63,7 +63,8 @@ class Stand:
     def apply(self, plan: Plan, **changes: object) -> Applied:
         options: dict[str, object] = {
             "index": Index(
-                Sources(index_url=self.server.url, origin="flag"), Limits(read=2, pauses=(0.01,))
+                IndexConfig(index_url=self.server.url, origin="flag"),
+                Limits(read=2, pauses=(0.01,)),
             ),
             "engine": self.engine(),
             "verify": lambda: (True, ""),

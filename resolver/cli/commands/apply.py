@@ -30,7 +30,7 @@ from ...verify.model import Verification, exit_code
 from ...verify.runner import verify
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
-from ..index_options import sources_of
+from ..index_options import index_config_of
 from ..inputs import PlanInputs, gather_inputs
 from ..requirements import mended_by
 
@@ -113,7 +113,7 @@ def _do(  # noqa: PLR0917
         right = exit_code(verification, elsewhere=inputs.elsewhere) == 0
         return right, texts.verdict(verification.verdict, verification.values)
 
-    sources = sources_of(arguments, environ, Path(target.prefix))
+    sources = index_config_of(arguments, environ, Path(target.prefix))
     allowed = allowed_by(arguments)
     with console.progress(texts, quiet=arguments.json) as progress:
         done = apply(
