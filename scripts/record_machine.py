@@ -16,7 +16,7 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.facts.gpu_names import by_name
+from ortgpu_fix.facts.gpu_names import capability_by_name
 from ortgpu_fix.probe.background import ProbeProcesses
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import probe
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
             runner=run.run,
             environ=os.environ,
         ).capture
-        facts = capture.facts(seen, by_name(load_table("gpus")))
+        facts = capture.facts(seen, capability_by_name(load_table("gpus")))
     except Error as error:
         print(error, file=sys.stderr)
         return 1

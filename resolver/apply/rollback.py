@@ -90,7 +90,7 @@ def roll_back(site: Site, folder: Path) -> None:
     """
     failures = _Failures()
     with failures.noted(str(site.state)):
-        engine_guard.wait(site.state / "engine.lock")
+        engine_guard.wait_for_engine(site.state / "engine.lock")
     if failures.first is None:
         with signals_ignored():
             _put_all_back(site, folder, failures)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..engine.choose import Engine
-from ..engine.common import Staged
+from ..engine.common import StagedFile
 from ..errors import Error
 from ..facts.target import Target
 from ..index.client import Index
@@ -36,7 +36,7 @@ _MARGIN = 64 << 20
 class StagedWheels:
     """Everything that will be installed."""
 
-    staged: tuple[Staged, ...]
+    staged: tuple[StagedFile, ...]
     contents: tuple[WheelContents, ...]
     """Of each of `staged`, in its order."""
 
@@ -87,7 +87,9 @@ def stage_wheels(
         _check_space(folder, wheels)
         urls = {one.wheel.file: one.url for one in pinned}
         paths = download_all(index, wheels, folder, progress, urls)
-        staged = [Staged(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)]
+        staged = [
+            StagedFile(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)
+        ]
         staged += [_bring(folder / name, content) for name, content in (local or {}).items()]
         inside = tuple(read_wheel_contents(one.path) for one in staged)
         _check_unpacked(folder, inside)
@@ -96,7 +98,7 @@ def stage_wheels(
     return StagedWheels(staged=tuple(staged), contents=inside)
 
 
-def _bring(path: Path, content: bytes) -> Staged:
+def _bring(path: Path, content: bytes) -> StagedFile:
     """Write a wheel that was made here beside the others."""
     path.write_bytes(content)
     inside = read_wheel_contents(path)
@@ -108,7 +110,7 @@ def _bring(path: Path, content: bytes) -> Staged:
         size=len(content),
         sha256=file_digest(path),
     )
-    return Staged(wheel=wheel, path=path)
+    return StagedFile(wheel=wheel, path=path)
 
 
 def _clear(folder: Path, wanted: set[str]) -> None:

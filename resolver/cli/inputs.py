@@ -13,7 +13,7 @@ from ..data_files import example_machine, load_table
 from ..errors import Error
 from ..facts import capture
 from ..facts.document import from_json
-from ..facts.gpu_names import by_name, with_capabilities
+from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import ChangeState, Driver, Facts, Gpu, Platform
 from ..facts.project_tool import LOCKS, tool_of_folder
 from ..facts.target import Target, in_environment
@@ -126,7 +126,7 @@ def probe_machine(
 @functools.cache
 def _capability(gpu: str) -> str | None:
     """Return the compute capability of a GPU by its name; few machines are asked for that."""
-    return by_name(load_table("gpus"))(gpu)
+    return capability_by_name(load_table("gpus"))(gpu)
 
 
 def with_surroundings(facts: Facts, target: Target) -> Facts:

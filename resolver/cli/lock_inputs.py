@@ -15,7 +15,7 @@ from ..fleet.common_facts import without_installed_set
 from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
 from ..index.page import without_credentials
-from ..lock.builder import Maker
+from ..lock.builder import LockBuilder
 from ..matrix.load import load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
@@ -27,7 +27,7 @@ from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
 from .commands import fleet as fleet_commands
-from .commands.plan import VERDICT_EXIT, show
+from .commands.plan import VERDICT_EXIT, print_plan
 from .index_options import index_config_of
 from .inputs import PlanInputs, gather_inputs, plan_options_of
 
@@ -48,17 +48,17 @@ def planned_groups(
 ) -> tuple[Sequence[Group], PlanOptions, Matrix] | int:
     """Return the groups to lock; where nothing works, show that and return the exit code."""
     if arguments.machines:
-        fleet = fleet_commands.planned(arguments)
+        fleet = fleet_commands.plan_machines(arguments)
         if fleet.complete:
             return fleet.groups, plan_options_of(arguments), load_matrix()
-        fleet_commands.show(fleet, arguments, language)
+        fleet_commands.print_fleet_plan(fleet, arguments, language)
         return VERDICT_EXIT["impossible"]
     inputs = gather_inputs(arguments, environ)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:
         return [group], inputs.options, inputs.matrix
-    show(made, inputs, arguments, language)
+    print_plan(made, inputs, arguments, language)
     return VERDICT_EXIT["impossible"]
 
 
@@ -94,9 +94,9 @@ def lock_builder(
     options: PlanOptions,
     matrix: Matrix,
     output: Path | None,
-) -> Maker:
+) -> LockBuilder:
     """Return what builds the locks of this command line; its companions lie beside `output`."""
-    return Maker(
+    return LockBuilder(
         options=options,
         matrix=matrix,
         index=Index(index_config_of(arguments, environ, None)),
@@ -108,13 +108,15 @@ def lock_builder(
     )
 
 
-def write_companions(maker: Maker, groups: Sequence[Group], folder: Path) -> tuple[LocalWheel, ...]:
+def write_companions(
+    maker: LockBuilder, groups: Sequence[Group], folder: Path
+) -> tuple[LocalWheel, ...]:
     """Write the companions of all groups into `folder`. Raises Error `file-unwritable`."""
     made = {
         wheel.file: wheel
         for group in groups
         for target in group.targets
-        for wheel in maker.made_here(target)
+        for wheel in maker.companion_wheels(target)
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

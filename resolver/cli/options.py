@@ -113,18 +113,18 @@ def _requirements(file: Path, *, mend: bool) -> list[str]:
 
 
 def _of_project(file: Path) -> Iterator[Requirement]:
-    from ..requirements.files import read
+    from ..requirements.files import read_requirements_file
     from ..requirements.rewrite_pyproject import dependencies
 
     try:
-        texts = dependencies(read(file).decode())
+        texts = dependencies(read_requirements_file(file).decode())
     except ValueError as error:  # no UTF-8, or no TOML
         raise Error("requirements-unreadable", file=file, cause=error) from error
     yield from (wanted for text in texts if (wanted := requirement(text)) is not None)
 
 
 def _of_file(file: Path) -> Iterator[Requirement]:
-    from ..requirements.files import collect
+    from ..requirements.files import collect_files
 
-    for one in collect([file]).values():
+    for one in collect_files([file]).values():
         yield from one.requirements(os.environ)

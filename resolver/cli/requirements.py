@@ -6,17 +6,17 @@ import argparse
 
 from ..facts.markers import marker_environment
 from ..plan.model import Plan
-from ..requirements.rewrite_files import MendedFile, mended
+from ..requirements.rewrite_files import RewrittenFile, rewrite_files
 from .inputs import PlanInputs
 
 
-def mended_by(
+def rewritten_for_plan(
     plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace
-) -> tuple[MendedFile, ...]:
+) -> tuple[RewrittenFile, ...]:
     """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
 
     Raises Error `requirements-unreadable`.
     """
     if plan.release is None:
         return ()
-    return mended(arguments.requirement, plan.release, marker_environment(inputs.facts))
+    return rewrite_files(arguments.requirement, plan.release, marker_environment(inputs.facts))

@@ -14,7 +14,14 @@ from typing import NamedTuple
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Matrix
 from ..plan.wheels import Wheel
-from .contents import LIBRARIES, STAND_IN, expected, library_files, library_version, wheel_file
+from .contents import (
+    LIBRARIES,
+    STAND_IN,
+    expected_companions,
+    library_files,
+    library_version,
+    wheel_file,
+)
 from .library_list import Entry, libraries
 
 MARKER = "ORTGPU_FIX_PROVIDED"
@@ -36,11 +43,11 @@ class LocalWheel(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def for_plan(
+def build_companions(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
 ) -> tuple[LocalWheel, ...]:
     """Return the companions of a plan's whole selection, as `companions.expected` names them."""
-    named = expected(selection, matrix, platform, modules)
+    named = expected_companions(selection, matrix, platform, modules)
     made = []
     if LIBRARIES in named:
         entries = libraries(selection, matrix, platform)

@@ -33,7 +33,7 @@ LINE = f"import {PACKAGE}; {PACKAGE}.start()"
 """What an application needs before its import of onnxruntime where no .pth file is read."""
 
 
-def expected(
+def expected_companions(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
 ) -> dict[str, str]:
     """Return name and version of each companion that belongs to a plan's whole selection.

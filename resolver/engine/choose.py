@@ -25,7 +25,7 @@ from ..index.config import IndexConfig
 from ..plan.wheels import Pinned
 from ..utils.process import Runner, install_environment
 from ..versions import at_least
-from .common import Staged
+from .common import StagedFile
 from .pip import Pip
 from .uv import Uv
 
@@ -59,7 +59,9 @@ class Engine(Protocol):
         the engine said.
         """
 
-    def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
+    def install(
+        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
+    ) -> None:
         """Install exactly `staged`, which lie in one folder, into `target`.
 
         `folder` is for files on the way and must be on the filesystem of the environment; the

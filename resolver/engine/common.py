@@ -18,7 +18,7 @@ from ..facts.target import Target
 from ..plan.wheels import Wheel
 from ..utils.process import Finished, Runner, install_environment
 from ..versions import version as parsed
-from .guard import guarded
+from .guard import guarded_command
 
 RESOLVE_SECONDS = 300.0
 INSTALL_SECONDS = 3600.0
@@ -33,7 +33,7 @@ _NETWORK = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class StagedFile:
     """A wheel that is here, checked."""
 
     wheel: Wheel
@@ -56,7 +56,7 @@ def constraints(
             raise Error("requirements-impossible", requires=line, said=str(error)) from error
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
     rows = []
-    for name, version in in_use(target).items():
+    for name, version in installed_versions(target).items():
         if name in movable or parsed(version) is None:
             continue
         if all(one.contains(version, prereleases=True) for one in wanted.get(name, [])):
@@ -64,7 +64,7 @@ def constraints(
     return tuple(sorted(rows))
 
 
-def in_use(target: Target) -> dict[str, str]:
+def installed_versions(target: Target) -> dict[str, str]:
     """Return the version of every installed distribution by its canonical name."""
     versions: dict[str, str] = {}
     for one in target.installed:
@@ -72,14 +72,14 @@ def in_use(target: Target) -> dict[str, str]:
     return versions
 
 
-def offer(target: Target, folder: Path) -> Path:
+def write_installed_as_wheels(target: Target, folder: Path) -> Path:
     """Write a wheel without content for everything installed into `folder`, and return that.
 
     So an engine finds it though no index has it any more. The number of its build is high: of one
     version an engine takes the highest, and need not look into what an index has.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, version in in_use(target).items():
+    for name, version in installed_versions(target).items():
         one = target.find(name)
         stem = f"{name.replace('-', '_')}-{version}"
         info = f"{stem}.dist-info"
@@ -99,7 +99,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
     return path
 
 
-def hashed(staged: Sequence[Staged]) -> tuple[str, ...]:
+def hashed_requirements(staged: Sequence[StagedFile]) -> tuple[str, ...]:
     """Return the requirements that stand for exactly these wheels.
 
     Not as `name @ file:…`: that would stay visible for ever, in direct_url.json and `pip freeze`.
@@ -121,14 +121,14 @@ def run_install(
         if name.upper() not in _NETWORK
     }
     env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
-    return checked(runner, guarded(argv, lock), env, INSTALL_SECONDS, "engine-failed")
+    return check_outcome(runner, guarded_command(argv, lock), env, INSTALL_SECONDS, "engine-failed")
 
 
 def install_compiled(  # noqa: PLR0917
     runner: Runner,
     argv: Sequence[str],
     environ: Mapping[str, str],
-    staged: Sequence[Staged],
+    staged: Sequence[StagedFile],
     target: Target,
     folder: Path,
     lock: Path,
@@ -145,7 +145,7 @@ def install_compiled(  # noqa: PLR0917
             run_install(runner, compiling, environ, folder, lock)
 
 
-def checked(
+def check_outcome(
     runner: Runner,
     argv: Sequence[str],
     env: Mapping[str, str],

@@ -20,14 +20,14 @@ PATIENCE = 20.0
 """Seconds that a killed engine may take to end; one that hangs in the kernel takes longer."""
 
 
-def guarded(argv: Sequence[str], lock: Path) -> list[str]:
+def guarded_command(argv: Sequence[str], lock: Path) -> list[str]:
     """Return the command that runs `argv` holding `lock`."""
     if sys.platform == "win32":
         return list(argv)
     return [sys.executable, "-I", "-S", __file__, str(lock), str(os.getpid()), *argv]
 
 
-def wait(lock: Path) -> None:
+def wait_for_engine(lock: Path) -> None:
     """End the engine that holds `lock`, if one does, and return when it is gone.
 
     Raises TimeoutError where it does not go.

@@ -21,16 +21,16 @@ from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.process import Runner, own_environment
 from .common import (
     RESOLVE_SECONDS,
-    Staged,
-    checked,
+    StagedFile,
+    check_outcome,
     constraints,
-    hashed,
-    in_use,
+    hashed_requirements,
     install_compiled,
-    offer,
+    installed_versions,
+    write_installed_as_wheels,
     write_lines,
 )
-from .requirement_closure import reach
+from .requirement_closure import follow_requirements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,13 @@ class Pip:
             return ()
         rows = constraints(requires, target, movable)
         flags = ["--constraint", str(write_lines(_made(folder) / "constraints.txt", rows))]
-        flags += ["--ignore-installed", "--find-links", str(offer(target, folder / "installed"))]
+        flags += [
+            "--ignore-installed",
+            "--find-links",
+            str(write_installed_as_wheels(target, folder / "installed")),
+        ]
         chosen = self._chosen(requires, flags, sources, folder)
-        installed = in_use(target)
+        installed = installed_versions(target)
         return tuple(
             one.pinned
             for one in chosen
@@ -83,7 +87,7 @@ class Pip:
         sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
-        """Choose wheels with pip's flags for other platforms; see `Engine` and `reach`."""
+        """Choose wheels by pip's flags for other platforms, as `Resolver` says."""
         if not requires:
             return ()
         flags = ["--ignore-installed", "--target", str(folder / "nowhere")]
@@ -96,7 +100,7 @@ class Pip:
         while True:
             chosen = self._chosen(asked, flags, sources, folder)
             known = {one.pinned.wheel.name: one.requires for one in chosen}
-            reached = reach(requires, known, markers)
+            reached = follow_requirements(requires, known, markers)
             if not set(reached.missing) - set(asked):
                 return tuple(one.pinned for one in chosen if one.pinned.wheel.name in reached.names)
             asked += reached.missing
@@ -131,16 +135,20 @@ class Pip:
             if value:  # what pip does not know where the user configured it for uv
                 env.setdefault(name, value)
         asked = ", ".join(requires)
-        checked(self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked)
+        check_outcome(
+            self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked
+        )
         try:
             return list(_read(report.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             said = f"pip's report cannot be read: {error}"
             raise Error("requirements-impossible", requires=asked, said=said) from error
 
-    def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
+    def install(
+        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
+    ) -> None:
         """Install exactly `staged`; see `Engine`."""
-        wanted = write_lines(_made(folder) / "install.txt", hashed(staged))
+        wanted = write_lines(_made(folder) / "install.txt", hashed_requirements(staged))
         argv = [*self.command, "install", "--quiet", "--no-input", "--no-index", "--no-deps"]
         argv += ["--no-cache-dir", "--no-compile", "--no-warn-script-location"]
         argv += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies
+from ..facts.markers import is_in_force
 from ..versions import requirement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class RequirementClosure:
     """What requirements come down to."""
 
     names: frozenset[str]
@@ -27,9 +27,9 @@ class Reached:
     """Requirements of what is not known, without markers."""
 
 
-def reach(
+def follow_requirements(
     requires: Iterable[str], known: Mapping[str, Sequence[str]], markers: Mapping[str, str]
-) -> Reached:
+) -> RequirementClosure:
     """Follow `requires` through `known`: the `Requires-Dist` lines of each distribution.
 
     `markers` is the environment that they are judged by.
@@ -47,12 +47,14 @@ def reach(
             if (name, extra) not in seen:
                 seen.add((name, extra))
                 waiting += _in_force(known[name], markers, extra)
-    return Reached(names=frozenset(name for name, _ in seen), missing=tuple(sorted(missing)))
+    return RequirementClosure(
+        names=frozenset(name for name, _ in seen), missing=tuple(sorted(missing))
+    )
 
 
 def _in_force(lines: Iterable[str], markers: Mapping[str, str], extra: str) -> list[Requirement]:
     found = [wanted for line in lines if (wanted := requirement(line))]
-    return [wanted for wanted in found if applies(wanted, markers, extra)]
+    return [wanted for wanted in found if is_in_force(wanted, markers, extra)]
 
 
 def _bare(wanted: Requirement) -> str:

@@ -13,23 +13,23 @@ from ..errors import Error
 from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
-from ..facts.wheel_tags import fitting
+from ..facts.wheel_tags import tags_of
 from ..index.config import IndexConfig
 from ..index.pinning import wheel_target_of
 from ..plan.wheels import Pinned
 from ..utils.process import Runner, own_environment
 from .common import (
     RESOLVE_SECONDS,
-    Staged,
-    checked,
+    StagedFile,
+    check_outcome,
     constraints,
-    hashed,
-    in_use,
+    hashed_requirements,
     install_compiled,
-    offer,
+    installed_versions,
+    write_installed_as_wheels,
     write_lines,
 )
-from .uv_output import platform, read
+from .uv_output import parse_uv_output, uv_platform
 
 _OTHERS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
 """What names other places than the default index, or a file that does."""
@@ -68,7 +68,7 @@ class Uv:
             return ()
         folder.mkdir(parents=True, exist_ok=True)
         fixed = constraints(requires, target, movable)
-        offered = offer(target, folder / "installed")
+        offered = write_installed_as_wheels(target, folder / "installed")
         flags = ["--python", target.executable, "--find-links", str(offered)]
         flags += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
         found = self._compiled(
@@ -77,7 +77,7 @@ class Uv:
             sources,
             folder,
             tags=wheel_target_of(target).tags,
-            installed=in_use(target),
+            installed=installed_versions(target),
         )
         best = {one.wheel.name: one for one in reversed(found)}  # the best is the first
         return tuple(reversed(best.values()))
@@ -101,10 +101,10 @@ class Uv:
         flags = ["--python-version", facts.python.version.rstrip("+"), "--python", sys.executable]
         flags += ["--constraints", str(write_lines(folder / "within.txt", within))]
         free = facts.python.free_threaded
-        flags += ["--universal"] if free else ["--python-platform", platform(facts)]
+        flags += ["--universal"] if free else ["--python-platform", uv_platform(facts)]
         markers = marker_environment(facts)
         return self._compiled(
-            requires, flags, sources, folder, tags=tuple(fitting(facts)), markers=markers
+            requires, flags, sources, folder, tags=tuple(tags_of(facts)), markers=markers
         )
 
     def _compiled(
@@ -127,7 +127,7 @@ class Uv:
             argv += ["--offline", "--no-index"]
         argv.append(str(write_lines(folder / "requires.txt", requires)))
         asked = ", ".join(requires)
-        done = checked(
+        done = check_outcome(
             self.runner,
             argv,
             self._environment(sources),
@@ -136,12 +136,14 @@ class Uv:
             requires=asked,
         )
         try:
-            return tuple(read(done.stdout, Path.cwd(), tags, installed or {}, markers))
+            return tuple(parse_uv_output(done.stdout, Path.cwd(), tags, installed or {}, markers))
         except (KeyError, TypeError, ValueError) as error:
             said = f"uv's answer cannot be read: {error}"
             raise Error("requirements-impossible", requires=asked, said=said) from error
 
-    def install(self, staged: Sequence[Staged], target: Target, folder: Path, lock: Path) -> None:
+    def install(
+        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
+    ) -> None:
         """Install exactly `staged`; see `Engine`.
 
         The cache is one of our own, on the environment's filesystem: uv unpacks into it and links
@@ -149,7 +151,7 @@ class Uv:
         a file of the environment could be changed. uv's own cache gets no gigabytes.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        wanted = write_lines(folder / "install.txt", hashed(staged))
+        wanted = write_lines(folder / "install.txt", hashed_requirements(staged))
         argv = [self.program, "pip", "install", "--quiet", "--no-progress", "--no-config"]
         argv += ["--python", target.executable, "--offline", "--no-index", "--no-deps"]
         argv += ["--no-build", "--require-hashes", "--find-links", str(staged[0].path.parent)]

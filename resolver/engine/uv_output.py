@@ -13,7 +13,7 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from ..facts.model import Facts
-from ..facts.wheel_tags import libc
+from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
@@ -25,7 +25,7 @@ _GLIBC_MINORS = (17, 28, *range(31, 41))
 """The manylinux_2_… that `--python-platform` of uv 0.8 and newer has; 18 to 27 are taken as 17."""
 
 
-def read(
+def parse_uv_output(
     text: str,
     folder: Path,
     fitting: Sequence[Tag],
@@ -75,12 +75,12 @@ def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) ->
     return Pinned(wheel=wheel, url=url)
 
 
-def platform(facts: Facts) -> str:
+def uv_platform(facts: Facts) -> str:
     """Return uv's word for the machine of `facts`; it knows every glibc up to its own newest."""
     machine = facts.platform.machine
     if facts.platform.system == "windows":
         return f"{machine}-pc-windows-msvc"
-    kind, (major, minor) = libc(facts)
+    kind, (major, minor) = libc_tag(facts)
     if kind == "musl":
         return f"{machine}-unknown-linux-musl"
     known = [one for one in _GLIBC_MINORS if one <= minor]

@@ -103,7 +103,9 @@ class _View:
         return origins[first] + start - starts[first], origins[last] + end - starts[last]
 
 
-def explain(log: str, failures: FailureTable, language: Language = "en") -> tuple[Explanation, ...]:
+def explain_log(
+    log: str, failures: FailureTable, language: Language = "en"
+) -> tuple[Explanation, ...]:
     """Return what the log tells, errors first and each kind in the order of the log.
 
     A code stands once, at its first place; once for each library where it names one. Nothing is

@@ -31,7 +31,7 @@ def _normalised(name: str) -> str:
     return " ".join(word for word in words if not re.fullmatch(r"sxm\d", word))
 
 
-def by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
+def capability_by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
     """Return the look-up in the parsed `gpus.toml`: a name to its capability, None if not known."""
     known = {
         _normalised(name): family["compute_capability"]

@@ -31,6 +31,6 @@ def marker_environment(facts: Facts) -> dict[str, str]:
     }
 
 
-def applies(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
+def is_in_force(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
     """Tell whether `wanted` is in force under `markers`, with `extra` asked for (empty: none)."""
     return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})

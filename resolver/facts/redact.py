@@ -22,7 +22,7 @@ _NOBODY = {"admin", "app", "conda", "cuda", "lib", "nvidia", "opt", "python", "r
 """Names of accounts that are also names of folders, and nobody's."""
 
 
-def scrub(text: str, home: str | None = None, user: str | None = None) -> str:
+def redact(text: str, home: str | None = None, user: str | None = None) -> str:
     r"""Return `text` with `home`, and any other user's home, as `~`, and without secrets.
 
     A folder that is named like `user` (`/scratch/alice/venv`) loses its name.

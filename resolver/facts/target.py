@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from .model import Facts, Interpreter, Kind, OnnxRuntime, Package
-from .redact import scrub
+from .redact import redact
 
 
 class Installed(NamedTuple):
@@ -76,7 +76,7 @@ def python_of(target: Target, home: str | None = None) -> Interpreter:
         version=target.version,
         implementation=target.implementation,
         free_threaded=target.free_threaded,
-        executable=scrub(target.executable, home),
+        executable=redact(target.executable, home),
         environment=target.kind,
         externally_managed=target.externally_managed,
         autoload=target.pth,
@@ -87,7 +87,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
     """Return the distributions in use, by name; no path and no token of theirs."""
     packages: dict[str, Package] = {}
     for one in target.installed:
-        requires = tuple(scrub(line, home) for line in one.requires)
+        requires = tuple(redact(line, home) for line in one.requires)
         packages.setdefault(
             one.key,
             Package(

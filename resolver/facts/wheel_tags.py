@@ -23,7 +23,7 @@ _OLDEST = {"x86_64": 5, "aarch64": 17}
 """The minor of the oldest glibc that wheels were ever built for."""
 
 
-def libc(facts: Facts) -> tuple[str, tuple[int, ...]]:
+def libc_tag(facts: Facts) -> tuple[str, tuple[int, ...]]:
     """Return the C library of a Linux machine and its version: `("glibc", (2, 35))`."""
     kind, _, version = (facts.platform.libc or f"glibc {GLIBC}").partition(" ")
     return kind, (*numbers(version), 0)[:2]
@@ -34,7 +34,7 @@ def platforms(facts: Facts) -> tuple[str, ...]:
     machine = facts.platform.machine
     if facts.platform.system == "windows":
         return ("win_amd64" if machine == "x86_64" else "win_arm64",)
-    kind, (major, newest) = libc(facts)
+    kind, (major, newest) = libc_tag(facts)
     if kind == "musl":
         found = [f"musllinux_{major}_{minor}" for minor in range(newest, -1, -1)]
     else:
@@ -52,7 +52,7 @@ def abi(version: str, *, free_threaded: bool) -> str:
     return f"cp{major}{minor}" + ("t" if free_threaded else "")
 
 
-def fitting(facts: Facts) -> Iterator[Tag]:
+def tags_of(facts: Facts) -> Iterator[Tag]:
     """Yield the tags of the wheels that the CPython of `facts` can install, the best first."""
     python = facts.python
     return tags_on(platforms(facts), python.version, free_threaded=python.free_threaded)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from ..companions.build import LocalWheel, for_plan
+from ..companions.build import LocalWheel, build_companions
 from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
 from ..engine.choose import Resolver
 from ..errors import Error
 from ..facts.model import Facts
-from ..facts.wheel_tags import fitting
+from ..facts.wheel_tags import tags_of
 from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
 from ..index.folder import local_path
@@ -32,7 +32,7 @@ from .model import Lock, LockTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class LockBuilder:
     """All that locks are made with."""
 
     options: PlanOptions
@@ -79,10 +79,12 @@ class Maker:
             found += [*chosen, *best.values()]
         return found
 
-    def made_here(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
+    def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
         """Return the companions of a target's plan that are wished for."""
         wished = {LIBRARIES: self.options.autoload}
-        made = for_plan(target.plan.selection, self.matrix, target.platform, self.matrix.modules)
+        made = build_companions(
+            target.plan.selection, self.matrix, target.platform, self.matrix.modules
+        )
         return tuple(wheel for wheel in made if wished.get(wheel.name, self.options.provide))
 
     def _preloads(self, group: Group) -> bool:
@@ -99,7 +101,9 @@ class Maker:
         closure = self._closure(target, chosen)
         chosen = [one._replace(url=self._address(one.url)) for one in chosen]
         if self.companions is not None:
-            chosen += [_companion(wheel, self._place(wheel)) for wheel in self.made_here(target)]
+            chosen += [
+                _companion(wheel, self._place(wheel)) for wheel in self.companion_wheels(target)
+            ]
         return LockTarget(
             machines=tuple((machine.name, machine.facts) for machine in target.machines),
             facts=target.facts,
@@ -133,7 +137,7 @@ class Maker:
 
     def _found(self, wheel: Wheel, facts: Facts) -> Pinned:
         """Return a wheel of the set, with its address where the lock names it by that."""
-        fit = WheelTarget(python=facts.python.version, tags=tuple(fitting(facts)))
+        fit = WheelTarget(python=facts.python.version, tags=tuple(tags_of(facts)))
         known = pin_from_index(wheel, self.index, fit)
         if not self.addresses and known.index_url == PYPI:
             return Pinned(wheel=known, url="")

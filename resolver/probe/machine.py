@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..facts.capture import Capture, Child
 from ..facts.driver_replies import parse_reply
 from ..facts.parsers import SMI_FIELDS, SMI_OLD_FIELDS
-from ..facts.redact import scrub
+from ..facts.redact import redact
 from ..facts.target import Target
 from ..facts.target_reply import last_json_line, parse_target
 from ..utils.process import Finished, Runner, own_environment
@@ -108,7 +108,7 @@ def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
     name = "USERPROFILE" if sys.platform == "win32" else "HOME"
     home = environ.get(name) or os.path.expanduser("~")  # noqa: PTH111 - knows what to do without
     user = environ.get("USER") or environ.get("LOGNAME") or environ.get("USERNAME")
-    return partial(scrub, home=home, user=user)
+    return partial(redact, home=home, user=user)
 
 
 def _is_conda(target: Target) -> bool:

@@ -18,7 +18,7 @@ from ..fleet.model import ExclusionReason, FleetMachine, FleetPlan, Group, group
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from .plan import SCHEMA, plan_json, reasons_json
-from .rejected import SHORT, said
+from .rejected import SHORT, reason_text
 
 _OF_A_TARGET = ("selection", "install", "companions", "requires")
 
@@ -91,7 +91,7 @@ def fleet_sections(made: FleetPlan, texts: Texts, *, verbose: bool) -> tuple[Sec
             rows.append(Row(text=texts.label("fleet-with-cpu"), style="dim"))
         sections.append(Section(heading=texts.label("fleet-without-gpu"), rows=tuple(rows)))
     impossible = tuple(
-        Row(head=machine.name, text=said(reasons, texts, verbose=verbose), style="red")
+        Row(head=machine.name, text=reason_text(reasons, texts, verbose=verbose), style="red")
         for machine, reasons in made.impossible
     )
     sections.append(Section(heading=texts.label("fleet-impossible"), rows=impossible))
@@ -165,7 +165,7 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
         head = texts.versions(versions)
         by_reason: dict[str, list[FleetMachine]] = {}
         for exclusion in by:
-            why = said(exclusion.reasons, texts, verbose=verbose)
+            why = reason_text(exclusion.reasons, texts, verbose=verbose)
             by_reason.setdefault(why, []).extend(exclusion.machines)
         for why, machines in by_reason.items():
             names = _listed(machines, texts, verbose=verbose)

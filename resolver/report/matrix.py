@@ -40,7 +40,7 @@ def floor(build: Build, matrix: Matrix) -> str:
     return ((row.windows if windows else row.linux) if row else None) or "?"
 
 
-def ordered(matrix: Matrix) -> list[Build]:
+def builds_in_order(matrix: Matrix) -> list[Build]:
     """Return all builds, the newest release first and its platforms by name."""
     builds = sorted(matrix.builds, key=lambda build: build.platform)
     return sorted(builds, key=lambda build: newest_first(build.version), reverse=True)
@@ -49,7 +49,7 @@ def ordered(matrix: Matrix) -> list[Build]:
 def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
     """Return all releases, neighbours that are alike under one heading."""
     said: dict[str, list[Row]] = {}
-    for build in ordered(matrix):
+    for build in builds_in_order(matrix):
         said.setdefault(build.version, []).extend(_lines(build, matrix, texts))
     groups: list[tuple[list[str], list[Row]]] = []
     for version, rows in said.items():
@@ -61,7 +61,7 @@ def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
         Section(heading=f"{GPU_BUILD} {texts.versions(versions)}", rows=tuple(rows))
         for versions, rows in groups
     ]
-    return (*sections, dated(matrix, texts))
+    return (*sections, matrix_date(matrix, texts))
 
 
 def _lines(build: Build, matrix: Matrix, texts: Texts) -> list[Row]:
@@ -80,7 +80,7 @@ def _code(build: Build, texts: Texts) -> str:
     return code + (f"; PTX {' '.join(build.ptx)}" if build.ptx else "")
 
 
-def dated(matrix: Matrix, texts: Texts) -> Section:
+def matrix_date(matrix: Matrix, texts: Texts) -> Section:
     """Return which matrix it is."""
     text = texts.label("matrix-of", date=matrix.date, digest=matrix.digest)
     return Section(rows=(Row(text=text, style="dim"),))
@@ -88,7 +88,7 @@ def dated(matrix: Matrix, texts: Texts) -> Section:
 
 def overview_json(matrix: Matrix) -> dict[str, object]:
     """Return all releases as the document that `--json` prints."""
-    return document(matrix, [summary(build, matrix) for build in ordered(matrix)])
+    return document(matrix, [summary(build, matrix) for build in builds_in_order(matrix)])
 
 
 def document(matrix: Matrix, releases: Sequence[object]) -> dict[str, object]:
@@ -124,13 +124,13 @@ def release_sections(
         gone = Row(text=texts.label("matrix-gone"))
         source = Row(head=texts.label("matrix-sources"), text=matrix.gone[version])
         heading = f"{GPU_BUILD} {version}"
-        return Section(heading=heading, rows=(gone, source)), dated(matrix, texts)
+        return Section(heading=heading, rows=(gone, source)), matrix_date(matrix, texts)
     by_platform = {row["platform"]: row for row in rows if row["version"] == version}
     sections: list[Section] = []
-    for build in ordered(matrix):
+    for build in builds_in_order(matrix):
         if build.version == version:
             sections += _one(build, by_platform[build.platform], floors, matrix, texts)
-    return (*sections, dated(matrix, texts)) if sections else ()
+    return (*sections, matrix_date(matrix, texts)) if sections else ()
 
 
 def _one(

@@ -29,7 +29,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     for row in plan.rejected:
         if row.package != GPU_BUILD:
             continue
-        why = said(row.reasons, texts, verbose=verbose)
+        why = reason_text(row.reasons, texts, verbose=verbose)
         newer = newest_first(row.version) > taken
         if groups and groups[-1][1:] == (why, newer):
             groups[-1][0].append(row.version)
@@ -40,7 +40,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     rows = [Row(head=texts.versions(versions), text=why) for versions, why, _ in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
-        why = said(row.reasons, texts, verbose=verbose)
+        why = reason_text(row.reasons, texts, verbose=verbose)
         rows.append(Row(head=f"{row.package} {row.version}", text=why))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
@@ -48,6 +48,6 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
 
 
-def said(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
+def reason_text(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
     """Return the first of `reasons` in words; all of them where it may be `verbose`."""
     return "; ".join(texts.reason(why) for why in (reasons if verbose else reasons[:1]))

@@ -12,7 +12,7 @@ Edits = Iterable[tuple[str, Edit]]
 """File and edit."""
 
 
-def mending_json(edits: Edits) -> list[dict[str, object]]:
+def requirements_json(edits: Edits) -> list[dict[str, object]]:
     """Return the rows of `requirements` in the document of a plan.
 
     `after` is null where a line stays, and `done` says what is done with it.
@@ -29,7 +29,7 @@ def mending_json(edits: Edits) -> list[dict[str, object]]:
     ]
 
 
-def mending_section(edits: Edits, texts: Texts, *, written: bool) -> Section:
+def requirements_section(edits: Edits, texts: Texts, *, written: bool) -> Section:
     """Say which lines are replaced, and which stay and why; `written`: it is done."""
     rows: list[Row] = []
     replaced = False

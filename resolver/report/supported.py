@@ -20,12 +20,12 @@ from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
 from ..resolve.situation import Situation, situation
 from ..versions import numbers
-from .matrix import dated, document, ordered, pythons, summary
+from .matrix import builds_in_order, document, matrix_date, pythons, summary
 from .plan import reasons_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedBuild:
     """A build, and what speaks against it on the GPUs and the driver that were asked for."""
 
     build: Build
@@ -33,18 +33,18 @@ class Judged:
     reasons: tuple[Reason, ...]
 
 
-def judged(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> list[Judged]:
+def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> list[JudgedBuild]:
     """Return every build with what speaks against it on these GPUs with this driver.
 
     Each is asked on its own platform and the newest Python that it has a wheel for, with nothing
     installed.
     """
-    found: list[Judged] = []
-    for build in ordered(matrix):
+    found: list[JudgedBuild] = []
+    for build in builds_in_order(matrix):
         here = _elsewhere(build, matrix, driver, capabilities)
         subject = make_candidate(build, here)
         reasons = reasons_against(subject, here)
-        found.append(Judged(build=build, subject=subject, reasons=reasons))
+        found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
     return found
 
 
@@ -68,7 +68,9 @@ def runs_sections(
 ) -> tuple[Section, ...]:
     """Return what runs on these GPUs with this driver, and why the rest does not, by platform."""
     platforms: dict[str, list[tuple[list[str], str, str]]] = {}
-    for row in sorted(judged(matrix, driver, capabilities), key=lambda row: row.build.platform):
+    for row in sorted(
+        judge_builds(matrix, driver, capabilities), key=lambda row: row.build.platform
+    ):
         style = "dim" if row.reasons else "green"
         text = texts.reason(row.reasons[0]) if row.reasons else _running(row, texts)
         groups = platforms.setdefault(row.build.platform, [])
@@ -87,7 +89,7 @@ def runs_sections(
         )
         for platform, groups in platforms.items()
     ]
-    return (*sections, dated(matrix, texts))
+    return (*sections, matrix_date(matrix, texts))
 
 
 def _wrapped(text: str) -> Iterator[tuple[bool, str]]:
@@ -97,7 +99,7 @@ def _wrapped(text: str) -> Iterator[tuple[bool, str]]:
         yield at == 0, line
 
 
-def _running(row: Judged, texts: Texts) -> str:
+def _running(row: JudgedBuild, texts: Texts) -> str:
     cudnn = [
         f"cuDNN {component.release.version}"
         for component in row.subject.components.chosen
@@ -122,6 +124,6 @@ def runs_json(
                 if not row.reasons
             ],
         }
-        for row in judged(matrix, driver, capabilities)
+        for row in judge_builds(matrix, driver, capabilities)
     ]
     return document(matrix, releases)

@@ -19,7 +19,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..errors import Error
-from .lines import bare, expanded, files_named, is_place, logical
+from .lines import expand_variables, files_named, is_place, logical_lines, without_options
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -50,19 +50,19 @@ class RequirementsFile:
 
     def requirements(self, environ: Mapping[str, str]) -> Iterator[Requirement]:
         """Yield what it requires, for whatever target. Raises Error `requirements-unreadable`."""
-        for number, line in logical(self.text):
-            text = expanded(line, environ)
+        for number, line in logical_lines(self.text):
+            text = expand_variables(line, environ)
             if is_place(text):
                 yield from _installed_by(text)
             elif text:
                 try:
                     yield Requirement(text)
                 except InvalidRequirement:
-                    cause = f"{number}: {bare(line)}"
+                    cause = f"{number}: {without_options(line)}"
                     raise Error("requirements-unreadable", file=self.path, cause=cause) from None
 
 
-def collect(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
+def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
     """Return requirements files and those that they name on this disk, each once.
 
     Raises Error `requirements-unreadable`.
@@ -76,7 +76,7 @@ def collect(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
             if not constraint:
                 found[path] = replace(found[path], constraint=False)
             continue
-        content = read(path)
+        content = read_requirements_file(path)
         mark, encoding = next((row for row in _MARKS if content.startswith(row[0])), (b"", "utf-8"))
         found[path] = RequirementsFile(
             path=path, content=content, mark=mark, encoding=encoding, constraint=constraint
@@ -89,7 +89,7 @@ def collect(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
     return found
 
 
-def read(path: Path) -> bytes:
+def read_requirements_file(path: Path) -> bytes:
     """Return a file's content. Raises Error `requirements-unreadable`."""
     try:
         return path.read_bytes()

@@ -19,7 +19,7 @@ _PLACE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class IncludedFile:
     """A file that a requirements file names."""
 
     name: str
@@ -28,7 +28,7 @@ class Named:
     """It limits what is installed, and asks for nothing."""
 
 
-def logical(text: str) -> Iterator[tuple[int, str]]:
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line, joined with those that continue it."""
     joined, start = "", 1
     for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
@@ -42,15 +42,15 @@ def logical(text: str) -> Iterator[tuple[int, str]]:
         yield start, joined
 
 
-def bare(line: str) -> str:
+def without_options(line: str) -> str:
     """Return a line in one piece, without its comment and the options that are its own."""
     whole = re.sub(r"\\(\r?\n|$)", " ", line)
     return _OWN_OPTIONS_OR_COMMENT.split(whole, maxsplit=1)[0].strip()
 
 
-def expanded(line: str, environ: Mapping[str, str]) -> str:
-    """Return a line as `bare` does, its variables put in as pip does; nothing for an option."""
-    text = _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), bare(line))
+def expand_variables(line: str, environ: Mapping[str, str]) -> str:
+    """Return a line without options, its variables put in as pip does; empty for an option."""
+    text = _VARIABLE.sub(lambda found: environ.get(found[1], found[0]), without_options(line))
     return "" if text.startswith("-") else text
 
 
@@ -59,9 +59,9 @@ def is_place(text: str) -> bool:
     return _PLACE.match(text) is not None
 
 
-def files_named(text: str) -> tuple[Named, ...]:
+def files_named(text: str) -> tuple[IncludedFile, ...]:
     """Return the requirements and constraints files that a requirements file names."""
     return tuple(
-        Named(name=found[2], constraint=found["constraint"] is not None)
+        IncludedFile(name=found[2], constraint=found["constraint"] is not None)
         for found in _FILE.finditer(text)
     )

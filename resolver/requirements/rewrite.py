@@ -14,10 +14,10 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies
+from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import requirement
-from .lines import bare, logical
+from .lines import logical_lines, without_options
 
 BOTH = frozenset({GPU_BUILD, CPU_BUILD})
 Done = Literal["replaced", "commented", "hashes", "address", "other", "odd"]
@@ -46,7 +46,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class RewrittenText:
     """A file as it should be."""
 
     text: str
@@ -79,15 +79,15 @@ def pin(text: str, version: str) -> str | None:
     return f"{named['lead']}{GPU_BUILD}{extras}=={version}{space}{rest['tail']}"
 
 
-def mend_requirements(
+def rewrite_requirements(
     text: str, version: str, markers: Mapping[str, str], *, gpu_elsewhere: bool = False
-) -> Mended:
+) -> RewrittenText:
     """Return a requirements file with every line of onnxruntime that applies pinned to `version`.
 
     Where a line names the GPU build, or one in a file that is read together with this one does
     (`gpu_elsewhere`), those of the CPU build are commented out: they share one folder.
     """
-    parts = list(logical(text))
+    parts = list(logical_lines(text))
     ours = {line.number: line for line in _ours(parts, markers)}
     gpu = gpu_elsewhere or any(_name(line) == GPU_BUILD for line in ours.values())
     hashes = re.search(r"\s--hash[ =]", text) is not None
@@ -106,12 +106,12 @@ def mend_requirements(
                     done=done,
                 )
             )
-    return Mended(text="".join(pieces), edits=tuple(edits))
+    return RewrittenText(text="".join(pieces), edits=tuple(edits))
 
 
 def names_gpu_build(text: str, markers: Mapping[str, str]) -> bool:
     """Tell whether a line of a requirements file that applies names the GPU build."""
-    return any(_name(line) == GPU_BUILD for line in _ours(list(logical(text)), markers))
+    return any(_name(line) == GPU_BUILD for line in _ours(list(logical_lines(text)), markers))
 
 
 def _edited(line: _Line, version: str, gpu: bool, hashes: bool) -> tuple[str | None, Done]:  # noqa: FBT001
@@ -141,6 +141,6 @@ def _ours(parts: list[tuple[int, str]], markers: Mapping[str, str]) -> Iterator[
         named = _NAME.match(raw)
         if named is None or canonicalize_name(named["name"]) not in BOTH:
             continue
-        wanted = requirement(bare(raw))
-        if wanted is None or applies(wanted, markers, ""):
+        wanted = requirement(without_options(raw))
+        if wanted is None or is_in_force(wanted, markers, ""):
             yield _Line(number=number, raw=raw, wanted=wanted)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ..errors import Error
 from ..utils.files import write
-from .files import collect, read
-from .rewrite import Edit, mend_requirements, names_gpu_build
-from .rewrite_pyproject import mend_pyproject
+from .files import collect_files, read_requirements_file
+from .rewrite import Edit, names_gpu_build, rewrite_requirements
+from .rewrite_pyproject import rewrite_pyproject
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +23,7 @@ else:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MendedFile:
+class RewrittenFile:
     """A file, as it is and as it should be."""
 
     path: Path
@@ -32,16 +32,16 @@ class MendedFile:
     after: bytes
 
 
-def mended(
+def rewrite_files(
     files: Sequence[str], version: str, markers: Mapping[str, str]
-) -> tuple[MendedFile, ...]:
+) -> tuple[RewrittenFile, ...]:
     """Return the files that name a build of onnxruntime, with the pin of `version` in them.
 
     `markers` is the environment of the target. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
     found = [_pyproject(path, version, markers) for path in paths if path.suffix == ".toml"]
-    texts = collect(path for path in paths if path.suffix != ".toml")
+    texts = collect_files(path for path in paths if path.suffix != ".toml")
     naming = {
         path
         for path, file in texts.items()
@@ -49,16 +49,16 @@ def mended(
     }
     for path, file in texts.items():
         elsewhere = not file.constraint and bool(naming - {path})
-        made = mend_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
+        made = rewrite_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
         found.append(
-            MendedFile(
+            RewrittenFile(
                 path=path, edits=made.edits, before=file.content, after=file.encoded(made.text)
             )
         )
     return tuple(one for one in found if one.edits)
 
 
-def write_mended(files: Sequence[MendedFile]) -> tuple[Path, ...]:
+def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
     """Write what has changed, each file whole or not at all, and return the paths.
 
     Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
@@ -66,17 +66,17 @@ def write_mended(files: Sequence[MendedFile]) -> tuple[Path, ...]:
     """
     changed = [file for file in files if file.after != file.before]
     for file in changed:
-        if read(file.path) != file.before:
+        if read_requirements_file(file.path) != file.before:
             raise Error("file-changed", file=file.path)
     for file in changed:
         write(file.path, file.after)
     return tuple(file.path for file in changed)
 
 
-def _pyproject(path: Path, version: str, markers: Mapping[str, str]) -> MendedFile:
-    content = read(path)
+def _pyproject(path: Path, version: str, markers: Mapping[str, str]) -> RewrittenFile:
+    content = read_requirements_file(path)
     try:
-        made = mend_pyproject(content.decode("utf-8"), version, markers)
+        made = rewrite_pyproject(content.decode("utf-8"), version, markers)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Error("requirements-unreadable", file=path, cause=error) from error
-    return MendedFile(path=path, edits=made.edits, before=content, after=made.text.encode())
+    return RewrittenFile(path=path, edits=made.edits, before=content, after=made.text.encode())

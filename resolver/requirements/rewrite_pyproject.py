@@ -15,10 +15,10 @@ from typing import cast
 
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies
+from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import requirement
-from .rewrite import BOTH, Done, Edit, Mended, pin
+from .rewrite import BOTH, Done, Edit, RewrittenText, pin
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,7 +56,7 @@ def dependencies(text: str) -> tuple[str, ...]:
     return tuple(row for row in found if isinstance(row, str))
 
 
-def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mended:
+def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> RewrittenText:
     """Return pyproject.toml with every requirement of onnxruntime that applies pinned to `version`.
 
     Where one names the GPU build, those of the CPU build stay: a project may have an extra for
@@ -92,13 +92,13 @@ def mend_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Mende
         else:
             text, edits_here = _replace_poetry(text, path, version)
             edits += edits_here
-    return Mended(text=text, edits=tuple(sorted(edits, key=lambda edit: edit.line)))
+    return RewrittenText(text=text, edits=tuple(sorted(edits, key=lambda edit: edit.line)))
 
 
 def _build(value: str, markers: Mapping[str, str]) -> str | None:
     """Return which build of onnxruntime a requirement names, where it applies."""
     wanted = requirement(value)
-    if wanted is None or not applies(wanted, markers, ""):
+    if wanted is None or not is_in_force(wanted, markers, ""):
         return None
     name = canonicalize_name(wanted.name)
     return name if name in BOTH else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..companions.contents import STAND_IN, expected
+from ..companions.contents import STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
 from ..matrix.model import LibraryNeed
 from ..plan.wheels import Companion, Wheel, on_pypi
@@ -123,7 +123,7 @@ def _companions(
     """
     known = here.facts.python.autoload is not None
     lacking: list[Companion] = []
-    for name, version in expected(
+    for name, version in expected_companions(
         selection, here.matrix, here.platform, here.matrix.modules
     ).items():
         installed = here.facts.package(name)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies
+from ..facts.markers import is_in_force
 from ..matrix.lookup import code_of, libraries_of
 from ..matrix.model import Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
@@ -129,7 +129,7 @@ def required_distributions(
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
     for text in release.requires:
         wanted = requirement(text)
-        if wanted is not None and applies(wanted, here.markers, ""):
+        if wanted is not None and is_in_force(wanted, here.markers, ""):
             yield canonicalize_name(wanted.name)
     contents = libraries_of(distribution, release)
     if contents is not None:

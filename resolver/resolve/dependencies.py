@@ -11,7 +11,7 @@ from functools import reduce
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies
+from ..facts.markers import is_in_force
 from ..matrix.model import Build, BuildWheel
 from ..plan.reasons import Reason, reason
 from ..versions import allows, newest_first, requirement
@@ -66,7 +66,7 @@ def dependencies_of(build: Build, here: Situation) -> dict[str, SpecifierSet]:
     found: dict[str, SpecifierSet] = {}
     for text in wheel.requires if wheel else ():
         wanted = requirement(text)
-        if wanted is not None and applies(wanted, here.markers, ""):
+        if wanted is not None and is_in_force(wanted, here.markers, ""):
             name = canonicalize_name(wanted.name)
             found[name] = found.get(name, SpecifierSet()) & wanted.specifier
     for limit in here.matrix.limits:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import applies, marker_environment
+from ..facts.markers import is_in_force, marker_environment
 from ..facts.model import Facts, Gpu, Package
 from ..facts.wheel_tags import abi
 from ..matrix.model import DriverFloor, Matrix
@@ -137,7 +137,7 @@ def _demands(
         demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
     for line in options.requirements:
         wanted_line = requirement(line)
-        if wanted_line and applies(wanted_line, markers, ""):
+        if wanted_line and is_in_force(wanted_line, markers, ""):
             demand = Demand(by=line, specifier=wanted_line.specifier)
             demands[canonicalize_name(wanted_line.name)].append(demand)
     return {name: tuple(rows) for name, rows in demands.items()}
@@ -163,9 +163,9 @@ def _active_requirements(
         seen.add((package.name, extra))
         for text in package.requires:
             wanted = requirement(text)
-            if wanted is None or not applies(wanted, markers, extra):
+            if wanted is None or not is_in_force(wanted, markers, extra):
                 continue
-            if extra and applies(wanted, markers, ""):
+            if extra and is_in_force(wanted, markers, ""):
                 continue  # in force without the extra, so it was yielded already
             found.append((package, wanted))
             provider = by_name.get(canonicalize_name(wanted.name))

@@ -93,7 +93,7 @@ class Verification:
         return {**asdict(self.build), "orders": orders}
 
 
-def exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
+def verification_exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
     """Return 0 for what is proven as far as it can be here, else 6.
 
     `elsewhere`: the environment is meant for another machine; on this one it is enough that every

@@ -14,7 +14,7 @@ from ..errors import Error
 from ..facts.model import Driver
 from ..utils.process import Runner, own_environment
 from .model import Verification
-from .torch_verdict import ORDERS, Order, suspicious, together, worth_it
+from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torch_check
 from .verdict import judge
 
 MODELS = ("conv", "matmul", "fft")
@@ -67,9 +67,9 @@ def verify(
         )
 
     alone = check()
-    if not worth_it(alone):
+    if not needs_torch_check(alone):
         return alone
     orders: dict[Order, Verification] = {order: check(order) for order in ORDERS}
-    if suspicious(alone, orders):
+    if needs_torch_alone(alone, orders):
         orders["alone"] = check("alone")
-    return together(alone, orders)
+    return combine(alone, orders)

@@ -19,21 +19,21 @@ ORDERS: tuple[Order, ...] = ("first", "last")
 """When torch is imported, and computes: before all that onnxruntime does, or after it."""
 
 
-def worth_it(alone: Verification) -> bool:
+def needs_torch_check(alone: Verification) -> bool:
     """Tell whether torch must be looked at: it is for CUDA, and onnxruntime does what it can."""
     fine = alone.verdict == "works" or alone.verdict in UP_TO_THE_DRIVER
     return fine and alone.build is not None
 
 
-def suspicious(alone: Verification, orders: Mapping[Order, Verification]) -> bool:
+def needs_torch_alone(alone: Verification, orders: Mapping[Order, Verification]) -> bool:
     """Tell whether torch has to show what it can by itself."""
     return any(_trouble(alone, seen) is not None for seen in orders.values())
 
 
-def together(alone: Verification, orders: Mapping[Order, Verification]) -> Verification:
+def combine(alone: Verification, orders: Mapping[Order, Verification]) -> Verification:
     """Return `alone`, the verification of onnxruntime, with what `orders` prove besides.
 
-    `orders` has torch `alone` too where one of the others is `suspicious`.
+    `orders` has torch `alone` too where one of the others is `needs_torch_alone`.
     """
     by_itself = orders.get("alone")
     own = _torch_trouble(alone, by_itself) if by_itself else None

@@ -147,7 +147,7 @@ class Prover:
         folder = self.work / "wheels"
         folder.mkdir(exist_ok=True)
         paths = []
-        for wheel in companion_wheels.for_plan(
+        for wheel in companion_wheels.build_companions(
             selection, self.matrix, "linux_x86_64", self.modules
         ):
             paths.append(folder / wheel.file)

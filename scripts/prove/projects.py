@@ -146,7 +146,7 @@ def make_index(folder: Path) -> None:
 def put_companions(folder: Path) -> tuple[Path, Path]:
     """Write the companions of the plan and return their files: what loads, and the stand-in."""
     folder.mkdir()
-    made = companion_wheels.for_plan(
+    made = companion_wheels.build_companions(
         planned("uv").selection,
         data_files.load_matrix(),
         "linux_x86_64",

@@ -114,7 +114,7 @@ class Steps:
             for module in modules:
                 vars(module)[name] = stepped
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
-        vars(engine_guard)["wait"] = self.around("wait", engine_guard.wait)
+        vars(engine_guard)["wait"] = self.around("wait", engine_guard.wait_for_engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +303,7 @@ class Proof:
     def verify(self) -> None:
         """Run the real check; without a GPU it can say no more than that all libraries load."""
         found = verify.verify(self.target.executable, driver=None, runner=run, environ=os.environ)
-        assert verification.exit_code(found, elsewhere=True) == 0, found  # noqa: S101
+        assert verification.verification_exit_code(found, elsewhere=True) == 0, found  # noqa: S101
 
 
 def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> None:

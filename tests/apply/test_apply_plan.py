@@ -28,7 +28,7 @@ from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.companions.build import library_wheel
 from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.common import Staged
+from ortgpu_fix.engine.common import StagedFile
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index, Limits
@@ -255,7 +255,7 @@ class Failing:
         return self.inner.resolve(requires, target, sources, folder)  # type: ignore[arg-type]
 
     def install(self, staged: object, target: Target, folder: Path, lock: Path) -> None:
-        some: tuple[Staged, ...] = staged[:2]  # type: ignore[index]
+        some: tuple[StagedFile, ...] = staged[:2]  # type: ignore[index]
         self.inner.install(some, target, folder, lock)
         self.action()
 

@@ -221,7 +221,7 @@ def test_an_engine_that_does_not_end(world: World, monkeypatch: pytest.MonkeyPat
     def endless(_: Path) -> None:
         raise TimeoutError("process 7 does not end")
 
-    monkeypatch.setattr(engine_guard, "wait", endless)
+    monkeypatch.setattr(engine_guard, "wait_for_engine", endless)
     with pytest.raises(Error) as caught:
         restore.roll_back(world.site, change.folder)
 

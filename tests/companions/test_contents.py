@@ -24,7 +24,7 @@ from ortgpu_fix.companions import contents as companions
 from ortgpu_fix.companions.build import (
     MARKER,
     LocalWheel,
-    for_plan,
+    build_companions,
     library_wheel,
     stand_in_wheel,
 )
@@ -243,13 +243,13 @@ def test_the_msvc_runtime_is_loaded_only_where_its_wheel_is_in_the_set() -> None
 def test_without_known_libraries_there_is_only_the_stand_in(
     release: str, names: Iterable[str], version: str
 ) -> None:
-    made = for_plan(selection(release, names, version), MATRIX, LINUX, MODULES)
+    made = build_companions(selection(release, names, version), MATRIX, LINUX, MODULES)
 
     assert [wheel.name for wheel in made] == ["onnxruntime"]
 
 
 def test_a_selection_without_the_gpu_build_has_no_companions() -> None:
-    assert for_plan(selection("1.26.0", CUDA_12)[1:], MATRIX, LINUX, MODULES) == ()
+    assert build_companions(selection("1.26.0", CUDA_12)[1:], MATRIX, LINUX, MODULES) == ()
 
 
 def test_the_order_puts_a_library_of_an_unknown_name_before_cudnn() -> None:
@@ -261,9 +261,9 @@ def test_the_order_puts_a_library_of_an_unknown_name_before_cudnn() -> None:
 
 def test_what_is_expected_is_what_is_made() -> None:
     rows = selection("1.26.0", CUDA_12)
-    made = for_plan(rows, MATRIX, LINUX, MODULES)
+    made = build_companions(rows, MATRIX, LINUX, MODULES)
 
-    assert companions.expected(rows, MATRIX, LINUX, MODULES) == {
+    assert companions.expected_companions(rows, MATRIX, LINUX, MODULES) == {
         wheel.name: wheel.version for wheel in made
     }
     assert [wheel.name for wheel in made] == ["ortgpu-fix-libraries", "onnxruntime"]

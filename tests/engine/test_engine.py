@@ -16,7 +16,7 @@ import pytest
 from environments import site_packages
 
 from ortgpu_fix.engine.choose import Engine, choose
-from ortgpu_fix.engine.common import Staged, constraints
+from ortgpu_fix.engine.common import StagedFile, constraints
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
@@ -341,7 +341,10 @@ def test_while_it_installs_an_engine_sees_no_configuration_and_no_index(
     wheel = Wheel(name="a", version="1", index_url="pypi", file="a-1.whl", size=1, sha256=DIGEST)
 
     one.install(
-        [Staged(wheel=wheel, path=tmp_path / "a-1.whl")], TARGET, tmp_path / "f", tmp_path / "lock"
+        [StagedFile(wheel=wheel, path=tmp_path / "a-1.whl")],
+        TARGET,
+        tmp_path / "f",
+        tmp_path / "lock",
     )
 
     argv, env = runner.calls[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.engine import guard as engine_guard
-from ortgpu_fix.engine.guard import guarded, wait
+from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs engines unguarded")
 
@@ -20,18 +20,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs en
 def test_the_guard_becomes_the_engine(tmp_path: Path) -> None:
     code = "import sys; print(sys.argv[1:])"
     done = subprocess.run(
-        guarded([sys.executable, "-c", code, "a b", "-x"], tmp_path / "lock"),
+        guarded_command([sys.executable, "-c", code, "a b", "-x"], tmp_path / "lock"),
         check=True,
         capture_output=True,
         text=True,
     )
 
     assert done.stdout == "['a b', '-x']\n"
-    wait(tmp_path / "lock")
+    wait_for_engine(tmp_path / "lock")
 
 
 def test_no_engine_ever_ran(tmp_path: Path) -> None:
-    wait(tmp_path / "lock")
+    wait_for_engine(tmp_path / "lock")
 
     assert not (tmp_path / "lock").exists()
 
@@ -39,7 +39,9 @@ def test_no_engine_ever_ran(tmp_path: Path) -> None:
 def start(lock: Path) -> subprocess.Popen[str]:
     """Start an engine that would run for long, and return when it does."""
     process = subprocess.Popen(
-        guarded([sys.executable, "-c", "print(1, flush=True); import time; time.sleep(60)"], lock),
+        guarded_command(
+            [sys.executable, "-c", "print(1, flush=True); import time; time.sleep(60)"], lock
+        ),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -51,7 +53,7 @@ def start(lock: Path) -> subprocess.Popen[str]:
 
 def test_an_engine_that_still_runs_is_ended(tmp_path: Path) -> None:
     with start(tmp_path / "lock") as process:
-        wait(tmp_path / "lock")
+        wait_for_engine(tmp_path / "lock")
 
         assert process.wait(5) == -signal.SIGKILL
 
@@ -61,7 +63,7 @@ def test_an_engine_that_cannot_be_ended(tmp_path: Path, monkeypatch: pytest.Monk
     with start(tmp_path / "lock") as process:
         (tmp_path / "lock").write_text("nobody")
         with pytest.raises(TimeoutError):
-            wait(tmp_path / "lock")
+            wait_for_engine(tmp_path / "lock")
         process.kill()
 
 
@@ -71,7 +73,7 @@ def test_an_engine_whose_starter_died_at_once_does_not_begin(tmp_path: Path) -> 
     command = ["/bin/sh", "-c", f"echo > {marker}"]
     child = os.fork()
     if child == 0:
-        argv = guarded(command, tmp_path / "lock")
+        argv = guarded_command(command, tmp_path / "lock")
         os.spawnv(os.P_NOWAIT, argv[0], argv)  # noqa: S606
         os._exit(0)
     os.waitpid(child, 0)
@@ -80,5 +82,5 @@ def test_an_engine_whose_starter_died_at_once_does_not_begin(tmp_path: Path) -> 
         time.sleep(0.01)
     time.sleep(0.3)
 
-    wait(tmp_path / "lock")
+    wait_for_engine(tmp_path / "lock")
     assert not marker.exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import synthetic
-from ortgpu_fix.engine.requirement_closure import reach
+from ortgpu_fix.engine.requirement_closure import follow_requirements
 from ortgpu_fix.facts.markers import marker_environment
 
 LINUX = marker_environment(synthetic.facts())
@@ -19,26 +19,28 @@ KNOWN = {
 
 
 def test_what_only_the_other_machine_needs_is_missing_and_the_rest_too_much() -> None:
-    there = reach(["humanfriendly"], KNOWN, WINDOWS)
+    there = follow_requirements(["humanfriendly"], KNOWN, WINDOWS)
 
     assert there.names == {"humanfriendly"}
     assert there.missing == ("pyreadline3",)
 
 
 def test_on_the_machine_at_hand_nothing_changes() -> None:
-    here = reach(["humanfriendly>=9"], KNOWN, LINUX)
+    here = follow_requirements(["humanfriendly>=9"], KNOWN, LINUX)
 
     assert here.names == {"humanfriendly", "uvloop"}
     assert here.missing == ()
 
 
 def test_extras_are_followed_where_they_are_asked_for() -> None:
-    found = reach(["Toolkit[cublas]==1"], KNOWN, LINUX)
+    found = follow_requirements(["Toolkit[cublas]==1"], KNOWN, LINUX)
 
     assert found.names == {"toolkit", "base", "cublas"}
 
 
 def test_a_missing_requirement_keeps_its_extras_and_its_versions() -> None:
-    found = reach(["other[b,a]>=2 ; python_version > '3'", "no requirement at all"], {}, LINUX)
+    found = follow_requirements(
+        ["other[b,a]>=2 ; python_version > '3'", "no requirement at all"], {}, LINUX
+    )
 
     assert found.missing == ("other[a,b]>=2",)

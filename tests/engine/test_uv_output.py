@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.engine.uv_output import platform, read
+from ortgpu_fix.engine.uv_output import parse_uv_output, uv_platform
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.facts.wheel_tags import fitting
+from ortgpu_fix.facts.wheel_tags import tags_of
 from synthetic import machine
 
 ANSWER = """
@@ -48,13 +48,13 @@ LINUX = {"sys_platform": "linux"}
     ],
 )
 def test_a_machine_has_a_word(facts: Facts, word: str) -> None:
-    assert platform(facts) == word
+    assert uv_platform(facts) == word
 
 
 def test_the_wheels_that_fit_come_the_best_first() -> None:
     text = ANSWER.format(tag="manylinux_2_28_x86_64", **VALUES)
 
-    found = list(read(text, Path("/work/here"), list(fitting(machine())), {}, LINUX))
+    found = list(parse_uv_output(text, Path("/work/here"), list(tags_of(machine())), {}, LINUX))
 
     assert [(one.wheel.file, one.wheel.size, one.url) for one in found] == [
         (
@@ -69,7 +69,9 @@ def test_the_wheels_that_fit_come_the_best_first() -> None:
 def test_what_is_installed_already_is_left_out() -> None:
     text = ANSWER.format(tag="win_amd64", **VALUES)
 
-    found = list(read(text, Path("/w"), list(fitting(machine())), {"native": "2.0"}, None))
+    found = list(
+        parse_uv_output(text, Path("/w"), list(tags_of(machine())), {"native": "2.0"}, None)
+    )
 
     assert [one.wheel.name for one in found] == ["pyreadline3"]
 
@@ -80,4 +82,4 @@ def test_a_release_without_a_wheel_that_fits_is_no_answer() -> None:
     )
 
     with pytest.raises(KeyError, match="no wheel of native"):
-        list(read(text, Path("/w"), list(fitting(machine())), {}, LINUX))
+        list(parse_uv_output(text, Path("/w"), list(tags_of(machine())), {}, LINUX))

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, REACH, Explanation, explain
+from ortgpu_fix.explain.matcher import PASTED, REACH, Explanation, explain_log
 from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):
@@ -46,11 +46,11 @@ def read(path: Path) -> str:
 
 
 def codes(log: str) -> list[str]:
-    return [found.code for found in explain(log, TABLE)]
+    return [found.code for found in explain_log(log, TABLE)]
 
 
 def only(log: str) -> Explanation:
-    (found,) = explain(log, TABLE)
+    (found,) = explain_log(log, TABLE)
     return found
 
 
@@ -60,7 +60,7 @@ def only(log: str) -> Explanation:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_a_recorded_log_is_recognised_and_as_nothing_else(path: Path) -> None:
     code = path.stem.split("--")[0]
-    found = explain(read(path), TABLE)
+    found = explain_log(read(path), TABLE)
     expected = {code} - {"none"} | ALSO.get(path.stem, set())
     assert {
         each.code for each in found if each.severity == "error" or each.code == code
@@ -114,9 +114,9 @@ def test_both_languages_say_the_same(code: str) -> None:
 
 def test_a_language_is_chosen() -> None:
     log = "CUDA failure 999: unknown error"
-    english, chinese = (explain(log, TABLE, language)[0].cause for language in LANGUAGES)
+    english, chinese = (explain_log(log, TABLE, language)[0].cause for language in LANGUAGES)
 
-    assert english == explain(log, TABLE)[0].cause
+    assert english == explain_log(log, TABLE)[0].cause
     assert re.search("[\u4e00-\u9fff]", chinese)
 
 
@@ -154,7 +154,7 @@ def test_a_name_that_the_system_s_text_ran_over_is_completed() -> None:
 def test_each_library_is_explained_once() -> None:
     path = next(path for path in LOGS if path.stem.endswith("--preload"))
     log = read(path) * 3
-    found = [each for each in explain(log, TABLE) if each.code == "cuda-12-libraries-missing"]
+    found = [each for each in explain_log(log, TABLE) if each.code == "cuda-12-libraries-missing"]
     assert [each.line_number for each in found] == [1, 2, 3, 5, 6]
 
 
@@ -164,7 +164,7 @@ OP Conv(a) running in Fallback mode. May be extremely slow.
 CUDA failure 999: unknown error
 AttributeError: module 'onnxruntime' has no attribute 'InferenceSession'
 CUDA failure 999: unknown error"""
-    found = explain(log, TABLE)
+    found = explain_log(log, TABLE)
     assert [(each.severity, each.line_number) for each in found] == [
         ("error", 3),
         ("error", 4),
@@ -309,7 +309,7 @@ def test_importing_torch_first_is_explained() -> None:
 
 @given(st.text())
 def test_no_text_raises(text: str) -> None:
-    explain(text, TABLE)
+    explain_log(text, TABLE)
 
 
 ANCHORS = sorted({pattern.anchor for row in TABLE.failures for pattern in row.patterns})
@@ -327,8 +327,8 @@ ANCHORS = sorted({pattern.anchor for row in TABLE.failures for pattern in row.pa
 )
 def test_no_text_made_of_what_is_looked_for_raises(parts: list[str]) -> None:
     log = "".join(parts)
-    found = explain(log, TABLE)
-    assert found == explain(log, TABLE)
+    found = explain_log(log, TABLE)
+    assert found == explain_log(log, TABLE)
     lines = log.count("\n") + 1
     assert all(1 <= each.line_number <= lines for each in found)
 
@@ -359,7 +359,7 @@ def test_a_large_log_is_read_in_no_time(line: str, megabytes: int, seconds: floa
     """
     log = line * (megabytes * 1_000_000 // len(line))
     began = time.process_time()
-    explain(log, TABLE)
+    explain_log(log, TABLE)
     assert time.process_time() - began < seconds
 
 

@@ -6,10 +6,10 @@ import pytest
 
 import synthetic
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.facts.gpu_names import by_name, with_capabilities
+from ortgpu_fix.facts.gpu_names import capability_by_name, with_capabilities
 from ortgpu_fix.facts.model import Gpu
 
-LOOK_UP = by_name(load_table("gpus"))
+LOOK_UP = capability_by_name(load_table("gpus"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.facts import parsers as readers
 from ortgpu_fix.facts.model import Gpu
-from ortgpu_fix.facts.redact import scrub
+from ortgpu_fix.facts.redact import redact
 
 
 def test_smi_rows() -> None:
@@ -209,7 +209,7 @@ def test_json_of_any_shape_is_no_toolkit() -> None:
     ],
 )
 def test_private_texts(text: str, home: str | None, clean: str) -> None:
-    assert scrub(text, home) == clean
+    assert redact(text, home) == clean
 
 
 @pytest.mark.parametrize(
@@ -223,19 +223,19 @@ def test_private_texts(text: str, home: str | None, clean: str) -> None:
     ],
 )
 def test_folders_named_like_the_user(text: str, user: str, clean: str) -> None:
-    assert scrub(text, None, user) == clean
+    assert redact(text, None, user) == clean
 
 
 @pytest.mark.parametrize("home", ["/home/zoë", "C:\\Users\\Zoë Ångström", "/srv/zoë"])
 def test_private_texts_in_json(home: str) -> None:
     written = json.dumps({"path": home + "/x", "other": "x"})
 
-    assert json.loads(scrub(written, home)) == {"path": "~/x", "other": "x"}
+    assert json.loads(redact(written, home)) == {"path": "~/x", "other": "x"}
 
 
 @given(st.text(), st.text())
 def test_scrub_takes_anything(text: str, home: str) -> None:
-    scrub(text, home)
+    redact(text, home)
 
 
 FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])

@@ -8,7 +8,7 @@ import sys
 import pytest
 from packaging import tags
 
-from ortgpu_fix.facts.wheel_tags import abi, fitting, platforms
+from ortgpu_fix.facts.wheel_tags import abi, platforms, tags_of
 from synthetic import machine
 
 
@@ -17,7 +17,7 @@ def test_of_this_machine_they_are_what_packaging_says() -> None:
     version = platform.python_version()
     here = machine(libc=" ".join(platform.libc_ver()), name=platform.machine(), version=version)
 
-    assert list(fitting(here)) == list(tags.sys_tags())
+    assert list(tags_of(here)) == list(tags.sys_tags())
 
 
 def test_windows_has_one_platform() -> None:
@@ -53,4 +53,4 @@ def test_a_free_threaded_python_has_another_abi() -> None:
     free = machine(version="3.13.0", free_threaded=True)
 
     assert abi(free.python.version, free_threaded=free.python.free_threaded) == "cp313t"
-    assert {tag.abi for tag in fitting(free)} - {"abi3t"} == {"cp313t", "none"}
+    assert {tag.abi for tag in tags_of(free)} - {"abi3t"} == {"cp313t", "none"}

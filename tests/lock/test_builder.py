@@ -73,7 +73,7 @@ def made(things: Shelf, folder: Path) -> Lock:
     maker = things.maker(folder, companions="wheels")
     group = things.group()
     (folder / "wheels").mkdir(exist_ok=True)
-    for wheel in maker.made_here(group.targets[0]):
+    for wheel in maker.companion_wheels(group.targets[0]):
         (folder / "wheels" / wheel.file).write_bytes(wheel.content)
     return maker.lock(group)
 
@@ -228,8 +228,8 @@ def test_no_companion_travels_that_is_not_wished_for(things: Shelf, tmp_path: Pa
     options = maker.options._replace(autoload=False, provide=False)
     target = things.group().targets[0]
 
-    assert {wheel.name for wheel in maker.made_here(target)} == set(COMPANIONS)
-    assert replace(maker, options=options).made_here(target) == ()
+    assert {wheel.name for wheel in maker.companion_wheels(target)} == set(COMPANIONS)
+    assert replace(maker, options=options).companion_wheels(target) == ()
 
 
 def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:

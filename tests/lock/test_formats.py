@@ -255,10 +255,10 @@ def test_a_pylock_is_one_by_the_standard() -> None:
         at(ORT).url,
         at(ORT_WINDOWS).url,
     ]
-    [made_here] = rows["ortgpu-fix-libraries"].wheels or ()
-    assert made_here.path == LIBRARIES.url
-    assert made_here.size == 5
-    assert made_here.hashes == {"sha256": LIBRARIES.wheel.sha256}
+    [companion_wheels] = rows["ortgpu-fix-libraries"].wheels or ()
+    assert companion_wheels.path == LIBRARIES.url
+    assert companion_wheels.size == 5
+    assert companion_wheels.hashes == {"sha256": LIBRARIES.wheel.sha256}
 
 
 def test_a_size_that_is_not_known_is_not_said() -> None:

@@ -140,8 +140,8 @@ TOO_OLD = {
 
 
 @functools.cache
-def judged(driver: str) -> list[matrix_runs.Judged]:
-    return list(matrix_runs.judged(MATRIX, driver, ["7.5"]))
+def judged(driver: str) -> list[matrix_runs.JudgedBuild]:
+    return list(matrix_runs.judge_builds(MATRIX, driver, ["7.5"]))
 
 
 @pytest.mark.parametrize("release", TOO_OLD)

@@ -102,7 +102,7 @@ class Stage:
     def mend(self, plan: Plan) -> None:
         """Apply a plan; whether the libraries work is not asked of stand-ins."""
         names = {row.name for row in plan.companions}
-        made = companion_wheels.for_plan(
+        made = companion_wheels.build_companions(
             plan.selection, self.known, synthetic.LINUX, data_files.companion_modules()
         )
         apply(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain
+from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
@@ -47,7 +47,7 @@ def test_a_log_that_tells_something() -> None:
         "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
     )
     log += " cannot open shared object file: No such file or directory\n"
-    found = explain(log, parse_failures(load_table("failures")))
+    found = explain_log(log, parse_failures(load_table("failures")))
 
     text = plain(explanation_sections(found, EN))
 
@@ -60,7 +60,7 @@ def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
     known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
     log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
 
-    found = explain(log + ": No such file or directory", parse_failures(known))
+    found = explain_log(log + ": No such file or directory", parse_failures(known))
 
     assert "libcublas.so.12" not in "".join(row.cause for row in found)
 

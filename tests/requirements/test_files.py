@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.requirements.files import collect
-from ortgpu_fix.requirements.lines import Named, files_named
+from ortgpu_fix.requirements.files import collect_files
+from ortgpu_fix.requirements.lines import IncludedFile, files_named
 
 
 def read(file: Path) -> list[str]:
     return [
         str(row)
-        for one in collect([file]).values()
+        for one in collect_files([file]).values()
         for row in one.requirements({"ORT": "1.22.1", "empty": ""})
     ]
 
@@ -77,8 +77,8 @@ def test_files_that_are_named_are_found() -> None:
     text += "--constraint=h.txt\n-ci.txt\n"
 
     assert files_named(text) == (
-        *(Named(name=f"{name}.txt", constraint=False) for name in "abde"),
-        *(Named(name=f"{name}.txt", constraint=True) for name in "ghi"),
+        *(IncludedFile(name=f"{name}.txt", constraint=False) for name in "abde"),
+        *(IncludedFile(name=f"{name}.txt", constraint=True) for name in "ghi"),
     )
 
 
@@ -88,7 +88,7 @@ def test_files_are_read_once_from_where_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "sub/more.txt").write_text("-r ../r.txt\nflask\n-r both.txt\n")
     (tmp_path / "sub/limits.txt").write_text("numpy<2\n-r both.txt\n")
     (tmp_path / "sub/both.txt").write_text("protobuf<7\n")
-    found = collect([tmp_path / "r.txt"])
+    found = collect_files([tmp_path / "r.txt"])
 
     assert read(tmp_path / "r.txt") == ["numpy", "numpy<2", "protobuf<7", "flask"]
     assert [path.name for path, file in found.items() if file.constraint] == ["limits.txt"]

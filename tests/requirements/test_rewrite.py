@@ -19,10 +19,10 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.markers import marker_environment
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.report.requirements import mending_json, mending_section
-from ortgpu_fix.requirements.rewrite import Done, Edit, mend_requirements
-from ortgpu_fix.requirements.rewrite_files import mended, write_mended
-from ortgpu_fix.requirements.rewrite_pyproject import dependencies, mend_pyproject
+from ortgpu_fix.report.requirements import requirements_json, requirements_section
+from ortgpu_fix.requirements.rewrite import Done, Edit, rewrite_requirements
+from ortgpu_fix.requirements.rewrite_files import rewrite_files, write_rewritten
+from ortgpu_fix.requirements.rewrite_pyproject import dependencies, rewrite_pyproject
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,11 +34,11 @@ GOOD = "onnxruntime-gpu==1.26.0"
 
 
 def requirements(text: str, **more: Any) -> str:
-    return mend_requirements(text, "1.26.0", MARKERS, **more).text
+    return rewrite_requirements(text, "1.26.0", MARKERS, **more).text
 
 
 def done(text: str) -> list[tuple[int, str]]:
-    return [(edit.line, edit.done) for edit in mend_requirements(text, "1.26.0", MARKERS).edits]
+    return [(edit.line, edit.done) for edit in rewrite_requirements(text, "1.26.0", MARKERS).edits]
 
 
 LINES = {
@@ -181,7 +181,7 @@ onnxruntime>=1.17
 
 
 def test_a_project_is_mended_where_its_requirements_stand() -> None:
-    made = mend_pyproject(PROJECT, "1.26.0", MARKERS)
+    made = rewrite_pyproject(PROJECT, "1.26.0", MARKERS)
 
     assert made.text == (
         PROJECT.replace('  "onnxruntime>=1.17",', f'  "{GOOD}",')
@@ -200,14 +200,14 @@ def test_a_project_is_mended_where_its_requirements_stand() -> None:
 
 def test_a_project_that_is_right_stays_as_it_is() -> None:
     text = f'[project]\ndependencies = ["{GOOD}", "numpy"]\n'
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert (made.text, made.edits) == (text, ())
 
 
 def test_a_project_with_an_extra_for_each_build_keeps_both() -> None:
     text = '[project]\noptional-dependencies = {cpu = ["onnxruntime"], gpu = ["onnxruntime-gpu"]}\n'
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert made.text == text.replace("onnxruntime-gpu", GOOD)
     assert [edit.done for edit in made.edits] == ["other", "replaced"]
@@ -236,7 +236,7 @@ POETRY = [
 
 @pytest.mark.parametrize(("text", "wanted"), POETRY)
 def test_poetry_s_own_notation(text: str, wanted: str) -> None:
-    assert mend_pyproject(text, "1.26.0", MARKERS).text == wanted
+    assert rewrite_pyproject(text, "1.26.0", MARKERS).text == wanted
 
 
 def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:
@@ -246,12 +246,12 @@ def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:
         'onnxruntime = { version = "^1.17", optional = true }\n'
         '[tool.poetry.extras]\nml = ["OnnxRuntime", "numpy"]\n'
     )
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert made.text == text
     assert [(edit.line, edit.done) for edit in made.edits] == [(2, "odd")]
     named = text.replace("onnxruntime =", "onnxruntime-gpu =").replace("OnnxR", "onnxruntime-gpu")
-    assert 'version = "1.26.0"' in mend_pyproject(named, "1.26.0", MARKERS).text
+    assert 'version = "1.26.0"' in rewrite_pyproject(named, "1.26.0", MARKERS).text
 
 
 def test_each_line_that_stays_is_told_by_its_number() -> None:
@@ -263,7 +263,7 @@ def test_each_line_that_stays_is_told_by_its_number() -> None:
         'dev = ["onnxruntime @ https://example.invalid/o.whl", "onnxruntime"]\n'
         '[tool.poetry.dependencies]\nonnxruntime = [{ version = "*" }]\n'
     )
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert [(edit.line, edit.done) for edit in made.edits] == [
         (5, "other"),
@@ -277,7 +277,7 @@ def test_each_line_that_stays_is_told_by_its_number() -> None:
 
 def test_of_both_in_poetry_s_notation_the_cpu_build_stays() -> None:
     text = '[tool.poetry.dependencies]\nonnxruntime = "^1.17"\nonnxruntime-gpu = "*"\n'
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert made.text == text.replace('"*"', '"1.26.0"')
     assert [edit.done for edit in made.edits] == ["other", "replaced"]
@@ -292,7 +292,7 @@ def test_of_both_in_poetry_s_notation_the_cpu_build_stays() -> None:
     ],
 )
 def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert made.text == text
     assert [edit.done for edit in made.edits] == ["odd"]
@@ -300,7 +300,7 @@ def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "project = 1\n", "[project]\ndependencies = 3\n"])
 def test_a_project_without_requirements(text: str) -> None:
-    assert mend_pyproject(text, "1.26.0", MARKERS).edits == ()
+    assert rewrite_pyproject(text, "1.26.0", MARKERS).edits == ()
     assert dependencies(text) == ()
 
 
@@ -324,11 +324,11 @@ def test_a_project_parses_to_the_same_apart_from_the_pin(
     expected["project"]["dependencies"] = [
         GOOD if row.startswith("onnxruntime") else row for row in rows
     ]
-    made = mend_pyproject(text, "1.26.0", MARKERS)
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
 
     assert tomllib.loads(made.text) == expected
     assert made.text.count("# " + comment) == text.count("# " + comment)
-    assert mend_pyproject(made.text, "1.26.0", MARKERS).edits == ()
+    assert rewrite_pyproject(made.text, "1.26.0", MARKERS).edits == ()
 
 
 # Files.
@@ -340,19 +340,19 @@ def test_files_keep_their_encoding_and_what_they_include_is_mended(tmp_path: Pat
     (tmp_path / "top.txt").write_bytes(top)
     wide = "numpy\n-r ../top.txt\n".encode("utf-16")
     (tmp_path / "sub/more.txt").write_bytes(wide)
-    files = mended([str(tmp_path / "top.txt")], "1.26.0", MARKERS)
+    files = rewrite_files([str(tmp_path / "top.txt")], "1.26.0", MARKERS)
 
-    assert write_mended(files) == (tmp_path / "top.txt",)
+    assert write_rewritten(files) == (tmp_path / "top.txt",)
     assert (tmp_path / "top.txt").read_bytes() == top.replace(b"onnxruntime>=1.17", GOOD.encode())
     assert (tmp_path / "sub/more.txt").read_bytes() == wide
-    [row] = mending_json([("top.txt", edit) for edit in files[0].edits])
+    [row] = requirements_json([("top.txt", edit) for edit in files[0].edits])
     assert row["after"] == f"{GOOD} # café ?"
 
 
 def test_a_wide_file_is_mended_in_its_encoding(tmp_path: Path) -> None:
     file = tmp_path / "r.txt"
     file.write_bytes("onnxruntime\nnumpy\n".encode("utf-16"))
-    write_mended(mended([str(file)], "1.26.0", MARKERS))
+    write_rewritten(rewrite_files([str(file)], "1.26.0", MARKERS))
 
     assert file.read_bytes() == f"{GOOD}\nnumpy\n".encode("utf-16")
 
@@ -360,7 +360,7 @@ def test_a_wide_file_is_mended_in_its_encoding(tmp_path: Path) -> None:
 def test_files_that_are_read_together_name_the_gpu_build_once(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("onnxruntime\n-r b.txt\n")
     (tmp_path / "b.txt").write_text("onnxruntime-gpu\n")
-    write_mended(mended([str(tmp_path / "a.txt")], "1.26.0", MARKERS))
+    write_rewritten(rewrite_files([str(tmp_path / "a.txt")], "1.26.0", MARKERS))
 
     assert (tmp_path / "a.txt").read_text() == "# onnxruntime\n-r b.txt\n"
     assert (tmp_path / "b.txt").read_text() == f"{GOOD}\n"
@@ -370,7 +370,7 @@ def test_a_constraint_follows_and_takes_no_line_away(tmp_path: Path) -> None:
     """It asks for nothing: were the line commented out, nothing would."""
     (tmp_path / "r.txt").write_text("-c c.txt\nonnxruntime\n")
     (tmp_path / "c.txt").write_text("onnxruntime-gpu==1.18.0  # as in production\nnumpy<2\n")
-    write_mended(mended([str(tmp_path / "r.txt")], "1.26.0", MARKERS))
+    write_rewritten(rewrite_files([str(tmp_path / "r.txt")], "1.26.0", MARKERS))
 
     assert (tmp_path / "r.txt").read_text() == f"-c c.txt\n{GOOD}\n"
     assert (tmp_path / "c.txt").read_text() == f"{GOOD}  # as in production\nnumpy<2\n"
@@ -380,11 +380,11 @@ def test_a_file_that_is_changed_meanwhile_is_left(tmp_path: Path) -> None:
     one, two = tmp_path / "a.txt", tmp_path / "pyproject.toml"
     one.write_text("onnxruntime\n")
     two.write_text('[project]\ndependencies = ["onnxruntime"]\n')
-    files = mended([str(one), str(two)], "1.26.0", MARKERS)
+    files = rewrite_files([str(one), str(two)], "1.26.0", MARKERS)
     two.write_text("# mine\n")
 
     with pytest.raises(Error, match="file-changed"):
-        write_mended(files)
+        write_rewritten(files)
 
     assert one.read_text() == "onnxruntime\n"
     assert two.read_text() == "# mine\n"
@@ -399,7 +399,7 @@ def test_a_file_that_cannot_be_read(name: str, content: bytes | None, tmp_path: 
         (tmp_path / name).write_bytes(content)
 
     with pytest.raises(Error, match="requirements-unreadable"):
-        mended([str(tmp_path / name)], "1.26.0", MARKERS)
+        rewrite_files([str(tmp_path / name)], "1.26.0", MARKERS)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -409,10 +409,10 @@ def test_what_becomes_of_each_line_is_told(language: Any) -> None:
     edits += [("r.txt", Edit(line=2, before="c", after=None, done=why)) for why in stays]
     texts = load_texts(language)
 
-    told = plain([mending_section(edits, texts, written=False)])
-    written = plain([mending_section(edits, texts, written=True)])
+    told = plain([requirements_section(edits, texts, written=False)])
+    written = plain([requirements_section(edits, texts, written=True)])
 
     assert "a  →  b" in told
     assert "--apply --write" in told
     assert "--apply --write" not in written
-    assert "--apply --write" not in plain([mending_section(edits[1:], texts, written=False)])
+    assert "--apply --write" not in plain([requirements_section(edits[1:], texts, written=False)])

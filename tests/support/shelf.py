@@ -12,7 +12,7 @@ from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.lock.builder import Maker
+from ortgpu_fix.lock.builder import LockBuilder
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run
 from support.local_index import LocalIndex, make_wheel
@@ -82,12 +82,14 @@ class Shelf:
         )
         return Group(distribution="onnxruntime-gpu", version="1.26.0", cuda="12", targets=(target,))
 
-    def maker(self, folder: Path, *, companions: str | None = None, **sources: object) -> Maker:
+    def maker(
+        self, folder: Path, *, companions: str | None = None, **sources: object
+    ) -> LockBuilder:
         """Return what makes locks that are put into `folder`."""
         env = clean_environment()
         env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
         named = IndexConfig(index_url=self.index.url, origin="flag")
-        return Maker(
+        return LockBuilder(
             options=PlanOptions(),
             matrix=synthetic.matrix(),
             index=Index(replace(named, **sources), Limits(pauses=(0.01,))),  # type: ignore[arg-type]

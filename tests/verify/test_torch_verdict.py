@@ -9,8 +9,8 @@ import pytest
 
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.verification import verification_sections
-from ortgpu_fix.verify.model import Verification, exit_code
-from ortgpu_fix.verify.torch_verdict import Order, suspicious, together, worth_it
+from ortgpu_fix.verify.model import Verification, verification_exit_code
+from ortgpu_fix.verify.torch_verdict import Order, combine, needs_torch_alone, needs_torch_check
 from ortgpu_fix.verify.verdict import judge
 
 CUDA = "CUDAExecutionProvider"
@@ -65,10 +65,10 @@ def both(
     alone: Verification, first: Verification, last: Verification, own: Verification | None = None
 ) -> Verification:
     orders: dict[Order, Verification] = {"first": first, "last": last}
-    assert suspicious(alone, orders) is (own is not None)
+    assert needs_torch_alone(alone, orders) is (own is not None)
     if own is not None:
         orders["alone"] = own
-    return together(alone, orders)
+    return combine(alone, orders)
 
 
 def said(found: Verification) -> list[tuple[str, str | None]]:
@@ -87,13 +87,13 @@ def said(found: Verification) -> list[tuple[str, str | None]]:
 def test_torch_is_looked_at_where_it_is_for_cuda_and_onnxruntime_does_what_it_can(
     alone: Verification, *, wanted: bool
 ) -> None:
-    assert worth_it(alone) is wanted
+    assert needs_torch_check(alone) is wanted
 
 
 def test_both_work_in_both_orders() -> None:
     found = both(seen(ON_GPU), seen(WORKS, ON_GPU), seen(ON_GPU, WORKS))
 
-    assert (found.verdict, exit_code(found)) == ("works", 0)
+    assert (found.verdict, verification_exit_code(found)) == ("works", 0)
     assert said(found) == [("torch-works", None)]
     assert found.evidence[-1] == (
         f"torch imported last: torch on {CARD}: product off by 0.0, convolution by 1e-06"
@@ -103,7 +103,7 @@ def test_both_work_in_both_orders() -> None:
 def test_without_a_gpu_as_far_as_that_goes() -> None:
     found = both(seen(NO_DEVICE), seen(WITHOUT_GPU, NO_DEVICE), seen(NO_DEVICE, WITHOUT_GPU))
 
-    assert (found.verdict, exit_code(found, elsewhere=True)) == ("no-gpu", 0)
+    assert (found.verdict, verification_exit_code(found, elsewhere=True)) == ("no-gpu", 0)
     assert said(found) == [("torch-loads", None)]
     assert found.evidence[-1] == f"torch imported last: torch uses no GPU: {GONE}"
 
@@ -112,7 +112,7 @@ def test_onnxruntime_that_fails_once_torch_is_there() -> None:
     mixed = onnxruntime("CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH")
     found = both(seen(ON_GPU), seen(WORKS, mixed), seen(ON_GPU, WORKS), seen(WORKS))
 
-    assert (found.verdict, exit_code(found, elsewhere=True)) == ("torch-conflict", 6)
+    assert (found.verdict, verification_exit_code(found, elsewhere=True)) == ("torch-conflict", 6)
     [(code, what)] = said(found)
     assert code == "torch-first-fails"
     assert what is not None
@@ -158,7 +158,7 @@ def test_what_torch_cannot_do_by_itself_is_not_the_pair_s_fault(
 ) -> None:
     found = both(seen(ON_GPU), seen(trouble, ON_GPU), seen(ON_GPU, trouble), seen(trouble))
 
-    assert (found.verdict, exit_code(found)) == ("works", 0)
+    assert (found.verdict, verification_exit_code(found)) == ("works", 0)
     [(code, words)] = said(found)
     assert code == "torch-broken"
     assert words is not None

@@ -9,7 +9,12 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.verify.model import UP_TO_THE_DRIVER, Verification, VerificationVerdict, exit_code
+from ortgpu_fix.verify.model import (
+    UP_TO_THE_DRIVER,
+    Verification,
+    VerificationVerdict,
+    verification_exit_code,
+)
 from ortgpu_fix.verify.verdict import EXPLAINED, judge
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -115,7 +120,7 @@ def notes(found: Verification) -> list[str]:
 def test_all_on_the_gpu_and_right_works() -> None:
     found = say(START, driver(), IMPORTING, BUILD, needed(), *ON_GPU, END)
     assert found.verdict == "works"
-    assert exit_code(found) == exit_code(found, elsewhere=True) == 0
+    assert verification_exit_code(found) == verification_exit_code(found, elsewhere=True) == 0
     assert [(run.name, run.correct, run.second_ms) for run in found.models] == [
         ("conv", True, 0.2),
         ("matmul", True, 0.2),
@@ -136,7 +141,7 @@ def test_other_numbers_are_a_wrong_result(deviation: float | None) -> None:
     found = say(driver(), BUILD, needed(), ON_GPU[0], wrong, ON_GPU[2], END)
     assert found.verdict == "wrong-result"
     assert found.values == (("models", "matmul"),)
-    assert exit_code(found, elsewhere=True) == 6
+    assert verification_exit_code(found, elsewhere=True) == 6
 
 
 def test_the_precision_of_tf32_is_enough() -> None:
@@ -148,7 +153,7 @@ def test_a_cpu_build_falls_back() -> None:
     found = say(START, driver(), IMPORTING, BUILD | {"cuda": None}, *ON_CPU, END)
     assert found.verdict == "cpu-fallback"
     assert found.values == (("models", "conv, matmul, fft"),)
-    assert exit_code(found, elsewhere=True) == 6
+    assert verification_exit_code(found, elsewhere=True) == 6
 
 
 def test_one_node_on_the_cpu_is_a_fallback() -> None:
@@ -177,8 +182,8 @@ def test_what_cuda_says_of_the_driver(
 ) -> None:
     found = say(seen, BUILD, needed(), *each(error), END, known=known)
     assert found.verdict == verdict
-    assert exit_code(found) == 6
-    assert exit_code(found, elsewhere=True) == 0
+    assert verification_exit_code(found) == 6
+    assert verification_exit_code(found, elsewhere=True) == 0
     assert f"conv: {error}" in found.evidence
     assert not any("build-7" in str(part) for part in (found.evidence, found.models))
 
@@ -259,7 +264,7 @@ def test_the_first_missing_library_is_named() -> None:
     assert found.verdict == "library-missing"
     assert found.values == (("library", "libcublasLt.so.12"),)
     assert found.evidence[-1] == reason
-    assert exit_code(found, elsewhere=True) == 6
+    assert verification_exit_code(found, elsewhere=True) == 6
 
 
 @pytest.mark.parametrize(
@@ -302,7 +307,7 @@ def test_a_provider_that_lacks_only_the_driver(
     rows = needed(library("libcuda.so.1", ABSENT), library("libcudnn.so.9"), cuda="13")
     found = say(seen, BUILD, rows, *ON_CPU, END, stderr=NOT_LOADED.format(reason))
     assert found.verdict == verdict
-    assert exit_code(found, elsewhere=True) == 0
+    assert verification_exit_code(found, elsewhere=True) == 0
 
 
 @pytest.mark.parametrize(

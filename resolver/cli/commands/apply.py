@@ -12,7 +12,7 @@ from pathlib import Path
 from ...apply.apply_plan import Allowed, apply, check_environment_owner
 from ...apply.rollback import recover_interrupted
 from ...apply.state_folder import Site
-from ...companions.build import for_plan
+from ...companions.build import build_companions
 from ...companions.contents import LIBRARIES
 from ...engine.choose import choose
 from ...facts.target import Target
@@ -21,18 +21,18 @@ from ...messages.catalog import Language, Texts, load_texts
 from ...plan.model import Plan
 from ...probe.machine import target_of
 from ...report.plan import plan_json, plan_sections
-from ...report.requirements import mending_json, mending_section
+from ...report.requirements import requirements_json, requirements_section
 from ...report.verification import verification_sections
-from ...requirements.rewrite_files import MendedFile, write_mended
+from ...requirements.rewrite_files import RewrittenFile, write_rewritten
 from ...resolve.resolver import resolve
 from ...utils.process import run as run_process
-from ...verify.model import Verification, exit_code
+from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
 from ..index_options import index_config_of
 from ..inputs import PlanInputs, gather_inputs
-from ..requirements import mended_by
+from ..requirements import rewritten_for_plan
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         verbose=arguments.verbose,
         asked=inputs.options.chooses,
     )
-    mending = mended_by(made, inputs, arguments)
+    mending = rewritten_for_plan(made, inputs, arguments)
     if made.verdict != "fixable":
         document = plan_json(made, texts)
         if not arguments.json:
@@ -70,20 +70,20 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 
 def _mend(
-    mending: Sequence[MendedFile],
+    mending: Sequence[RewrittenFile],
     document: dict[str, object],
     arguments: argparse.Namespace,
     texts: Texts,
 ) -> None:
     """Write the requirements files where `--write` says so, and print what became of them."""
     if arguments.write:
-        write_mended(mending)
+        write_rewritten(mending)
     edits = [(str(file.path), edit) for file in mending for edit in file.edits]
     if arguments.json:
-        console.print_json(document | ({"requirements": mending_json(edits)} if edits else {}))
+        console.print_json(document | ({"requirements": requirements_json(edits)} if edits else {}))
     elif edits:
         console.print_result("")
-        console.print_sections([mending_section(edits, texts, written=arguments.write)])
+        console.print_sections([requirements_section(edits, texts, written=arguments.write)])
 
 
 def _do(  # noqa: PLR0917
@@ -110,7 +110,7 @@ def _do(  # noqa: PLR0917
             ignore_gpus=sorted(inputs.options.ignored_gpus),
         )
         seen.append(verification)
-        right = exit_code(verification, elsewhere=inputs.elsewhere) == 0
+        right = verification_exit_code(verification, elsewhere=inputs.elsewhere) == 0
         return right, texts.verdict(verification.verdict, verification.values)
 
     sources = index_config_of(arguments, environ, Path(target.prefix))
@@ -154,7 +154,7 @@ def _companions(made: Plan, inputs: PlanInputs) -> dict[str, bytes]:
     """Make the companions that the plan lacks, and return the wheels by their file names."""
     wanted = {companion.name for companion in made.companions}
     platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
-    wheels = for_plan(made.selection, inputs.matrix, platform, inputs.matrix.modules)
+    wheels = build_companions(made.selection, inputs.matrix, platform, inputs.matrix.modules)
     return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 

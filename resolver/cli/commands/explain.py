@@ -11,7 +11,7 @@ from pathlib import Path
 from ...data_files import load_table
 from ...errors import Error
 from ...explain.failures import parse_failures
-from ...explain.matcher import explain
+from ...explain.matcher import explain_log
 from ...messages.catalog import Language, load_texts
 from ...report.verification import explanation_sections
 from .. import console
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     del environ
     log = _read_log(arguments.argument or "-")
     failures = parse_failures(load_table("failures"))
-    found = explain(log, failures, "en" if arguments.json else language)
+    found = explain_log(log, failures, "en" if arguments.json else language)
     if arguments.json:
         console.print_json({"schema": 1, "explanations": [asdict(row) for row in found]})
     else:

@@ -21,7 +21,7 @@ from ..inputs import plan_options_of, read_facts
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Plan for all machines, or check them all.
 
-    Raises Error `several-machines` for what is about one machine, and those of `planned`.
+    Raises Error `several-machines` for what is about one machine, and those of `plan_machines`.
     """
     del environ
     if arguments.command or arguments.apply:
@@ -33,12 +33,12 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 def _plan(arguments: argparse.Namespace, language: Language) -> int:
     """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
-    made = planned(arguments)
-    show(made, arguments, language)
+    made = plan_machines(arguments)
+    print_fleet_plan(made, arguments, language)
     return 0 if made.complete else 3
 
 
-def planned(arguments: argparse.Namespace) -> FleetPlan:
+def plan_machines(arguments: argparse.Namespace) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
     Raises Error `flags-clash` for `--python`, and those of `_read_machines` and the wishes.
@@ -51,7 +51,7 @@ def planned(arguments: argparse.Namespace) -> FleetPlan:
     )
 
 
-def show(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
+def print_fleet_plan(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
     """Print a fleet's plan, for people or as JSON."""
     if arguments.json:
         console.print_json(fleet_json(made, load_texts("en")))

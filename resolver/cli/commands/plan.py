@@ -22,11 +22,13 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
-    show(made, inputs, arguments, language)
+    print_plan(made, inputs, arguments, language)
     return VERDICT_EXIT[made.verdict]
 
 
-def show(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language) -> None:
+def print_plan(
+    made: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language
+) -> None:
     """Print a plan, for people or as JSON."""
     from ...report.plan import plan_json, plan_sections
 
@@ -34,24 +36,24 @@ def show(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language
     if arguments.json:
         document = plan_json(made, load_texts("en"))
         if edits:
-            from ...report.requirements import mending_json
+            from ...report.requirements import requirements_json
 
-            document["requirements"] = mending_json(edits)
+            document["requirements"] = requirements_json(edits)
         console.print_json(document)
         return
     texts = load_texts(language)
     asked = inputs.options.chooses
     sections = plan_sections(made, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
     if edits:
-        from ...report.requirements import mending_section
+        from ...report.requirements import requirements_section
 
-        sections = (*sections[:-1], mending_section(edits, texts, written=False), sections[-1])
+        sections = (*sections[:-1], requirements_section(edits, texts, written=False), sections[-1])
     console.print_sections(sections)
 
 
 def _edits(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
     """Return what should become of the lines of the files that `-r` names."""
-    from ..requirements import mended_by
+    from ..requirements import rewritten_for_plan
 
-    found = mended_by(made, inputs, arguments)
+    found = rewritten_for_plan(made, inputs, arguments)
     return [(str(file.path), edit) for file in found for edit in file.edits]

@@ -9,7 +9,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
 from ...utils.process import run as run_process
-from ...verify.model import exit_code
+from ...verify.model import verification_exit_code
 from ...verify.runner import verify
 from .. import console
 from ..inputs import probe_machine
@@ -32,4 +32,4 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_json(verification.to_json())
     else:
         console.print_sections(verification_sections(verification, load_texts(language)))
-    return exit_code(verification)
+    return verification_exit_code(verification)
