@@ -37,7 +37,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class LoggedLibrary:
     """A shared library by its file name, and the wheel that brings it."""
 
     regex: re.Pattern[str]
@@ -68,7 +68,7 @@ class FailureTable:
     """`failures.toml`, the most particular row first."""
 
     failures: tuple[Failure, ...]
-    libraries: tuple[Library, ...]
+    libraries: tuple[LoggedLibrary, ...]
 
 
 def parse_failures(table: Mapping[str, Any]) -> FailureTable:
@@ -94,8 +94,8 @@ def _rows(
     return tuple(made)
 
 
-def _library(row: Mapping[str, Any]) -> Library:
-    return Library(
+def _library(row: Mapping[str, Any]) -> LoggedLibrary:
+    return LoggedLibrary(
         regex=_regex("pattern", row["pattern"]),
         distribution=row["distribution"],
         name=row.get("name"),

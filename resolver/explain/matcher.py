@@ -22,7 +22,7 @@ from .failures import (
     SEVERITIES,
     Failure,
     FailureTable,
-    Library,
+    LoggedLibrary,
     Pattern,
 )
 
@@ -169,7 +169,7 @@ def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
     return any(start < span[1] and span[0] < end for start, end in near)
 
 
-def _values(library: str, libraries: tuple[Library, ...]) -> Values | None:
+def _values(library: str, libraries: tuple[LoggedLibrary, ...]) -> Values | None:
     """Return what the placeholders stand for; None where the library is not a known one."""
     for known in libraries:
         if known.regex.fullmatch(library):

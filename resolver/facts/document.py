@@ -10,7 +10,7 @@ from typing import get_args
 
 from packaging.utils import canonicalize_name
 
-from ..utils.json_strict import JsonTable, as_table, invalid
+from ..utils.json_strict import StrictObject, as_table, invalid
 from .model import (
     CPU_BUILD,
     GPU_BUILD,
@@ -61,10 +61,10 @@ def from_json(document: object) -> Facts:
     Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
     wrong there: missing, unknown, of another type, or with an impossible value.
     """
-    return JsonTable(document).read(_facts)
+    return StrictObject(document).read(_facts)
 
 
-def _facts(table: JsonTable) -> Facts:
+def _facts(table: StrictObject) -> Facts:
     schema = table.integer("schema")
     if schema != SCHEMA:
         raise invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
@@ -100,7 +100,7 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
     return None
 
 
-def _platform(table: JsonTable) -> Platform:
+def _platform(table: StrictObject) -> Platform:
     return Platform(
         system=table.choice("system", get_args(System)),
         machine=table.choice("machine", get_args(Architecture)),
@@ -112,7 +112,7 @@ def _platform(table: JsonTable) -> Platform:
     )
 
 
-def _driver(table: JsonTable) -> Driver:
+def _driver(table: StrictObject) -> Driver:
     return Driver(
         version=table.matching("version", _NUMBERS),
         cuda=table.matching("cuda", _NUMBERS),
@@ -120,7 +120,7 @@ def _driver(table: JsonTable) -> Driver:
     )
 
 
-def _gpu(table: JsonTable) -> Gpu:
+def _gpu(table: StrictObject) -> Gpu:
     return Gpu(
         name=table.text_or_none("name"),
         compute_capability=table.matching("compute_capability", _CAPABILITY),
@@ -128,11 +128,11 @@ def _gpu(table: JsonTable) -> Gpu:
     )
 
 
-def _toolkit(table: JsonTable) -> Toolkit:
+def _toolkit(table: StrictObject) -> Toolkit:
     return Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
 
 
-def _library(table: JsonTable) -> Library:
+def _library(table: StrictObject) -> Library:
     return Library(
         name=table.text("name"),
         path=table.text_or_none("path"),
@@ -140,7 +140,7 @@ def _library(table: JsonTable) -> Library:
     )
 
 
-def _interpreter(table: JsonTable) -> Interpreter:
+def _interpreter(table: StrictObject) -> Interpreter:
     kind = None if table.null("environment") else table.choice("environment", get_args(Kind))
     return Interpreter(
         version=table.matching("version", _PYTHON, required=True) or "",
@@ -156,7 +156,7 @@ def _interpreter(table: JsonTable) -> Interpreter:
     )
 
 
-def _package(table: JsonTable) -> Package:
+def _package(table: StrictObject) -> Package:
     return Package(
         name=canonicalize_name(table.text("name")),
         version=table.text("version"),
@@ -166,7 +166,7 @@ def _package(table: JsonTable) -> Package:
     )
 
 
-def _onnxruntime(table: JsonTable) -> OnnxRuntime:
+def _onnxruntime(table: StrictObject) -> OnnxRuntime:
     return OnnxRuntime(
         distribution=table.text_or_none("distribution"),
         version=table.text_or_none("version"),

@@ -6,7 +6,7 @@ A library that hung or crashed has answered too: what it said before counts.
 import re
 from typing import Literal, NamedTuple, cast, get_args
 
-from ..utils.json_lenient import Row, read_rows
+from ..utils.json_lenient import LenientObject, read_rows
 from .model import Gpu
 
 QueryState = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]
@@ -63,11 +63,11 @@ def parse_reply(
     )
 
 
-def _said(row: Row, key: str) -> str:
+def _said(row: LenientObject, key: str) -> str:
     return (row.text(key) or "").strip()
 
 
-def _gpu(row: Row) -> Gpu:
+def _gpu(row: LenientObject) -> Gpu:
     """Read `{"name": "…", "compute_capability": [8, 0], "memory": 85899345920}` (bytes)."""
     memory, pair = row.integer("memory"), row.values("compute_capability")
     capability = None

@@ -10,7 +10,7 @@ import re
 from typing import get_args
 
 from ..errors import Error
-from ..utils.json_strict import JsonTable, Refuse
+from ..utils.json_strict import Refuse, StrictObject
 from .model import LIBC, Kind, OnnxRuntime
 from .target import Installed, Target
 
@@ -35,7 +35,7 @@ def parse_target(stdout: str, interpreter: str) -> Target:
     def garbage(field: str, _problem: str) -> Error:
         return Error("python-garbage", path=interpreter, field=field or "no answer")
 
-    return JsonTable(_parsed(stdout, garbage), refuse=garbage, closed=False).read(_target)
+    return StrictObject(_parsed(stdout, garbage), refuse=garbage, closed=False).read(_target)
 
 
 def _parsed(stdout: str, refuse: Refuse) -> object:
@@ -45,7 +45,7 @@ def _parsed(stdout: str, refuse: Refuse) -> object:
         raise refuse("", "is no JSON") from None
 
 
-def _target(answer: JsonTable) -> Target:
+def _target(answer: StrictObject) -> Target:
     version = answer.matching("version", _VERSION, required=True) or ""
     executable = answer.text("executable")
     major, minor = version.split(".")[:2]
@@ -75,7 +75,7 @@ def _target(answer: JsonTable) -> Target:
     )
 
 
-def _installed(row: JsonTable) -> Installed | str:
+def _installed(row: StrictObject) -> Installed | str:
     """Return a distribution; of one without a version the path of its metadata."""
     path = row.text("path")
     if row.null("version"):
@@ -92,7 +92,7 @@ def _installed(row: JsonTable) -> Installed | str:
     )
 
 
-def _build(row: JsonTable) -> OnnxRuntime:
+def _build(row: StrictObject) -> OnnxRuntime:
     return OnnxRuntime(
         distribution=row.text_or_none("distribution"),
         version=row.text_or_none("version"),

@@ -55,8 +55,7 @@ class SharedWheelChooser:
         self._needs_of: dict[tuple[str, str], Mapping[str, int]] = {}
 
     def place(self, build: Build, situations: Sequence[Situation]) -> PlatformNeeds:
-        """Return what the machines `situations`, all of one platform, need of the wheels for
-        `build`.
+        """Return what `situations`, machines of one platform, need of the wheels for `build`.
 
         A wheel that serves a GPU under a driver serves it under every newer one, too.
         """

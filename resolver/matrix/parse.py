@@ -7,7 +7,6 @@ A row that does not fit is a defect of the installation, so it ends the command 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..errors import Error
 from . import torch as torch_builds
@@ -24,8 +23,6 @@ from .model import (
     ToolkitRelease,
     WheelLibraries,
 )
-
-TomlTable = Mapping[str, Any]
 
 
 def parse(

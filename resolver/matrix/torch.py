@@ -17,6 +17,8 @@ INDEX = "https://download.pytorch.org/whl"
 TORCH = "torch"
 COMPANIONS = ("torchaudio", "torchvision")
 """What is built against one release of torch and moves with it."""
+TomlTable = Mapping[str, Any]
+"""A table or a row of a parsed TOML file."""
 
 
 class PypiWheel(NamedTuple):
@@ -83,12 +85,11 @@ class TorchTable(NamedTuple):
         return tuple(build for build in self.builds if build.platform == platform)
 
 
-Table = Mapping[str, Any]
 Parts = Mapping[str, Mapping[str, str]]
 """Toolkit release to the versions of its parts, by distribution."""
 
 
-def parse(table: Table, toolkits: Parts) -> TorchTable:
+def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
     """Make the rows from the parsed `torch.toml` and the parts of each toolkit release.
 
     Raises KeyError, TypeError or AttributeError where a row does not fit.
@@ -117,7 +118,7 @@ def parse(table: Table, toolkits: Parts) -> TorchTable:
     )
 
 
-def _wheels(row: Table) -> tuple[PypiWheel, ...]:
+def _wheels(row: TomlTable) -> tuple[PypiWheel, ...]:
     return tuple(
         PypiWheel(
             python=wheel["python"],
@@ -129,7 +130,7 @@ def _wheels(row: Table) -> tuple[PypiWheel, ...]:
     )
 
 
-def _from_wheels(row: Table, toolkits: Parts) -> TorchBuild:
+def _from_wheels(row: TomlTable, toolkits: Parts) -> TorchBuild:
     """Return the build on PyPI; what it requires of NVIDIA's wheels tells its cuDNN."""
     wheels = _wheels(row)
     cuda = row.get("cuda")
@@ -151,7 +152,7 @@ def _from_wheels(row: Table, toolkits: Parts) -> TorchBuild:
     )
 
 
-def _from_documents(row: Table, alike: Table, toolkits: Parts) -> TorchBuild:
+def _from_documents(row: TomlTable, alike: TomlTable, toolkits: Parts) -> TorchBuild:
     """Return a build on PyTorch's own index; `alike` is PyPI's of that release and platform.
 
     It has wheels for the same Pythons. What it requires are the parts of its toolkit.

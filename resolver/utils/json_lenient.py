@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 
-def read_rows(stdout: str) -> Iterator[Row]:
+def read_rows(stdout: str) -> Iterator[LenientObject]:
     """Yield the JSON objects in `stdout`, one a line; a line that is none is passed over."""
     for line in stdout.splitlines():
         try:
@@ -19,10 +19,10 @@ def read_rows(stdout: str) -> Iterator[Row]:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            yield Row(cast("Mapping[str, object]", value))
+            yield LenientObject(cast("Mapping[str, object]", value))
 
 
-class Row:
+class LenientObject:
     """A JSON object; what is not of the type that is asked for is not there."""
 
     def __init__(self, value: Mapping[str, object]) -> None:
@@ -61,10 +61,10 @@ class Row:
         value = self._value.get(key)
         return cast("list[object]", value) if isinstance(value, list) else None
 
-    def rows(self, key: str) -> list[Row]:
+    def rows(self, key: str) -> list[LenientObject]:
         """Return the objects of a list, an empty one for what is none; nothing where it is no list.
 
         So there are as many as the child counted.
         """
         rows = (row if isinstance(row, dict) else {} for row in self.values(key) or [])
-        return [Row(cast("Mapping[str, object]", row)) for row in rows]
+        return [LenientObject(cast("Mapping[str, object]", row)) for row in rows]

@@ -37,7 +37,7 @@ def _plain(value: object) -> object:
     return value
 
 
-class JsonTable:
+class StrictObject:
     """A JSON object that knows its key path and which of its keys were asked for.
 
     Whatever is not as it must be raises the Error that `refuse` makes. Keys that nobody asks for
@@ -55,7 +55,7 @@ class JsonTable:
         self._closed = closed
         self._asked: set[str] = set()
 
-    def read(self, make: Callable[[JsonTable], T]) -> T:
+    def read(self, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of this object."""
         made = make(self)
         unknown = sorted(str(name) for name in self._value.keys() - self._asked)
@@ -143,19 +143,19 @@ class JsonTable:
             raise self._refuse(self._key(name), "must be an object of texts")
         return dict(cast("dict[str, str]", values))
 
-    def table(self, name: str, make: Callable[[JsonTable], T]) -> T:
+    def table(self, name: str, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of an object that must be there."""
         if self.null(name):
             raise self._refuse(self._key(name), "is missing")
         return self._inner(self._value[name], self._key(name), make)
 
     def tables(
-        self, name: str, make: Callable[[JsonTable], T], *, required: bool = True
+        self, name: str, make: Callable[[StrictObject], T], *, required: bool = True
     ) -> tuple[T, ...]:
         """Return what `make` makes of each object of a list."""
         rows = self._get(name, list, "a list", required=required) or []
         path = self._key(name)
         return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
 
-    def _inner(self, value: object, path: str, make: Callable[[JsonTable], T]) -> T:
-        return JsonTable(value, path, refuse=self._refuse, closed=self._closed).read(make)
+    def _inner(self, value: object, path: str, make: Callable[[StrictObject], T]) -> T:
+        return StrictObject(value, path, refuse=self._refuse, closed=self._closed).read(make)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..utils.json_lenient import Row, read_rows
+from ..utils.json_lenient import LenientObject, read_rows
 from .smoke_result import (
     TOLERANCE,
     LoadedLibrary,
@@ -25,7 +25,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     """Read what the child printed, as far as it came."""
-    events: dict[str, Row] = {}
+    events: dict[str, LenientObject] = {}
     models: list[ModelRun] = []
     torch_runs: list[TorchRun] = []
     for row in read_rows(stdout):
@@ -36,7 +36,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
                 models.append(_model(row))
             if name == "torch-run":
                 torch_runs.append(_torch_run(row))
-    nothing = Row({})
+    nothing = LenientObject({})
     present, torch = events.get("torch-found", nothing), events.get("torch")
     build, driver = events.get("onnxruntime", nothing), events.get("driver", nothing)
     needed, doing = events.get("needed", nothing), events.get("doing", nothing)
@@ -84,7 +84,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     )
 
 
-def _model(row: Row) -> ModelRun:
+def _model(row: LenientObject) -> ModelRun:
     deviation, error = row.number("deviation"), row.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
     return ModelRun(
@@ -102,7 +102,7 @@ def _model(row: Row) -> ModelRun:
     )
 
 
-def _torch_run(row: Row) -> TorchRun:
+def _torch_run(row: LenientObject) -> TorchRun:
     return TorchRun(
         gpu=row.text("gpu"),
         product=row.number("product"),

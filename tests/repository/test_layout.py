@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
@@ -83,6 +84,20 @@ def test_nobody_imports_what_others_run() -> None:
     folders = re.compile(r"^\s*(?:from|import) [\w.]*\b(?:children|loader)\b", re.MULTILINE)
 
     assert [name for name, path in MODULES.items() if folders.search(path.read_text())] == []
+
+
+def test_no_class_or_alias_is_defined_twice() -> None:
+    """Those that a module keeps to itself may share a name, and so may what others run."""
+    names: Counter[str] = Counter()
+    for path in (path for name, path in MODULES.items() if name not in CHILDREN):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                names[node.name] += 1
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                names[name] += name[0].isupper() and not name.isupper()
+
+    assert [name for name, count in names.items() if count > 1 and name[0] != "_"] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
