@@ -23,6 +23,7 @@ from .model import (
     ToolkitRelease,
     WheelLibraries,
 )
+from .torch import TomlTable
 
 
 def parse(

@@ -108,13 +108,13 @@ class Steps:
             "append": (transaction, restore, switch),
             "move": (transaction, restore),
             "remove_tree": (kept, switch),
-            "retire": (kept, restore),
+            "delete_journal": (kept, restore),
         }.items():
             stepped = self.around(name, vars(modules[0])[name])
             for module in modules:
                 vars(module)[name] = stepped
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
-        vars(engine_guard)["wait"] = self.around("wait", engine_guard.wait_for_engine)
+        vars(engine_guard)["wait_for_engine"] = self.around("wait_for_engine", engine_guard.wait_for_engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,9 +102,9 @@ def test_no_child_outlives_us(tmp_path: Path) -> None:
     program = """
 import sys, time
 from pathlib import Path
-from ortgpu_fix.probe.background import Later
+from ortgpu_fix.probe.background import BackgroundCall
 from ortgpu_fix.utils.process import run
-Later(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
+BackgroundCall(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
 while not (Path("pid").exists() and Path("pid").read_text()):
     time.sleep(0.01)
 """
