@@ -11,6 +11,8 @@ from .driver_replies import LibraryReply, compute_capability, release
 from .model import Driver, Gpu
 
 NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
+EXPLAINED_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
+"""The codes in `_error` with a text of their own, `driver-no-answer` and so on."""
 CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 
 

@@ -65,6 +65,10 @@ class Texts(NamedTuple):
         code, values = self._known(finding)
         return self._text("findings", code, "remedy", values)
 
+    def is_for_user(self, finding: Finding) -> bool:
+        """Tell whether only the user can mend it, or may want to act on it."""
+        return "by_user" in self.table["findings"].get(finding.code, {})
+
     def _known(self, finding: Finding) -> tuple[str, tuple[tuple[str, str], ...]]:
         """Return the code with a text: a finding made by a rule says it in the rule's words."""
         if finding.code in self.table["findings"]:

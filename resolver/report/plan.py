@@ -17,46 +17,6 @@ from ..plan.reasons import Reason
 from .rejected import rejected_section
 
 SCHEMA = 1
-HOST = frozenset(
-    {
-        "autoload-needs-line",
-        "change-kept",
-        "change-stale",
-        "change-unfinished",
-        "conda-environment",
-        "driver-libcuda-missing",
-        "driver-no-answer",
-        "driver-not-loaded",
-        "driver-unknown",
-        "driver-unreadable",
-        "driver-version-mismatch",
-        "externally-managed",
-        "gpu-unknown",
-        "gpus-hidden",
-        "gpus-unknown",
-        "managed-by-another",
-        "managed-by-pdm",
-        "managed-by-poetry",
-        "managed-by-uv",
-        "newer-works",
-        "no-driver",
-        "no-gpu",
-        "preload-line",
-        "preload-none",
-        "release-newer",
-        "torch-bound",
-        "torch-driver-too-old",
-        "torch-first",
-        "torch-held",
-        "torch-no-gpu-code",
-        "torch-unknown",
-        "torch-without-cuda",
-        "torch-wish-unfit",
-        "user-environment",
-        "zlibwapi-needed",
-    }
-)
-"""Findings that only the user can mend, or may want to act on."""
 
 
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
@@ -192,7 +152,7 @@ def _findings(plan: Plan, texts: Texts) -> Section:
         head, style = marks[finding.severity], STYLES[finding.severity]
         rows.append(Row(head=head, text=texts.summary(finding), style=style))
         # What the plan itself does stands there; what only the user can do is said here.
-        if finding.code in HOST:
+        if texts.is_for_user(finding):
             rows.append(Row(text=texts.remedy(finding), style="dim"))
     return Section(heading=texts.label("findings"), rows=tuple(rows))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..messages.sections import size
 from ..plan.model import Rejected
@@ -17,9 +18,6 @@ from .changes import Changes
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
-
-DRIVER_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
-"""The errors of a driver that have a remedy of their own."""
 
 
 def findings(
@@ -60,7 +58,7 @@ def _machine(here: Situation) -> Iterator[Finding]:
         yield finding("no-driver", "error", **_source(here, "driver"))
     elif facts.driver.error is not None:
         kind = facts.driver.error.partition(":")[0]
-        code = f"driver-{kind}" if kind in DRIVER_ERRORS else "driver-unreadable"
+        code = f"driver-{kind}" if kind in EXPLAINED_ERRORS else "driver-unreadable"
         yield finding(code, "error", error=facts.driver.error)
     elif here.driver_cuda is None:
         yield finding("driver-unknown", "error")

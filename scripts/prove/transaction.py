@@ -114,7 +114,9 @@ class Steps:
             for module in modules:
                 vars(module)[name] = stepped
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
-        vars(engine_guard)["wait_for_engine"] = self.around("wait_for_engine", engine_guard.wait_for_engine)
+        vars(engine_guard)["wait_for_engine"] = self.around(
+            "wait_for_engine", engine_guard.wait_for_engine
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.driver import EXPLAINED_ERRORS
 from ortgpu_fix.messages.catalog import Texts
 from ortgpu_fix.plan.reasons import Finding
 
@@ -134,3 +135,16 @@ def test_a_finding_of_a_rule_speaks_in_the_words_of_the_rule() -> None:
     assert Texts(table=TABLE).summary(finding) == (
         "The installed onnxruntime-gpu 1.0 cannot work here: there is no wheel for cp315"
     )
+
+
+def test_every_error_of_the_driver_that_is_explained_has_its_text() -> None:
+    told = {code.removeprefix("driver-") for code in TABLE["findings"] if code[:7] == "driver-"}
+
+    assert told == EXPLAINED_ERRORS | {"unknown", "unreadable"}
+
+
+def test_what_only_the_user_can_mend_has_a_remedy() -> None:
+    by_user = [row for row in TABLE["findings"].values() if "by_user" in row]
+
+    assert len(by_user) >= 35
+    assert all(row["remedy"]["en"] for row in by_user)
