@@ -107,7 +107,7 @@ def test_imports_are_relative(name: str) -> None:
 
 def test_every_data_file_is_installed() -> None:
     installed = {entry.name for entry in files("ortgpu_fix.data").iterdir() if entry.is_file()}
-    on_disk = {path.name for path in (ROOT / "data").iterdir() if path.is_file()}
+    on_disk = {path.name for path in (ROOT / "data").iterdir() if path.is_file()} - {"README.md"}
 
     assert installed == on_disk
 
@@ -156,3 +156,27 @@ def test_the_judge_of_plans_shares_no_code_with_the_program(name: str) -> None:
     allowed = {*library, "packaging", "raw_tables", "raw_torch", "tomli", "tomllib"}
 
     assert imports(ROOT / "tests" / "support" / f"{name}.py") <= allowed
+
+
+def test_the_map_names_every_package_and_nothing_else() -> None:
+    text = (RESOLVER / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_/]+)/` \|", text, re.MULTILINE)
+    folders = {name.replace("/", ".") for name in rows}
+
+    assert {f"ortgpu_fix.{name}" for name in folders} == packages() - {"ortgpu_fix"}
+
+
+def test_every_file_that_the_map_names_is_there() -> None:
+    text = (RESOLVER / "README.md").read_text(encoding="utf-8")
+    places = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|toml|md))`", text)
+    roots = (RESOLVER, ROOT, RESOLVER / "resolve")
+
+    assert len(places) > 30
+    assert [name for name in places if not any((root / name).is_file() for root in roots)] == []
+
+
+def test_every_table_is_told() -> None:
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    tables = {path.name for path in (ROOT / "data").glob("*.toml")}
+
+    assert set(re.findall(r"`([a-z_]+\.toml)`", text)) == tables
