@@ -1,4 +1,4 @@
-"""What a command is about: the machine, the environment, the wishes and the matrix."""
+"""The inputs of a plan: facts of the machine and the environment, options, and the matrix."""
 
 import argparse
 import functools
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..apply.state_folder import NAME, Site
 from ..data_files import example_machine, load_table
@@ -26,6 +26,9 @@ from ..resolve.options import PlanOptions
 from ..utils.process import run
 from .options import capability, parse_plan_options
 
+if TYPE_CHECKING:
+    from ..index.config import IndexConfig
+
 EXAMPLE = "example"
 
 
@@ -44,10 +47,10 @@ class PlanInputs(NamedTuple):
 def gather_inputs(
     arguments: argparse.Namespace, environ: Mapping[str, str], *, on_target: bool = False
 ) -> PlanInputs:
-    """Find out what the command line is about.
+    """Gather everything that the plan of this command line is made from.
 
     `on_target`: something is to be done, so the environment is always read from where it is.
-    Raises what probing, reading and the wishes raise.
+    Raises what `probe_machine`, `read_facts` and `parse_plan_options` raise.
     """
     options = plan_options_of(arguments)
     if arguments.facts is None and arguments.processes is None:
@@ -70,7 +73,7 @@ def gather_inputs(
 
 
 def plan_options_of(arguments: argparse.Namespace) -> PlanOptions:
-    """Return the wishes of the command line. Raises what `parse_plan_options` raises."""
+    """Return the options of a plan. Raises what `parse_plan_options` raises."""
     return parse_plan_options(
         ort=arguments.ort,
         cuda=arguments.cuda,
@@ -132,8 +135,7 @@ def _capability(gpu: str) -> str | None:
 def with_surroundings(facts: Facts, target: Target) -> Facts:
     """Return `facts` with what lies in the environment, and beside it, of others and of ours.
 
-    That is the tool whose lock lies beside it, or that keeps it, and what this program left of a
-    change.
+    That is the tool that keeps the environment, and what an earlier change left in it.
     """
     folder = Path(target.prefix).parent
     tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
@@ -196,4 +198,24 @@ def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
         libraries=(),
         environment={},
         sources={"driver": "--driver", "gpus": "--gpu"},
+    )
+
+
+def index_config_of(
+    arguments: argparse.Namespace, environ: Mapping[str, str], prefix: Path | None
+) -> "IndexConfig":
+    """Return where packages come from, by the flags and the user's configuration.
+
+    Raises Error `index-insecure`.
+    """
+    from ..index.config import load_index_config
+
+    find_links = None if arguments.find_links is None else Path(arguments.find_links)
+    return load_index_config(
+        environ,
+        index_url=arguments.index_url,
+        torch_index=arguments.torch_index_url,
+        find_links=find_links,
+        offline=arguments.offline,
+        prefix=prefix,
     )

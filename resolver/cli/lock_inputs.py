@@ -28,8 +28,7 @@ from ..utils.files import write
 from ..utils.process import run
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
-from .index_options import index_config_of
-from .inputs import PlanInputs, gather_inputs, plan_options_of
+from .inputs import PlanInputs, gather_inputs, index_config_of, plan_options_of
 
 _FLAGS = (
     *("python", "facts", "machines", "driver", "gpu", "ignore_gpu", "ort", "cuda", "torch"),

@@ -1,6 +1,6 @@
-"""The wishes of the command line, checked.
+"""The options of a plan, read from the command line and checked.
 
-Reads the user's requirements file. What that needs is imported where there is one.
+What reads requirements files is imported where one is named.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def parse_plan_options(
     torch_index: str | None,
     mend: bool = False,
 ) -> PlanOptions:
-    """Return the wishes of the command line.
+    """Return the options of a plan.
 
     `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
     `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
 
-    With `mend` a pin of onnxruntime-gpu itself does not bind either: its line is replaced.
+    With `mend` a pin of onnxruntime-gpu does not bind either: its line will be replaced.
 
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.

@@ -1,8 +1,12 @@
 """What is said to people: lines under headings, whatever they are about."""
 
 import unicodedata
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 """How what is of a severity is drawn."""
@@ -32,6 +36,12 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}"
         value /= 1000
     return f"{value:.1f} GB"
+
+
+def join_neighbours(rows: Iterable[tuple[str, T]]) -> list[tuple[list[str], T]]:
+    """Return the names of neighbouring rows with an equal value in one list, with that value."""
+    groups = groupby(rows, key=itemgetter(1))
+    return [([name for name, _ in group], value) for value, group in groups]
 
 
 def width(text: str) -> int:

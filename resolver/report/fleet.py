@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..fleet.model import ExclusionReason, FleetMachine, FleetPlan, Group, group_names
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
+from ..messages.sections import Row, Section, join_neighbours
+from ..plan.reasons import Reason
 from .plan import SCHEMA, plan_json, reasons_json
 from .rejected import SHORT, reason_text
 
@@ -152,21 +153,19 @@ def _packages(group: Group, texts: Texts) -> Iterable[Row]:
 def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Section:
     """Say what excludes newer releases or, of a split, what keeps the groups apart."""
     chosen = {group.version for group in made.groups}
-    wanted = [row for row in made.excluded if one or verbose or row.version in chosen]
-    groups: list[tuple[list[str], tuple[ExclusionReason, ...]]] = []
-    for row in wanted:
-        if groups and _alike(groups[-1][1], row.by, verbose=verbose):
-            groups[-1][0].append(row.version)
-        else:
-            groups.append(([row.version], row.by))
+    groups = join_neighbours(
+        (row.version, _shown_reasons(row.by, verbose=verbose))
+        for row in made.excluded
+        if one or verbose or row.version in chosen
+    )
     shown = groups if verbose or not one else groups[:SHORT]
     rows: list[Row] = []
     for versions, by in shown:
         head = texts.versions(versions)
         by_reason: dict[str, list[FleetMachine]] = {}
-        for exclusion in by:
-            why = reason_text(exclusion.reasons, texts, verbose=verbose)
-            by_reason.setdefault(why, []).extend(exclusion.machines)
+        for concerned, reasons in by:
+            why = reason_text(reasons, texts, verbose=verbose)
+            by_reason.setdefault(why, []).extend(concerned)
         for why, machines in by_reason.items():
             names = _listed(machines, texts, verbose=verbose)
             rows.append(Row(head=head, text=texts.label("fleet-not-on", names=names, why=why)))
@@ -177,14 +176,11 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     return Section(heading=texts.label("fleet-why" if one else "fleet-split"), rows=tuple(rows))
 
 
-def _alike(
-    left: Sequence[ExclusionReason], right: Sequence[ExclusionReason], *, verbose: bool
-) -> bool:
-    """Tell whether the same would be said of both releases."""
+def _shown_reasons(
+    exclusions: Sequence[ExclusionReason], *, verbose: bool
+) -> list[tuple[tuple[FleetMachine, ...], tuple[Reason, ...]]]:
     count = None if verbose else 1
-    return [(one.machines, one.reasons[:count]) for one in left] == [
-        (one.machines, one.reasons[:count]) for one in right
-    ]
+    return [(row.machines, row.reasons[:count]) for row in exclusions]
 
 
 def _listed(machines: Sequence[FleetMachine], texts: Texts, *, verbose: bool) -> str:

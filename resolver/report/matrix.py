@@ -6,17 +6,14 @@ with the sources that plans have no use for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Build, Matrix
+from ..matrix.torch import TomlTable
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
+from ..messages.sections import Row, Section, join_neighbours
 from ..versions import major, newest_first
-
-SCHEMA = 1
-Table = Mapping[str, Any]
 
 
 def pythons(build: Build) -> str:
@@ -51,15 +48,9 @@ def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
     said: dict[str, list[Row]] = {}
     for build in builds_in_order(matrix):
         said.setdefault(build.version, []).extend(_lines(build, matrix, texts))
-    groups: list[tuple[list[str], list[Row]]] = []
-    for version, rows in said.items():
-        if groups and groups[-1][1] == rows:
-            groups[-1][0].append(version)
-        else:
-            groups.append(([version], rows))
     sections = [
         Section(heading=f"{GPU_BUILD} {texts.versions(versions)}", rows=tuple(rows))
-        for versions, rows in groups
+        for versions, rows in join_neighbours(said.items())
     ]
     return (*sections, matrix_date(matrix, texts))
 
@@ -94,7 +85,7 @@ def overview_json(matrix: Matrix) -> dict[str, object]:
 def document(matrix: Matrix, releases: Sequence[object]) -> dict[str, object]:
     """Return the document of `releases`, and which matrix they are from."""
     dated = {"date": matrix.date, "digest": matrix.digest}
-    return {"schema": SCHEMA, "releases": list(releases), "matrix": dated}
+    return {"schema": 1, "releases": list(releases), "matrix": dated}
 
 
 def summary(build: Build, matrix: Matrix) -> dict[str, object]:
@@ -113,7 +104,11 @@ def summary(build: Build, matrix: Matrix) -> dict[str, object]:
 
 
 def release_sections(
-    matrix: Matrix, rows: Sequence[Table], floors: Sequence[Table], version: str, texts: Texts
+    matrix: Matrix,
+    rows: Sequence[TomlTable],
+    floors: Sequence[TomlTable],
+    version: str,
+    texts: Texts,
 ) -> tuple[Section, ...]:
     """Return one release with its sources; nothing where the matrix does not hold it.
 
@@ -134,7 +129,7 @@ def release_sections(
 
 
 def _one(
-    build: Build, row: Table, floors: Sequence[Table], matrix: Matrix, texts: Texts
+    build: Build, row: TomlTable, floors: Sequence[TomlTable], matrix: Matrix, texts: Texts
 ) -> tuple[Section, ...]:
     """Return a build: what it is made for, what it needs, how that is known, and its wheels."""
     made, *rest = _lines(build, matrix, texts)
@@ -162,7 +157,7 @@ def _one(
 
 
 def release_json(
-    matrix: Matrix, rows: Sequence[Table], floors: Sequence[Table], version: str
+    matrix: Matrix, rows: Sequence[TomlTable], floors: Sequence[TomlTable], version: str
 ) -> dict[str, object] | None:
     """Return one release, every value of its table, or None where the matrix does not hold it.
 

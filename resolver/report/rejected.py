@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..facts.model import GPU_BUILD
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
+from ..messages.sections import Row, Section, join_neighbours
 from ..plan.model import Plan
 from ..plan.reasons import Reason
 from ..versions import newest_first
@@ -24,20 +24,17 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     Releases of onnxruntime-gpu come first, newest first; then the torches that were passed over.
     """
     taken = newest_first(plan.release or "0")
-    groups: list[tuple[list[str], str, bool]] = []
     others = [row for row in plan.rejected if row.package != GPU_BUILD]
-    for row in plan.rejected:
-        if row.package != GPU_BUILD:
-            continue
-        why = reason_text(row.reasons, texts, verbose=verbose)
-        newer = newest_first(row.version) > taken
-        if groups and groups[-1][1:] == (why, newer):
-            groups[-1][0].append(row.version)
-        else:
-            groups.append(([row.version], why, newer))
-    newer_groups = [group for group in groups if group[2]]
-    shown = groups if verbose else newer_groups[:SHORT]
-    rows = [Row(head=texts.versions(versions), text=why) for versions, why, _ in shown]
+    groups = join_neighbours(
+        (
+            row.version,
+            (reason_text(row.reasons, texts, verbose=verbose), newest_first(row.version) > taken),
+        )
+        for row in plan.rejected
+        if row.package == GPU_BUILD
+    )
+    shown = groups if verbose else [group for group in groups if group[1][1]][:SHORT]
+    rows = [Row(head=texts.versions(versions), text=why) for versions, (why, _) in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
         why = reason_text(row.reasons, texts, verbose=verbose)

@@ -6,35 +6,33 @@ from collections.abc import Iterable
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..requirements.rewrite import Edit
-
-Edits = Iterable[tuple[str, Edit]]
-"""File and edit."""
+from ..requirements.rewrite_files import RewrittenFile
 
 
-def requirements_json(edits: Edits) -> list[dict[str, object]]:
+def requirements_json(files: Iterable[RewrittenFile]) -> list[dict[str, object]]:
     """Return the rows of `requirements` in the document of a plan.
 
     `after` is null where a line stays, and `done` says what is done with it.
     """
     return [
         {
-            "file": file,
+            "file": str(file.path),
             "line": edit.line,
             "before": _sane(edit.before),
             "after": None if edit.after is None else _sane(edit.after),
             "done": edit.done,
         }
-        for file, edit in edits
+        for file in files
+        for edit in file.edits
     ]
 
 
-def requirements_section(edits: Edits, texts: Texts, *, written: bool) -> Section:
+def requirements_section(files: Iterable[RewrittenFile], texts: Texts, *, written: bool) -> Section:
     """Say which lines are replaced, and which stay and why; `written`: it is done."""
     rows: list[Row] = []
     replaced = False
-    for file, edit in edits:
-        head = texts.label("mend-line", file=file, line=edit.line)
+    for path, edit in ((file.path, edit) for file in files for edit in file.edits):
+        head = texts.label("mend-line", file=path, line=edit.line)
         if edit.after is None:
             why = texts.label(f"mend-{edit.done}")
             rows.append(Row(head=head, text=f"{_sane(edit.before)}  ({why})", style="yellow"))

@@ -13,7 +13,7 @@ from typing import cast
 from ..facts.model import Architecture, Driver, Facts, Gpu, Interpreter, Platform, System
 from ..matrix.model import Build, Matrix
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, width
+from ..messages.sections import Row, Section, join_neighbours, width
 from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
@@ -67,27 +67,23 @@ def runs_sections(
     matrix: Matrix, driver: str, capabilities: Sequence[str], texts: Texts
 ) -> tuple[Section, ...]:
     """Return what runs on these GPUs with this driver, and why the rest does not, by platform."""
-    platforms: dict[str, list[tuple[list[str], str, str]]] = {}
+    platforms: dict[str, list[tuple[str, tuple[str, str]]]] = {}
     for row in sorted(
         judge_builds(matrix, driver, capabilities), key=lambda row: row.build.platform
     ):
         style = "dim" if row.reasons else "green"
         text = texts.reason(row.reasons[0]) if row.reasons else _running(row, texts)
-        groups = platforms.setdefault(row.build.platform, [])
-        if groups and groups[-1][1:] == (text, style):
-            groups[-1][0].append(row.build.version)
-        else:
-            groups.append(([row.build.version], text, style))
+        platforms.setdefault(row.build.platform, []).append((row.build.version, (text, style)))
     sections = [
         Section(
             heading=platform,
             rows=tuple(
                 Row(head=texts.versions(versions) if first else "", text=line, style=style)
-                for versions, text, style in groups
+                for versions, (text, style) in join_neighbours(rows)
                 for first, line in _wrapped(text)
             ),
         )
-        for platform, groups in platforms.items()
+        for platform, rows in platforms.items()
     ]
     return (*sections, matrix_date(matrix, texts))
 

@@ -6,6 +6,7 @@ import copy
 import json
 import string
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.requirements import requirements_json, requirements_section
 from ortgpu_fix.requirements.rewrite import Done, Edit, rewrite_requirements
-from ortgpu_fix.requirements.rewrite_files import rewrite_files, write_rewritten
+from ortgpu_fix.requirements.rewrite_files import RewrittenFile, rewrite_files, write_rewritten
 from ortgpu_fix.requirements.rewrite_pyproject import dependencies, rewrite_pyproject
 
 if sys.version_info >= (3, 11):
@@ -345,7 +346,7 @@ def test_files_keep_their_encoding_and_what_they_include_is_mended(tmp_path: Pat
     assert write_rewritten(files) == (tmp_path / "top.txt",)
     assert (tmp_path / "top.txt").read_bytes() == top.replace(b"onnxruntime>=1.17", GOOD.encode())
     assert (tmp_path / "sub/more.txt").read_bytes() == wide
-    [row] = requirements_json([("top.txt", edit) for edit in files[0].edits])
+    [row] = requirements_json(files)
     assert row["after"] == f"{GOOD} # café ?"
 
 
@@ -405,14 +406,16 @@ def test_a_file_that_cannot_be_read(name: str, content: bytes | None, tmp_path: 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_what_becomes_of_each_line_is_told(language: Any) -> None:
     stays: tuple[Done, ...] = ("hashes", "address", "other", "odd")
-    edits = [("r.txt", Edit(line=1, before="a", after="b", done="replaced"))]
-    edits += [("r.txt", Edit(line=2, before="c", after=None, done=why)) for why in stays]
+    replaced = Edit(line=1, before="a", after="b", done="replaced")
+    staying = tuple(Edit(line=2, before="c", after=None, done=why) for why in stays)
+    file = RewrittenFile(path=Path("r.txt"), edits=(replaced, *staying), before=b"", after=b"")
     texts = load_texts(language)
 
-    told = plain([requirements_section(edits, texts, written=False)])
-    written = plain([requirements_section(edits, texts, written=True)])
+    told = plain([requirements_section([file], texts, written=False)])
+    written = plain([requirements_section([file], texts, written=True)])
+    unchanged = plain([requirements_section([replace(file, edits=staying)], texts, written=False)])
 
     assert "a  →  b" in told
     assert "--apply --write" in told
     assert "--apply --write" not in written
-    assert "--apply --write" not in plain([requirements_section(edits[1:], texts, written=False)])
+    assert "--apply --write" not in unchanged

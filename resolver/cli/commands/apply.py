@@ -30,9 +30,8 @@ from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
-from ..index_options import index_config_of
-from ..inputs import PlanInputs, gather_inputs
-from ..requirements import rewritten_for_plan
+from ..inputs import PlanInputs, gather_inputs, index_config_of
+from .plan import rewritten_for_plan
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -40,54 +39,48 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     texts = load_texts("en" if arguments.json else language)
     _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
-    made = resolve(inputs.facts, inputs.options, inputs.matrix)
-    sections = plan_sections(
-        made,
-        inputs.facts,
-        texts,
-        verbose=arguments.verbose,
-        asked=inputs.options.chooses,
-    )
-    mending = rewritten_for_plan(made, inputs, arguments)
-    if made.verdict != "fixable":
-        document = plan_json(made, texts)
+    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    asked = inputs.options.chooses
+    sections = plan_sections(plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
+    files = rewritten_for_plan(plan, inputs, arguments)
+    if plan.verdict != "fixable":
+        document = plan_json(plan, texts)
         if not arguments.json:
             console.print_sections(sections)
-        _mend(mending, document, arguments, texts)
-        return 0 if made.verdict == "healthy" else 3
+        _print_document(files, document, arguments, texts)
+        return 0 if plan.verdict == "healthy" else 3
     if not arguments.json:
         console.print_sections(sections[:-1])  # the last says which command does it: this one
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     check_environment_owner(inputs.target, allowed_by(arguments))
     confirm(arguments, texts)
-    verification = _do(made, inputs, inputs.target, arguments, environ, texts)
-    document = plan_json(made, texts) | {"verification": verification.to_json()}
+    verification = _do(plan, inputs, inputs.target, arguments, environ, texts)
+    document = plan_json(plan, texts) | {"verification": verification.to_json()}
     if not arguments.json:
         console.print_sections(verification_sections(verification, texts))
-        console.print_result("\n" + texts.label("applied", version=made.release))
-    _mend(mending, document, arguments, texts)
+        console.print_result("\n" + texts.label("applied", version=plan.release))
+    _print_document(files, document, arguments, texts)
     return 0
 
 
-def _mend(
-    mending: Sequence[RewrittenFile],
+def _print_document(
+    files: Sequence[RewrittenFile],
     document: dict[str, object],
     arguments: argparse.Namespace,
     texts: Texts,
 ) -> None:
     """Write the requirements files where `--write` says so, and print what became of them."""
     if arguments.write:
-        write_rewritten(mending)
-    edits = [(str(file.path), edit) for file in mending for edit in file.edits]
+        write_rewritten(files)
     if arguments.json:
-        console.print_json(document | ({"requirements": requirements_json(edits)} if edits else {}))
-    elif edits:
+        console.print_json(document | ({"requirements": requirements_json(files)} if files else {}))
+    elif files:
         console.print_result("")
-        console.print_sections([requirements_section(edits, texts, written=arguments.write)])
+        console.print_sections([requirements_section(files, texts, written=arguments.write)])
 
 
 def _do(  # noqa: PLR0917
-    made: Plan,
+    plan: Plan,
     inputs: PlanInputs,
     target: Target,
     arguments: argparse.Namespace,
@@ -97,7 +90,7 @@ def _do(  # noqa: PLR0917
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if inputs.elsewhere else inputs.facts.driver
     # With the libraries' companion an unchanged application must find them: no help, then.
-    plain = inputs.options.autoload and target.pth and _loads_itself(made, inputs)
+    plain = inputs.options.autoload and target.pth and _loads_itself(plan, inputs)
     seen: list[Verification] = []
 
     def verified() -> tuple[bool, str]:
@@ -117,7 +110,7 @@ def _do(  # noqa: PLR0917
     allowed = allowed_by(arguments)
     with console.progress(texts, quiet=arguments.json) as progress:
         done = apply(
-            made,
+            plan,
             target,
             index=Index(sources),
             engine=choose(
@@ -126,7 +119,7 @@ def _do(  # noqa: PLR0917
             verify=verified,
             progress=progress,
             allowed=allowed,
-            local=_companions(made, inputs),
+            local=_companions(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
@@ -144,17 +137,17 @@ def allowed_by(arguments: argparse.Namespace) -> Allowed:
     )
 
 
-def _loads_itself(made: Plan, inputs: PlanInputs) -> bool:
+def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
     """Tell whether the companion that loads the libraries is there once the plan is done."""
-    coming = {companion.name for companion in made.companions}
+    coming = {companion.name for companion in plan.companions}
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 
 
-def _companions(made: Plan, inputs: PlanInputs) -> dict[str, bytes]:
+def _companions(plan: Plan, inputs: PlanInputs) -> dict[str, bytes]:
     """Make the companions that the plan lacks, and return the wheels by their file names."""
-    wanted = {companion.name for companion in made.companions}
+    wanted = {companion.name for companion in plan.companions}
     platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
-    wheels = build_companions(made.selection, inputs.matrix, platform, inputs.matrix.modules)
+    wheels = build_companions(plan.selection, inputs.matrix, platform, inputs.matrix.modules)
     return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 

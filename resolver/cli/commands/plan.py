@@ -6,14 +6,15 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...facts.markers import marker_environment
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
 from ..inputs import PlanInputs, gather_inputs
 
-if TYPE_CHECKING:  # it takes part of what a plan without `-r` takes
-    from ...requirements.rewrite import Edit
+if TYPE_CHECKING:
+    from ...requirements.rewrite_files import RewrittenFile
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
@@ -21,39 +22,44 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
-    made = resolve(inputs.facts, inputs.options, inputs.matrix)
-    print_plan(made, inputs, arguments, language)
-    return VERDICT_EXIT[made.verdict]
+    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    print_plan(plan, inputs, arguments, language)
+    return VERDICT_EXIT[plan.verdict]
 
 
 def print_plan(
-    made: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language
+    plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language
 ) -> None:
     """Print a plan, for people or as JSON."""
     from ...report.plan import plan_json, plan_sections
 
-    edits = _edits(made, inputs, arguments) if arguments.requirement else []
+    files = rewritten_for_plan(plan, inputs, arguments)
     if arguments.json:
-        document = plan_json(made, load_texts("en"))
-        if edits:
+        document = plan_json(plan, load_texts("en"))
+        if files:
             from ...report.requirements import requirements_json
 
-            document["requirements"] = requirements_json(edits)
+            document["requirements"] = requirements_json(files)
         console.print_json(document)
         return
-    texts = load_texts(language)
-    asked = inputs.options.chooses
-    sections = plan_sections(made, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
-    if edits:
+    texts, asked = load_texts(language), inputs.options.chooses
+    sections = plan_sections(plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
+    if files:
         from ...report.requirements import requirements_section
 
-        sections = (*sections[:-1], requirements_section(edits, texts, written=False), sections[-1])
+        sections = (*sections[:-1], requirements_section(files, texts, written=False), sections[-1])
     console.print_sections(sections)
 
 
-def _edits(made: Plan, inputs: PlanInputs, arguments: argparse.Namespace) -> list[tuple[str, Edit]]:
-    """Return what should become of the lines of the files that `-r` names."""
-    from ..requirements import rewritten_for_plan
+def rewritten_for_plan(
+    plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace
+) -> tuple[RewrittenFile, ...]:
+    """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
 
-    found = rewritten_for_plan(made, inputs, arguments)
-    return [(str(file.path), edit) for file in found for edit in file.edits]
+    Raises Error `requirements-unreadable`.
+    """
+    if plan.release is None or not arguments.requirement:
+        return ()
+    from ...requirements.rewrite_files import rewrite_files
+
+    return rewrite_files(arguments.requirement, plan.release, marker_environment(inputs.facts))
