@@ -369,7 +369,7 @@ def test_requirements_files_are_written_after_all_is_well(
 ) -> None:
     healthy(quick, tmp_path)
     file = tmp_path / "home/r.txt"
-    text = "# mine\nonnxruntime-gpu[cuda]==1.19.2 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
+    text = "# mine\nonnxruntime-gpu[cuda]==1.25.0 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
     file.write_bytes(text.encode())
     flags = ("--apply", "--facts", "example", "--python", str(quick.venv.folder), "-r", "r.txt")
     bare = ("--no-autoload", "--no-provide")
@@ -380,7 +380,7 @@ def test_requirements_files_are_written_after_all_is_well(
     done = command(*flags, *bare, "--write")
     assert done.returncode == 0, done
     assert "Requirements files, written" in done.stdout
-    wanted = text.replace("==1.19.2", "==1.26.0").encode()
+    wanted = text.replace("==1.25.0", "==1.26.0").encode()
     assert file.read_bytes() == wanted
     again = command(*flags, *bare, "--write", "--json")
     assert again.returncode == 0

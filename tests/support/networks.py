@@ -84,7 +84,12 @@ class Certificates:
         key, request = self._folder / f"{name}.key", self._folder / f"{name}.csr"
         made = self._folder / f"{name}.pem"
         options = self._folder / f"{name}.ext"
-        options.write_text(f"{names}\nbasicConstraints=critical,CA:{str(ca).upper()}\n")
+        use = "keyCertSign,cRLSign" if ca else "digitalSignature"
+        lines = [names, f"basicConstraints=critical,CA:{str(ca).upper()}"]
+        # Python 3.13 and newer check as RFC 5280 says: without these a certificate is refused.
+        lines += [f"keyUsage=critical,{use}", "subjectKeyIdentifier=hash"]
+        lines += [] if ca else ["authorityKeyIdentifier=keyid"]
+        options.write_text("\n".join(lines) + "\n")
         self._run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key))
         self._run("req", "-new", "-key", str(key), "-subj", f"/CN={name}", "-out", str(request))
         signer = ["-signkey", str(key)]
