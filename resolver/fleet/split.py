@@ -13,13 +13,13 @@ from packaging.version import Version
 from ..matrix.model import Build, Matrix
 from ..plan.reasons import Reason
 from ..resolve.candidate import without_wheels
-from ..resolve.components import Components, choose_nvidia_wheels
+from ..resolve.components import Components, SharingMachines, choose_nvidia_wheels
 from ..resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
 from ..resolve.situation import Situation
 from ..versions import newest_first
 from .common_facts import gpus_key, wheels_key
 from .set_cover import maximal_subsets, minimum_set_covers
-from .shared_wheels import Chosen, SharedWheelChooser
+from .shared_wheels import Chosen, PlatformNeeds, choose_shared_wheels, sharing_machines
 
 UNWISHED = "not-wished"
 """The reason against a release that works and is not what was asked for."""
@@ -49,7 +49,7 @@ class FleetSolver:
             any(here.facts.package(name) for name in here.demands if name in matrix.distributions)
             for here in situations
         ]
-        self._wheels = SharedWheelChooser()
+        self._machines: dict[Members, SharingMachines] = {}
         self._components: dict[tuple[str, Hashable], Components] = {}
         self._counts = counts or [1] * len(situations)
         self._builds = {(build.version, build.platform): build for build in matrix.builds}
@@ -109,14 +109,17 @@ class FleetSolver:
     def _share(self, version: str, members: Members) -> ServedGroup | None:
         if any(self._without_wheels(version, member) for member in members):
             return None
-        platforms: dict[str, dict[object, Situation]] = {}
+        platforms: dict[str, dict[Hashable, int]] = {}
         for member in members:
-            here = self.situations[member]
-            platforms.setdefault(here.platform, {}).setdefault(self._kinds[member], here)
-        wheels = self._wheels.choose(
+            kinds = platforms.setdefault(self.situations[member].platform, {})
+            kinds.setdefault(self._kinds[member], member)
+        wheels = choose_shared_wheels(
             [
-                self._wheels.place(self._builds[version, platform], list(situations.values()))
-                for platform, situations in sorted(platforms.items())
+                PlatformNeeds(
+                    build=self._builds[version, platform],
+                    machines=self._sharing(tuple(kinds.values())),
+                )
+                for platform, kinds in sorted(platforms.items())
             ]
         )
         if wheels is None or not all(
@@ -124,6 +127,11 @@ class FleetSolver:
         ):
             return None
         return ServedGroup(version=version, members=members, wheels=wheels)
+
+    def _sharing(self, members: Members) -> SharingMachines:
+        if members not in self._machines:
+            self._machines[members] = sharing_machines([self.situations[at] for at in members])
+        return self._machines[members]
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
         here = self.situations[member]

@@ -2,12 +2,12 @@
 
 The wheels are those of the toolkit release that the provider was built with, in its newest
 patch; of a newer one only where a GPU or a missing wheel needs it. cuDNN is the newest of the right
-major with machine code for every GPU. What is installed and works, or is pinned by something that
-stays (torch), is kept as it is.
+major with machine code for every GPU. An installed wheel that works, or that an installed package
+(torch) pins, is kept.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -27,7 +27,7 @@ class Component(NamedTuple):
 
     release: Release
     installed: bool
-    """It is there already, in this version and whole."""
+    """This version is already installed, and intact."""
 
 
 class Components(NamedTuple):
@@ -36,12 +36,21 @@ class Components(NamedTuple):
     chosen: tuple[Component, ...]
     reasons: tuple[Reason, ...]
     pinned: bool = False
-    """A reason lies in what stays installed: it is the same with every toolkit release."""
+    """A package that stays installed causes a reason: it is the same with every toolkit release."""
 
 
 Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...]], Component | Reason]
-"""What `_pick` returned in one situation, by the name of the distribution, the version, and what is
-needed of it. Most builds need the same."""
+"""What `_pick` returned for some machines, by the name of the distribution, the version, and what
+is needed of it. Most builds need the same."""
+
+
+class SharingMachines(NamedTuple):
+    """The machines of one platform that a wheel has to serve: one, or several of a fleet."""
+
+    each: tuple[Situation, ...]
+    demands: Mapping[str, tuple[Demand, ...]]
+    """By canonical name: what stays installed on any of them requires of it."""
+    picked: Picked
 
 
 def choose_nvidia_wheels(
@@ -50,23 +59,28 @@ def choose_nvidia_wheels(
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
     The reasons are those of the toolkit release that fails on the fewest wheels;
-    `first_failure_only` ends at the first that shows that none can do. What is `picked` is not
-    looked for again, and added to.
+    `first_failure_only` ends at the first that shows that none can do. `picked` is read and
+    extended; use it for one situation only.
     """
+    machines = SharingMachines((here,), here.demands, {} if picked is None else picked)
     attempts: list[Components] = []
-    picked = {} if picked is None else picked
     for toolkit in toolkits_to_try(build, here):
-        attempt = _choose_from(toolkit, build, here, picked)
-        if not attempt.reasons:
+        picks = dict(pick_all(toolkit, build, machines))
+        failures = {name: pick for name, pick in picks.items() if isinstance(pick, Reason)}
+        chosen = [pick for _, pick in sorted(picks.items()) if isinstance(pick, Component)]
+        pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
+        attempt = Components(tuple(chosen), tuple(failures.values()), pinned)
+        if not failures:
             return attempt
         attempts.append(attempt)
-        if first_failure_only and attempt.pinned:
+        if first_failure_only and pinned:
             break
-    if not attempts:
-        return Components(
-            chosen=(), reasons=(reason("toolkit-unknown", cuda=build.cuda, version=build.version),)
-        )
-    return min(attempts, key=lambda attempt: len(attempt.reasons))
+    unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
+    return min(
+        attempts,
+        key=lambda attempt: len(attempt.reasons),
+        default=Components(chosen=(), reasons=(unknown,)),
+    )
 
 
 def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
@@ -82,48 +96,40 @@ def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
         yield from sorted(patches, key=lambda toolkit: numbers(toolkit.version), reverse=True)
 
 
-def _choose_from(
-    toolkit: ToolkitRelease, build: Build, here: Situation, known: Picked
-) -> Components:
-    chosen: dict[str, Component] = {}
-    reasons: list[Reason] = []
-    final = False
+def pick_all(
+    toolkit: ToolkitRelease,
+    build: Build,
+    machines: SharingMachines,
+    held: Mapping[str, str | None] | None = None,
+) -> Iterator[tuple[str, Component | Reason]]:
+    """Yield the pick for each distribution that `build` or another pick needs, by name.
+
+    A distribution of the toolkit is taken in the toolkit's version, unless something that stays
+    pins it; `held` names versions that go before both.
+    """
+    here = machines.each[0]
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         name = waiting.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
         distribution = here.matrix.distributions.get(name)
-        if distribution is None:  # a wheel requires something that the matrix does not follow
+        if name in visited or distribution is None:  # the matrix does not follow every requirement
             continue
-        pinned = _is_pinned(distribution, here)
-        version = None if pinned else toolkit.components.get(name)
-        needs = needs_of(build, name)
+        visited.add(name)
+        version = held.get(name) if held else None
+        if version is None and not _is_pinned(distribution, machines):
+            version = toolkit.components.get(name)
+        needs = tuple(need for need in build.needs if need.distribution == name)
         key = name, version, needs
-        if key not in known:
-            known[key] = _pick(distribution, version, needs, here)
-        picked = known[key]
-        if isinstance(picked, Reason):
-            reasons.append(picked)
-            final = final or pinned
-            continue
-        chosen[name] = picked
-        waiting.extend(required_distributions(picked.release, distribution, here))
-    return Components(
-        chosen=tuple(chosen[name] for name in sorted(chosen)),
-        reasons=tuple(reasons),
-        pinned=final,
-    )
+        if key not in machines.picked:
+            machines.picked[key] = _pick(distribution, version, needs, machines)
+        pick = machines.picked[key]
+        yield name, pick
+        if isinstance(pick, Component):
+            waiting.extend(_required_distributions(pick.release, distribution, here))
 
 
-def needs_of(build: Build, name: str) -> tuple[LibraryNeed, ...]:
-    """Return what `build` needs of the distribution `name`: nothing else of it counts there."""
-    return tuple(need for need in build.needs if need.distribution == name)
-
-
-def required_distributions(
+def _required_distributions(
     release: Release, distribution: Distribution, here: Situation
 ) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
@@ -132,75 +138,78 @@ def required_distributions(
         if wanted is not None and is_in_force(wanted, here.markers, ""):
             yield canonicalize_name(wanted.name)
     contents = libraries_of(distribution, release)
-    if contents is not None:
-        for library in (*contents.links, *contents.loads):
-            provider = here.matrix.providers.get((distribution.cuda, library))
-            if provider is not None:
-                yield provider
+    for library in (*contents.links, *contents.loads) if contents else ():
+        provider = here.matrix.providers.get((distribution.cuda, library))
+        if provider is not None:
+            yield provider
 
 
 def _pick(
-    distribution: Distribution, wanted: str | None, needs: Sequence[LibraryNeed], here: Situation
+    distribution: Distribution,
+    version: str | None,
+    needs: Sequence[LibraryNeed],
+    machines: SharingMachines,
 ) -> Component | Reason:
     """Return the release of `distribution` to use, or why there is none.
 
-    `wanted` is the version that the toolkit names; None where it names none, or where something
-    that stays has the say.
+    Only `version` counts; None: the newest that serves all of `machines`.
     """
     name = distribution.name
-    releases = [row for row in distribution.releases if row.platform == here.platform]
+    releases = _releases(distribution, machines)
     if not releases:
         return reason("library-no-wheel", distribution=name)
-    demands = here.demanded(name)
+    demands = machines.demands.get(name, ())
     allowed = _allowed(demands, releases)
     if not allowed:
-        return reason(
-            "library-pinned", distribution=name, by=", ".join(demand.by for demand in demands)
-        )
-    installed = here.facts.package(name)
+        by = ", ".join(demand.by for demand in demands)
+        return reason("library-pinned", distribution=name, by=by)
+    installed = machines.each[0].facts.package(name)
     if installed is not None and installed.intact:
         for row in allowed:
-            if (
-                row.version == installed.version
-                and why_unusable(row, distribution, needs, here) is None
+            if row.version == installed.version and not _refusal(
+                row, distribution, needs, machines
             ):
                 return Component(release=row, installed=True)
+    if version is None:
+        rows = sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
+    else:
+        rows = [row for row in allowed if row.version == version]
     refusals: list[Reason] = []
-    for row in releases_to_try(releases, allowed, wanted):
-        refusal = why_unusable(row, distribution, needs, here)
+    for row in rows:
+        refusal = _refusal(row, distribution, needs, machines)
         if refusal is None:
             return Component(release=row, installed=False)
         refusals.append(refusal)
     if not refusals:
-        return reason("library-no-wheel", distribution=f"{name} {wanted}")
+        return reason("library-no-wheel", distribution=f"{name} {version}")
     # A refusal for a GPU says more than that the oldest releases lack a library altogether.
     return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
 
 
-def releases_to_try(
-    releases: Sequence[Release], allowed: Sequence[Release], wanted: str | None
-) -> list[Release]:
-    """Return which of the `allowed` ones among `releases` to try, one after the other.
-
-    Those of the version `wanted`, the toolkit's; all of them, newest first, where the toolkit names
-    none or something that stays has the say.
-    """
-    if wanted is not None and len(allowed) == len(releases):
-        return [row for row in allowed if row.version == wanted]
-    return sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
+def usable_versions(name: str, build: Build, machines: SharingMachines) -> set[str]:
+    """Return the versions of the distribution `name` that serve `build` on all of `machines`."""
+    distribution = machines.each[0].matrix.distributions[name]
+    needs = [need for need in build.needs if need.distribution == name]
+    return {
+        row.version
+        for row in _allowed(machines.demands.get(name, ()), _releases(distribution, machines))
+        if not _refusal(row, distribution, needs, machines)
+    }
 
 
-def _is_pinned(distribution: Distribution, here: Situation) -> bool:
-    """Tell whether what stays installed leaves less to choose than there is."""
-    demands = here.demanded(distribution.name)
-    if not demands:
-        return False
-    releases = [row for row in distribution.releases if row.platform == here.platform]
+def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:
+    platform = machines.each[0].platform
+    return [row for row in distribution.releases if row.platform == platform]
+
+
+def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
+    """Tell whether what stays installed excludes a release."""
+    demands = machines.demands.get(distribution.name, ())
+    releases = _releases(distribution, machines) if demands else []
     return len(_allowed(demands, releases)) < len(releases)
 
 
 def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence[Release]:
-    """Return the releases that all of `demands` allow."""
     specifiers = tuple(str(demand.specifier) for demand in demands)
     if not specifiers:
         return releases
@@ -208,16 +217,28 @@ def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence
     return [row for row in releases if row.version in versions]
 
 
-@functools.lru_cache(maxsize=1024)  # a pin is asked about again for every release it could stop
+@functools.lru_cache(maxsize=1024)  # a pin is evaluated for every release
 def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) -> frozenset[str]:
     wanted = [SpecifierSet(text) for text in specifiers]
-    return frozenset(each for each in versions if all(allows(one, each) for one in wanted))
+    return frozenset(
+        version for version in versions if all(allows(specifier, version) for specifier in wanted)
+    )
 
 
-def why_unusable(
+def _refusal(
+    release: Release,
+    distribution: Distribution,
+    needs: Sequence[LibraryNeed],
+    machines: SharingMachines,
+) -> Reason | None:
+    reasons = (_why_unusable(release, distribution, needs, here) for here in machines.each)
+    return next(filter(None, reasons), None)
+
+
+def _why_unusable(
     release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
 ) -> Reason | None:
-    """Return why `release` cannot serve here what is needed of it, or None."""
+    """Return why `release` lacks what is needed of it here, or None."""
     named = f"{release.name} {release.version}"
     if not glibc_suffices(here, release.glibc):
         return reason("library-glibc", distribution=named, glibc=release.glibc or "")
