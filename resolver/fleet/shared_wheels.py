@@ -15,8 +15,8 @@ from ..resolve.components import (
     Component,
     SharingMachines,
     pick_all,
+    pick_release,
     toolkits_to_try,
-    usable_versions,
 )
 from ..resolve.release_checks import capabilities
 from ..resolve.situation import Demand, Situation
@@ -111,11 +111,18 @@ def _common_version(
     What one of them picked is the toolkit's own, if any; otherwise it is the newest.
     """
     concerned = [needs for needs in platforms if name in picked[needs.build.platform]]
-    shared = set.intersection(
-        *(usable_versions(name, needs.build, needs.machines) for needs in concerned)
-    )
-    taken = {picked[needs.build.platform][name].release.version for needs in concerned} & shared
-    return max(taken or shared, key=newest_first, default=None)
+    taken = {picked[needs.build.platform][name].release.version for needs in concerned}
+    distribution = concerned[0].machines.each[0].matrix.distributions[name]
+    versions = {row.version for row in distribution.releases}
+    for version in sorted(
+        versions, key=lambda row: (row in taken, newest_first(row)), reverse=True
+    ):
+        picks = (
+            pick_release(distribution, version, needs.build, needs.machines) for needs in concerned
+        )
+        if all(isinstance(pick, Component) for pick in picks):
+            return version
+    return None
 
 
 _Picks = dict[str, Component]

@@ -1,4 +1,4 @@
-"""A release of onnxruntime-gpu with everything that a plan for it would hold."""
+"""A candidate: a release of onnxruntime-gpu and the wheels that it would be installed with."""
 
 from typing import NamedTuple
 
@@ -13,28 +13,29 @@ NO_COMPONENTS = Components(chosen=(), reasons=())
 
 
 class Candidate(NamedTuple):
-    """A release of onnxruntime-gpu with everything that a plan for it would hold."""
+    """A release of onnxruntime-gpu, and the wheels that it would be installed with."""
 
     version: str
     build: Build
-    """For this platform; where there is none, for any, and the rules say so."""
+    """For this platform; where there is none, for any: the rules reject it."""
     wheel: BuildWheel | None
     components: Components
     numpy: Component | Reason | None = None
     runtime: Component | None = None
-    """The Visual C++ runtime on Windows, where its wheel belongs to the set."""
+    """The wheel of the Visual C++ runtime, where Windows needs one."""
 
 
 def make_candidate(
     build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
 ) -> Candidate:
     """Return the candidate for `build`, with the wheels of `choose_nvidia_wheels`."""
+    subject = without_wheels(build, here)
     if build.platform != here.platform:
-        return without_wheels(build, here)
-    components = choose_nvidia_wheels(
-        build, here, first_failure_only=first_failure_only, picked=picked
-    )
-    return without_wheels(build, here, components)._replace(
+        return subject
+    return subject._replace(
+        components=choose_nvidia_wheels(
+            build, here, first_failure_only=first_failure_only, picked=picked
+        ),
         numpy=choose_numpy(build, here),
         runtime=runtime_for(build, here),
     )
@@ -43,7 +44,7 @@ def make_candidate(
 def without_wheels(
     build: Build, here: Situation, components: Components = NO_COMPONENTS
 ) -> Candidate:
-    """Return the candidate for `build` with these wheels: choosing them takes time."""
+    """Return the candidate for `build` with `components`, and without choosing any wheel."""
     return Candidate(
         version=build.version,
         build=build,

@@ -40,8 +40,8 @@ class Components(NamedTuple):
 
 
 Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...]], Component | Reason]
-"""What `_pick` returned for some machines, by the name of the distribution, the version, and what
-is needed of it. Most builds need the same."""
+"""What `pick_release` returned, by name and version of the distribution and what is needed of it:
+most builds need the same."""
 
 
 class SharingMachines(NamedTuple):
@@ -119,11 +119,7 @@ def pick_all(
         version = held.get(name) if held else None
         if version is None and not _is_pinned(distribution, machines):
             version = toolkit.components.get(name)
-        needs = tuple(need for need in build.needs if need.distribution == name)
-        key = name, version, needs
-        if key not in machines.picked:
-            machines.picked[key] = _pick(distribution, version, needs, machines)
-        pick = machines.picked[key]
+        pick = pick_release(distribution, version, build, machines)
         yield name, pick
         if isinstance(pick, Component):
             waiting.extend(_required_distributions(pick.release, distribution, here))
@@ -144,16 +140,26 @@ def _required_distributions(
             yield provider
 
 
+def pick_release(
+    distribution: Distribution, version: str | None, build: Build, machines: SharingMachines
+) -> Component | Reason:
+    """Return the release of `distribution` that serves `build` on all of `machines`, or why none.
+
+    Only `version` counts where it is given, otherwise the newest that serves.
+    """
+    needs = tuple(need for need in build.needs if need.distribution == distribution.name)
+    key = distribution.name, version, needs
+    if key not in machines.picked:
+        machines.picked[key] = _pick(distribution, version, needs, machines)
+    return machines.picked[key]
+
+
 def _pick(
     distribution: Distribution,
     version: str | None,
     needs: Sequence[LibraryNeed],
     machines: SharingMachines,
 ) -> Component | Reason:
-    """Return the release of `distribution` to use, or why there is none.
-
-    Only `version` counts; None: the newest that serves all of `machines`.
-    """
     name = distribution.name
     releases = _releases(distribution, machines)
     if not releases:
@@ -184,17 +190,6 @@ def _pick(
         return reason("library-no-wheel", distribution=f"{name} {version}")
     # A refusal for a GPU says more than that the oldest releases lack a library altogether.
     return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
-
-
-def usable_versions(name: str, build: Build, machines: SharingMachines) -> set[str]:
-    """Return the versions of the distribution `name` that serve `build` on all of `machines`."""
-    distribution = machines.each[0].matrix.distributions[name]
-    needs = [need for need in build.needs if need.distribution == name]
-    return {
-        row.version
-        for row in _allowed(machines.demands.get(name, ()), _releases(distribution, machines))
-        if not _refusal(row, distribution, needs, machines)
-    }
 
 
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:

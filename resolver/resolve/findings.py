@@ -1,17 +1,18 @@
-"""What is wrong here, and what is worth knowing."""
+"""The findings of a plan: what is wrong here, and what is worth knowing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..facts.project_tool import LOCKS
 from ..messages.sections import size
 from ..plan.model import Rejected
 from ..plan.reasons import Finding, Severity, finding
+from ..plan.wheels import PYPI
 from ..versions import newest_first
-from . import findings_project as project
 from . import msvc
 from .candidate import Candidate
 from .changes import Changes
@@ -27,13 +28,12 @@ def findings(
     rejected: Sequence[Rejected],
     works: Sequence[Candidate],
     *,
-    found: TorchSearch | None,
+    search: TorchSearch | None,
 ) -> tuple[Finding, ...]:
-    """Return what was found, the worst first.
+    """Return the findings, the worst first.
 
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
-    where nothing works. `works` are all that work, newest first; `found` came of looking for a
-    torch.
+    where nothing works. `works` are all candidates that work, newest first.
     """
     rows = [
         *_change(here),
@@ -41,13 +41,19 @@ def findings(
         *(_owner(here) if changes else ()),
         *_builds(here),
         *_installed_release(here, rejected),
-        *(_libraries(here, best, changes) if best and changes is not None else ()),
-        *torch_findings(here, found),
-        *(_windows(here, best) if best else ()),
-        *(_companions(here, best, changes) if best and changes is not None else ()),
-        *(project.project_findings(here, best, changes) if best and changes is not None else ()),
-        *(_better(best, works) if best else ()),
     ]
+    if best is None or changes is None:
+        rows += torch_findings(here, search)
+    else:
+        rows += [
+            *_libraries(here, best, changes),
+            *torch_findings(here, search),
+            *_windows(here, best),
+            *_companions(here, best, changes),
+            *_project(here, best, changes),
+        ]
+        if works[0].version != best.version:
+            rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
     order = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
 
@@ -55,7 +61,7 @@ def findings(
 def _machine(here: Situation) -> Iterator[Finding]:
     facts = here.facts
     if facts.driver is None:
-        yield finding("no-driver", "error", **_source(here, "driver"))
+        yield finding("no-driver", "error", source=facts.sources.get("driver", ""))
     elif facts.driver.error is not None:
         kind = facts.driver.error.partition(":")[0]
         code = f"driver-{kind}" if kind in EXPLAINED_ERRORS else "driver-unreadable"
@@ -79,7 +85,6 @@ def _machine(here: Situation) -> Iterator[Finding]:
 
 
 def _change(here: Situation) -> Iterator[Finding]:
-    """Say what an earlier run left in the environment."""
     python = here.facts.python
     if python.change is not None:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
@@ -88,7 +93,7 @@ def _change(here: Situation) -> Iterator[Finding]:
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
-    """Say whose environment it is, where `--apply` refuses it for that."""
+    """Say why `--apply` refuses the environment."""
     python = here.facts.python
     if python.externally_managed:
         yield finding("externally-managed", "warning")
@@ -96,12 +101,8 @@ def _owner(here: Situation) -> Iterator[Finding]:
         yield finding(f"{python.environment}-environment", "warning")
 
 
-def _source(here: Situation, name: str) -> dict[str, str]:
-    return {"source": here.facts.sources.get(name, "")}
-
-
 def _builds(here: Situation) -> Iterator[Finding]:
-    """Look at the shared folder, and at who says that it is theirs."""
+    """Compare the folder `onnxruntime` with the distributions that own it."""
     facts = here.facts
     build = facts.onnxruntime
     gpu = facts.package(GPU_BUILD)
@@ -109,8 +110,8 @@ def _builds(here: Situation) -> Iterator[Finding]:
         if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
             continue
         code = "cpu-build-installed" if package.name == CPU_BUILD else "other-build-installed"
-        seen = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []
-        yield finding(code, "error", *seen, distribution=f"{package.name} {package.version}")
+        evidence = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []
+        yield finding(code, "error", *evidence, distribution=f"{package.name} {package.version}")
     if gpu is None:
         yield finding("gpu-build-missing", "error")
         return
@@ -124,12 +125,12 @@ def _builds(here: Situation) -> Iterator[Finding]:
             by=f"{build.distribution} {build.version or ''}".strip(),
         )
     elif not build.intact or build.version not in {None, gpu.version}:
-        seen = [f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()]
-        yield finding("folder-damaged", "error", *seen, distribution=f"{gpu.name} {gpu.version}")
+        evidence = f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()
+        yield finding("folder-damaged", "error", evidence, distribution=f"{gpu.name} {gpu.version}")
 
 
 def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
-    """Say why the release that is installed cannot be used, in the words of the rules."""
+    """Say why the installed release cannot be used: with the reasons of the rules."""
     gpu = here.facts.package(GPU_BUILD)
     if gpu is None:
         return
@@ -143,7 +144,6 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
 
 
 def _unknown_release(version: str, here: Situation) -> Finding:
-    """Say why nothing is known of a release: it left the index, is too new, or was never there."""
     newest = max((build.version for build in here.matrix.builds), key=newest_first)
     code = "release-unknown"
     if version in here.matrix.gone:
@@ -158,29 +158,25 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
     missing: list[str] = []
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
-        there = here.facts.package(name)
+        installed = here.facts.package(name)
         if name not in installing:
             continue
-        if there is None:
+        if installed is None:
             libraries = [need.library for need in best.build.needs if need.distribution == name]
             missing.extend(libraries or [name])
             continue
         yield finding(
-            "library-unfit" if there.intact else "library-gutted",
+            "library-unfit" if installed.intact else "library-gutted",
             "error",
-            installed=f"{name} {there.version}",
+            installed=f"{name} {installed.version}",
             distribution=f"{name} {version}",
         )
     if missing:
         yield finding("library-missing", "error", libraries=", ".join(missing))
     for library in sorted(changes.system):
-        found = changes.system[library]
+        path, version = changes.system[library].path, changes.system[library].version
         yield finding(
-            "system-library",
-            "info",
-            library=library,
-            path=found.path or "",
-            version=found.version or "",
+            "system-library", "info", library=library, path=path or "", version=version or ""
         )
     if changes.requires:
         yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
@@ -193,16 +189,16 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
 
 
 def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
-    """Look for what no wheel of NVIDIA's holds: Microsoft's runtime, and what cuDNN 8 needs."""
+    """Look for Microsoft's runtime, and for the zlib that cuDNN 8 needs."""
     yield from msvc.msvc_findings(best.build, best.runtime, here)
-    found = {library.name.lower() for library in here.facts.libraries}
+    libraries = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
-    if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in found:
+    if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
 def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Look at what makes it last: who loads the libraries, and who brings the CPU build back."""
+    """Say who does not load the libraries, and who would install the CPU build again."""
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
@@ -216,6 +212,22 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
         yield finding(code, "warning", version=best.version)
 
 
-def _better(best: Candidate, works: Sequence[Candidate]) -> Iterator[Finding]:
-    if works[0].version != best.version:
-        yield finding("newer-works", "info", version=works[0].version, kept=best.version)
+def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+    """Name the tool that would undo the plan from its lock, and what its project file needs.
+
+    uv can override a requirement, PDM can exclude one; Poetry can do neither
+    (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
+    stand-in as a dependency with a path. Each was tried: `scripts/prove/projects.py`.
+    """
+    tool = here.facts.python.project
+    if tool is None or not changes:
+        return
+    lines = [f'"{row.name}=={row.version}"' for row in changes.selection if row.index_url == PYPI]
+    lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))
+    yield finding(
+        f"managed-by-{tool if tool in LOCKS else 'another'}",
+        "warning",
+        tool=tool,
+        lines=", ".join(lines),
+        file=wheel_file(STAND_IN, best.version),
+    )

@@ -22,9 +22,9 @@ def runs_on(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) ->
     driver has to compile it, and must be new enough for that.
     """
     gpu = numbers(compute_capability)
-    if any(_machine_code_runs(target, gpu) for target in sass):
+    if any(_covers(target, gpu, ptx=False) for target in sass):
         return "sass"
-    if any(_ptx_compiles(target, gpu) for target in ptx):
+    if any(_covers(target, gpu, ptx=True) for target in ptx):
         return "ptx"
     return "no"
 
@@ -35,17 +35,10 @@ def describe_code(sass: Iterable[str], ptx: Iterable[str]) -> str:
     return ", ".join(sass) + (f"; as PTX {compiled}" if compiled else "")
 
 
-def _machine_code_runs(target: str, gpu: tuple[int, ...]) -> bool:
+def _covers(target: str, gpu: tuple[int, ...], *, ptx: bool) -> bool:
     built = numbers(target)
     if target.endswith("a"):
         return gpu == built
+    if ptx and not target.endswith("f"):
+        return gpu >= built
     return gpu[:1] == built[:1] and gpu >= built
-
-
-def _ptx_compiles(target: str, gpu: tuple[int, ...]) -> bool:
-    built = numbers(target)
-    if target.endswith("a"):
-        return gpu == built
-    if target.endswith("f"):
-        return gpu[:1] == built[:1] and gpu >= built
-    return gpu >= built

@@ -63,7 +63,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     )
     return Plan(
         verdict=verdict,
-        findings=findings(here, best, changes, rejected, working, found=found),
+        findings=findings(here, best, changes, rejected, working, search=found),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
