@@ -1,6 +1,6 @@
-"""The steps from what is installed to a candidate's set."""
+"""The changes from what is installed to the wheels of a candidate."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..companions.contents import STAND_IN, expected_companions
@@ -19,10 +19,10 @@ from .torch_choice import TorchChoice
 
 
 class Changes(NamedTuple):
-    """The difference between what is there and a candidate's set."""
+    """The difference between what is installed and the wheels of a candidate."""
 
     selection: tuple[Wheel, ...]
-    """The whole set, what is kept included."""
+    """The whole set, kept wheels included."""
     uninstall: tuple[str, ...]
     install: tuple[Wheel, ...]
     companions: tuple[Companion, ...]
@@ -36,37 +36,34 @@ class Changes(NamedTuple):
 
 
 def changes_for(subject: Candidate, here: Situation) -> Changes:
-    """Return what has to be done so that the set of `subject` is what is installed."""
+    """Return the changes that install the wheels of `subject`."""
     owners = tuple(
         package.name
         for package in here.facts.packages
         if package.name in here.matrix.owners and package.name != GPU_BUILD and not package.provided
     )
+    chosen = subject.components.chosen
     displaced = {
         rival
-        for component in subject.components.chosen
+        for component in chosen
         for rival in rivals(component.release.name, here)
         if here.facts.package(rival) is not None
     }
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    own = on_pypi(GPU_BUILD, subject.version, subject.wheel)
-    install: list[Wheel] = []
-    if owners or not _build_is_there(subject, here):
-        install.append(own)
+    gpu_build = on_pypi(GPU_BUILD, subject.version, subject.wheel)
+    install = [gpu_build] if owners or not _build_is_installed(subject, here) else []
     system = _system_libraries(subject, here)
-    lacking = [component for component in subject.components.chosen if not component.installed]
+    missing = [component for component in chosen if not component.installed]
+    names = {component.release.name for component in missing}
     served = all(
-        need.library in system
-        for need in subject.build.needs
-        if need.distribution in {component.release.name for component in lacking}
+        need.library in system for need in subject.build.needs if need.distribution in names
     )
-    # A set of the system's own libraries is left alone, but never completed: a plan that installs
-    # brings all its wheels.
+    # Libraries of the system that serve are left alone; a plan that installs anything installs all
+    # wheels.
     runtime = subject.runtime if subject.runtime and not subject.runtime.installed else None
     unfit = runtime is not None and is_unfit(subject.build, here)
     if install or displaced or unfit or not served:
-        brought = [*lacking, runtime] if runtime else lacking
-        install.extend(_wheel(component) for component in brought)
+        install += [_wheel(component) for component in (*missing, runtime) if component]
         system = {}
     else:
         displaced = set()
@@ -74,7 +71,11 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
     requires = missing_requirements(subject.build, here)
-    selection = _selection(subject, own, install, with_wheels=not system)
+    kept = [component for component in chosen if component.installed or not system]
+    if subject.runtime is not None and subject.runtime.installed:
+        kept.append(subject.runtime)
+    wheels = {wheel.name: wheel for wheel in (gpu_build, *map(_wheel, kept), *install)}
+    selection = sorted_by_name(wheels.values())
     return Changes(
         selection=selection,
         uninstall=uninstall,
@@ -86,7 +87,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
 
 
 def with_torch(changes: Changes, choice: TorchChoice) -> Changes:
-    """Return `changes` with what has to be done for the torch that was chosen."""
+    """Return `changes` with those for the chosen torch."""
     return changes._replace(
         selection=sorted_by_name((*changes.selection, *choice.wheels)),
         uninstall=tuple(sorted({*changes.uninstall, *choice.leaving})),
@@ -99,49 +100,32 @@ def sorted_by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
     return tuple(sorted(wheels, key=lambda wheel: wheel.name))
 
 
-def _selection(
-    subject: Candidate, own: Wheel, install: Sequence[Wheel], *, with_wheels: bool
-) -> tuple[Wheel, ...]:
-    """Return the whole set: its `own` wheel, what is there and stays, and all of `install`."""
-    components = [
-        component for component in subject.components.chosen if component.installed or with_wheels
-    ]
-    if subject.runtime is not None and subject.runtime.installed:
-        components.append(subject.runtime)
-    kept = [own, *(_wheel(component) for component in components)]
-    wheels = {wheel.name: wheel for wheel in (*kept, *install)}
-    return sorted_by_name(wheels.values())
-
-
 def _companions(
     selection: tuple[Wheel, ...], here: Situation, *, changing: bool
 ) -> tuple[Companion, ...]:
-    """Return the companions of `selection` that are not there.
+    """Return the companions of `selection` that are not installed.
 
-    Where it is not known whether the interpreter would use them, and where nobody asks for
-    onnxruntime by name, their absence alone is nothing to mend; they come with other changes.
+    They are installed with other changes; alone only if the interpreter is known to use them, and
+    the stand-in only if a package requires onnxruntime.
     """
-    known = here.facts.python.autoload is not None
-    lacking: list[Companion] = []
+    missing: list[Companion] = []
     for name, version in expected_companions(
         selection, here.matrix, here.platform, here.matrix.modules
     ).items():
         installed = here.facts.package(name)
         stand_in = name == STAND_IN
         wished = here.options.provide if stand_in else here.options.autoload
-        there = (
-            installed is not None
-            and installed.version == version
-            and (installed.provided or not stand_in)
-        )
-        missed = known and (not stand_in or bool(here.demanded(name)))
-        if wished and not there and (changing or missed):
-            lacking.append(Companion(name=name, version=version))
-    return tuple(lacking)
+        present = installed is not None and installed.version == version
+        if stand_in and installed is not None:
+            present = present and installed.provided
+        used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
+        if wished and not present and (changing or used):
+            missing.append(Companion(name=name, version=version))
+    return tuple(missing)
 
 
-def _build_is_there(subject: Candidate, here: Situation) -> bool:
-    """Tell whether the shared folder really holds the whole build of `subject`."""
+def _build_is_installed(subject: Candidate, here: Situation) -> bool:
+    """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
     installed = here.facts.package(GPU_BUILD)
     build = here.facts.onnxruntime
     return (
@@ -160,21 +144,17 @@ def _wheel(component: Component) -> Wheel:
 
 def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
     """Return the needed libraries that the loader finds outside the wheels and that can serve."""
-    found: dict[str, Library] = {}
-    for need in subject.build.needs:
-        for library in here.facts.libraries:
-            if need.distribution and library.name == need.library:
-                if _serves(library, need, here):
-                    found[need.library] = library
-                break  # the loader takes the first of that name, good or not
-    return found
+    # The loader takes the first of a name, whether it can serve or not.
+    first = {library.name: library for library in reversed(here.facts.libraries)}
+    return {
+        need.library: first[need.library]
+        for need in subject.build.needs
+        if need.distribution and need.library in first and _serves(first[need.library], need, here)
+    }
 
 
 def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
-    """Tell whether a system library is new enough, and has code for the GPUs here.
-
-    One of unknown version counts as so.
-    """
+    """Tell whether a system library has no known defect: it is too old, or lacks GPU code."""
     distribution = here.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True
@@ -190,9 +170,5 @@ def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
         gpu_without_code(code, distribution.name, here, ptx=True) for code in covering
     ):
         return False
-    floor = oldest_that_serves(need, here)
-    if floor is None:
-        return True
-    wanted = numbers(floor)
-    length = min(len(have), len(wanted))
-    return have[:length] >= wanted[:length]
+    floor = numbers(oldest_that_serves(need, here) or "")
+    return have[: len(floor)] >= floor[: len(have)]

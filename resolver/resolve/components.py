@@ -86,14 +86,11 @@ def choose_nvidia_wheels(
 def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
-    usable = [
-        toolkit
-        for toolkit in here.matrix.toolkits
-        if numbers(toolkit.version)[0] == built[0] and numbers(toolkit.version)[:2] >= built
-    ]
-    for minor in sorted({numbers(toolkit.version)[:2] for toolkit in usable}):
-        patches = [toolkit for toolkit in usable if numbers(toolkit.version)[:2] == minor]
-        yield from sorted(patches, key=lambda toolkit: numbers(toolkit.version), reverse=True)
+    newest = sorted(here.matrix.toolkits, key=lambda row: numbers(row.version), reverse=True)
+    for toolkit in sorted(newest, key=lambda row: numbers(row.version)[:2]):
+        minor = numbers(toolkit.version)[:2]
+        if minor[0] == built[0] and minor >= built:
+            yield toolkit
 
 
 def pick_all(
@@ -160,6 +157,10 @@ def _pick(
     needs: Sequence[LibraryNeed],
     machines: SharingMachines,
 ) -> Component | Reason:
+    def refusal_of(row: Release) -> Reason | None:
+        reasons = (_why_unusable(row, distribution, needs, here) for here in machines.each)
+        return next(filter(None, reasons), None)
+
     name = distribution.name
     releases = _releases(distribution, machines)
     if not releases:
@@ -172,17 +173,13 @@ def _pick(
     installed = machines.each[0].facts.package(name)
     if installed is not None and installed.intact:
         for row in allowed:
-            if row.version == installed.version and not _refusal(
-                row, distribution, needs, machines
-            ):
+            if row.version == installed.version and refusal_of(row) is None:
                 return Component(release=row, installed=True)
-    if version is None:
-        rows = sorted(allowed, key=lambda row: newest_first(row.version), reverse=True)
-    else:
-        rows = [row for row in allowed if row.version == version]
+    rows = [row for row in allowed if version in {None, row.version}]
+    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     refusals: list[Reason] = []
     for row in rows:
-        refusal = _refusal(row, distribution, needs, machines)
+        refusal = refusal_of(row)
         if refusal is None:
             return Component(release=row, installed=False)
         refusals.append(refusal)
@@ -220,16 +217,6 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
     )
 
 
-def _refusal(
-    release: Release,
-    distribution: Distribution,
-    needs: Sequence[LibraryNeed],
-    machines: SharingMachines,
-) -> Reason | None:
-    reasons = (_why_unusable(release, distribution, needs, here) for here in machines.each)
-    return next(filter(None, reasons), None)
-
-
 def _why_unusable(
     release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
 ) -> Reason | None:
@@ -239,11 +226,8 @@ def _why_unusable(
         return reason("library-glibc", distribution=named, glibc=release.glibc or "")
     contents = libraries_of(distribution, release)
     for need in needs:
-        if (
-            contents is None
-            or need.library not in contents.libraries
-            or (need.since is not None and not at_least(release.version, need.since))
-        ):
+        exported = need.since is None or at_least(release.version, need.since)
+        if contents is None or need.library not in contents.libraries or not exported:
             return reason("library-lacks", distribution=named, library=need.library)
     code = code_of(distribution.code, release)
     gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
@@ -252,9 +236,11 @@ def _why_unusable(
 
 def _compiles(release: Release, here: Situation) -> bool:
     """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
-    made = [
+    toolkits = [
         numbers(toolkit.version)[:2]
         for toolkit in here.matrix.toolkits
         if toolkit.components.get(release.name) == release.version
     ]
-    return here.driver_cuda is None or not made or numbers(here.driver_cuda)[:2] >= min(made)
+    return (
+        here.driver_cuda is None or not toolkits or numbers(here.driver_cuda)[:2] >= min(toolkits)
+    )

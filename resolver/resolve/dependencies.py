@@ -1,7 +1,7 @@
-"""The ordinary requirements of onnxruntime-gpu: numpy, protobuf, flatbuffers and the like.
+"""The dependencies of onnxruntime-gpu that are not NVIDIA's: numpy, protobuf and the like.
 
-Their versions are the engine's business, within what is installed; only numpy is moved by
-the plan itself, where a release breaks with the one that is there.
+pip or uv chooses their versions. The plan itself replaces only an installed numpy that the release
+does not allow.
 """
 
 from __future__ import annotations
@@ -21,16 +21,10 @@ from .situation import Situation
 
 
 def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
-    """Return the numpy that `build` needs moved here, why there is none, or None to leave it.
-
-    Only an installed numpy is moved; where there is none, the engine picks one, like every ordinary
-    requirement.
-    """
+    """Return the numpy to replace the installed one, why there is none, or None to keep it."""
     installed = here.facts.package("numpy")
-    if installed is None:
-        return None
     needed = dependencies_of(build, here).get("numpy")
-    if needed is None or allows(needed, installed.version):
+    if installed is None or needed is None or allows(needed, installed.version):
         return None
     fitting = [
         row
@@ -49,30 +43,32 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
         return Component(release=newest, installed=False)
     if not fitting:
         return reason("numpy-no-wheel", needs=str(needed), python=here.abi)
+    versions = [row.version for row in fitting]
     refusing = [
         demand.by
         for demand in demands
-        if not any(allows(demand.specifier, row.version) for row in fitting)
+        if not any(allows(demand.specifier, row) for row in versions)
     ]
     return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
 
 
 def dependencies_of(build: Build, here: Situation) -> dict[str, SpecifierSet]:
-    """Return the ordinary requirements of `build` on this Python, by canonical name.
+    """Return what `build` requires on this Python, by canonical name.
 
-    Those of its metadata, and the limits that its metadata forgot (`limits.toml`).
+    The requirements of its metadata, and the limits that its metadata lacks (`limits.toml`).
     """
     wheel = wheel_for(build, here.abi)
-    found: dict[str, SpecifierSet] = {}
+    required: dict[str, SpecifierSet] = {}
     for text in wheel.requires if wheel else ():
         wanted = requirement(text)
         if wanted is not None and is_in_force(wanted, here.markers, ""):
             name = canonicalize_name(wanted.name)
-            found[name] = found.get(name, SpecifierSet()) & wanted.specifier
+            required[name] = required.get(name, SpecifierSet()) & wanted.specifier
     for limit in here.matrix.limits:
         if allows(SpecifierSet(limit.onnxruntime), build.version):
-            found[limit.name] = found.get(limit.name, SpecifierSet()) & SpecifierSet(limit.requires)
-    return found
+            known = required.get(limit.name, SpecifierSet())
+            required[limit.name] = known & SpecifierSet(limit.requires)
+    return required
 
 
 def wheel_for(build: Build, abi: str) -> BuildWheel | None:
@@ -81,16 +77,15 @@ def wheel_for(build: Build, abi: str) -> BuildWheel | None:
 
 
 def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
-    """Return the ordinary requirements of `build` that nothing installed satisfies.
+    """Return the requirements of `build` that no installed package satisfies.
 
-    Within what others require, and the user's own file. numpy is left out where the plan moves it
-    itself.
+    They include what other packages and the user's file require of the same distribution. A numpy
+    that the plan replaces is left out.
     """
-    found: list[str] = []
+    missing: list[str] = []
     for name, needed in dependencies_of(build, here).items():
         installed = here.facts.package(name)
-        moved = name == "numpy" and installed is not None
-        if not moved and (installed is None or not allows(needed, installed.version)):
+        if installed is None or (name != "numpy" and not allows(needed, installed.version)):
             wanted = [demand.specifier for demand in here.demanded(name)]
-            found.append(f"{name}{reduce(SpecifierSet.__and__, wanted, needed)}")
-    return tuple(sorted(found))
+            missing.append(f"{name}{reduce(SpecifierSet.__and__, wanted, needed)}")
+    return tuple(sorted(missing))

@@ -125,8 +125,8 @@ def _builds(here: Situation) -> Iterator[Finding]:
             by=f"{build.distribution} {build.version or ''}".strip(),
         )
     elif not build.intact or build.version not in {None, gpu.version}:
-        evidence = f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()
-        yield finding("folder-damaged", "error", evidence, distribution=f"{gpu.name} {gpu.version}")
+        folder = f"onnxruntime/: {build.distribution or gpu.name} {build.version or ''}".strip()
+        yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
 def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
@@ -174,10 +174,9 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
     if missing:
         yield finding("library-missing", "error", libraries=", ".join(missing))
     for library in sorted(changes.system):
-        path, version = changes.system[library].path, changes.system[library].version
-        yield finding(
-            "system-library", "info", library=library, path=path or "", version=version or ""
-        )
+        system = changes.system[library]
+        values = {"path": system.path or "", "version": system.version or ""}
+        yield finding("system-library", "info", library=library, **values)
     if changes.requires:
         yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
     if "numpy" in installing:

@@ -1,24 +1,23 @@
-"""What a release of an nvidia distribution holds, and whether it can be used here."""
+"""Checks of one release: its GPU code, its libraries, and the driver and glibc that it needs."""
 
 from __future__ import annotations
 
-from ..matrix.model import Code, LibraryNeed
-from ..versions import at_least, numbers
-from .gpu_code import runs_on
-from .situation import Situation
+from ..matrix.model import Build, Code, LibraryNeed
+from ..matrix.torch import TorchBuild
+from ..plan.reasons import Reason, reason
+from ..versions import at_least, major, numbers
+from .gpu_code import describe_code, runs_on
+from .situation import Situation, cuda_major_runs
 
 MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
-"""PTX in these does not count: what NVIDIA supports begins with machine code. cuFFT is different:
-that of torch's wheels for CUDA 12.8, made for Blackwell, has PTX alone for 12.0. A driver as new as
-the toolkit compiles it at the first use; no other wheel of that toolkit would spare it: it is no
-reason for or against a set, as PTX in the provider itself is (`why-ptx`). Code for a GPU in only a
-part of a provider's files counts as none: some operators would fail."""
+"""PTX in these does not count: NVIDIA supports them on GPUs that they have machine code for. cuFFT
+of CUDA 12.8 has PTX alone for 12.0: a driver as new as the toolkit compiles it at the first use."""
 
 
 def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
-    """Return the first compute capability that finds nothing to run in `code`, or None.
+    """Return the first compute capability that `code` of the distribution `name` cannot serve.
 
-    `name` is the distribution's; `ptx` tells whether the driver compiles it.
+    `ptx` tells whether the driver compiles its PTX.
     """
     counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
     return next(
@@ -29,11 +28,9 @@ def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> st
 def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:
     """Return the oldest release of the distribution that has every symbol of `need`.
 
-    None where even the oldest wheel with that library does: nothing speaks against a still older
-    library of the same name.
+    None where even the oldest known wheel has them: a still older library may have them, too.
     """
-    distribution = here.matrix.distributions.get(need.distribution or "")
-    since = need.since
+    distribution, since = here.matrix.distributions.get(need.distribution or ""), need.since
     if distribution is None or since is None:
         return None
     holding = (
@@ -52,12 +49,30 @@ def capabilities(here: Situation) -> tuple[str, ...]:
 
 
 def glibc_suffices(here: Situation, floor: str | None) -> bool:
-    """Tell whether the target's glibc is `floor` or newer; a libc that is not known counts as so.
-
-    Of musl it is False: the wheels are built for glibc.
-    """
+    """Tell whether the target's glibc is `floor` or newer: False for musl, True if not known."""
     libc = here.facts.platform.libc
     if floor is None or libc is None:
         return True
     kind, _, version = libc.partition(" ")
     return kind == "glibc" and numbers(version) >= numbers(floor)
+
+
+def too_old_driver(cuda: str, here: Situation) -> Reason | None:
+    """Return the reason if the driver is known and does not run binaries of `cuda` (`12.8`)."""
+    if here.driver_cuda is None or cuda_major_runs(here.driver_cuda, cuda):
+        return None
+    floor = here.floor(major(cuda)) or ""
+    return reason("driver-too-old", cuda=major(cuda), floor=floor, driver_cuda=here.driver_cuda)
+
+
+def too_old_glibc(floor: str | None, here: Situation) -> Reason | None:
+    """Return the reason if the target's libc is known and is not glibc `floor` or newer."""
+    if glibc_suffices(here, floor):
+        return None
+    return reason("glibc-too-old", glibc=floor or "", libc=here.facts.platform.libc or "")
+
+
+def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:
+    """Return the reason that `build` has no code for a GPU of this compute capability."""
+    code = describe_code(build.sass, build.ptx)
+    return reason("no-gpu-code", gpu=capability, carried=code)

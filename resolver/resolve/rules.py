@@ -1,7 +1,7 @@
 """The rules: why a release of onnxruntime-gpu cannot be used here.
 
-A rule is one small function `(candidate, situation) -> reasons`; the resolver is the list of
-them. What would unlock a better answer is the same rules asked again with one fact changed.
+A rule is a small function `(candidate, situation) -> reasons`. What would allow a newer release is
+found by the same rules with one fact changed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..plan.reasons import Reason, reason
 from ..versions import allows, major, numbers
 from .candidate import Candidate, make_candidate, without_wheels
 from .dependencies import dependencies_of
-from .gpu_code import describe_code, runs_on
+from .gpu_code import runs_on
 from .msvc import why_msvc_runtime
-from .release_checks import capabilities, glibc_suffices
-from .situation import Situation, cuda_major_runs
+from .release_checks import capabilities, no_gpu_code, too_old_driver, too_old_glibc
+from .situation import Situation
 from .torch_rules import against_torch
 
 Rule = Callable[[Candidate, Situation], Iterator[Reason]]
@@ -28,11 +28,11 @@ Rule = Callable[[Candidate, Situation], Iterator[Reason]]
 
 def reasons_against(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
     """Return every reason why `subject` cannot be used here, in the order of the rules."""
-    return tuple(found for rule in RULES for found in rule(subject, here))
+    return tuple(refusal for rule in RULES for refusal in rule(subject, here))
 
 
 def check_gpu_present(_: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask for a GPU, apart from those ignored on request."""
+    """Ask for a GPU that is not ignored."""
     if here.gpus == ():
         yield reason("no-gpu-left" if here.facts.gpus else "no-gpu")
 
@@ -40,20 +40,14 @@ def check_gpu_present(_: Candidate, here: Situation) -> Iterator[Reason]:
 def check_driver(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask for a driver that runs the CUDA major of the build."""
     driver = here.facts.driver
-    cuda_major = major(subject.build.cuda)
     if driver is None:
         yield reason("no-driver")
     elif here.driver_cuda is None and driver.error is not None:
         yield reason("driver-unreadable", error=driver.error)
     elif here.driver_cuda is None:
         yield reason("driver-unknown")
-    elif not cuda_major_runs(here.driver_cuda, subject.build.cuda):
-        yield reason(
-            "driver-too-old",
-            cuda=cuda_major,
-            floor=here.floor(cuda_major) or "",
-            driver_cuda=here.driver_cuda,
-        )
+    elif refusal := too_old_driver(subject.build.cuda, here):
+        yield refusal
 
 
 def check_platform(subject: Candidate, here: Situation) -> Iterator[Reason]:
@@ -65,10 +59,8 @@ def check_platform(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("musl", libc=platform.libc)
     elif subject.build.platform != here.platform:
         yield reason("no-wheel-platform", platform=here.platform)
-    elif not glibc_suffices(here, subject.build.glibc):
-        yield reason(
-            "glibc-too-old", glibc=subject.build.glibc or "", libc=here.facts.platform.libc or ""
-        )
+    elif refusal := too_old_glibc(subject.build.glibc, here):
+        yield refusal
 
 
 def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
@@ -85,9 +77,7 @@ def check_gpu_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
     for capability in capabilities(here) if build.platform == here.platform else ():
         how = runs_on(build.sass, build.ptx, capability)
         if how == "no":
-            yield reason(
-                "no-gpu-code", gpu=capability, carried=describe_code(build.sass, build.ptx)
-            )
+            yield no_gpu_code(capability, build)
         elif (
             how == "ptx"
             and here.driver_cuda is not None
@@ -110,7 +100,7 @@ def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
 
 
 def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Refuse a set that owns the files of a distribution that must stay."""
+    """Reject wheels that own the same files as a distribution that must stay."""
     for component in subject.components.chosen:
         for rival in rivals(component.release.name, here):
             demands = here.demanded(rival)
@@ -135,13 +125,13 @@ def rivals(name: str, here: Situation) -> tuple[str, ...]:
 
 
 def check_numpy(subject: Candidate, _: Situation) -> Iterator[Reason]:
-    """Ask for a numpy that everybody can live with, where it must move."""
+    """Ask for a numpy that every package allows, if it must change."""
     if isinstance(subject.numpy, Reason):
         yield subject.numpy
 
 
 def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask that what is installed can live with this release and with what it requires."""
+    """Ask that installed packages allow this release and what it requires."""
     for name in (CPU_BUILD, GPU_BUILD):
         for demand in here.demanded(name):
             if not allows(demand.specifier, subject.version):
@@ -153,12 +143,10 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         demands = here.demanded(name)
-        if not demands:
-            continue
         refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
         together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
-        if not refusing and not _overlap(needed, together):
-            refusing = [*demands]  # each leaves some, and all of them nothing
+        if not refusing and demands and not _overlap(needed, together):
+            refusing = [*demands]  # each allows some versions, and all of them none
         for demand in refusing:
             yield reason(
                 "requirement-conflict",
@@ -169,10 +157,10 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
 
 def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
-    """Tell whether some version satisfies both, as far as the versions that they name can show.
+    """Tell whether some version satisfies both.
 
-    Tried are those versions, the next after each, and one below and above all: enough for bounds
-    and pins.
+    Tried are the versions that they name, the next after each, and one below and above all: enough
+    for bounds and pins.
     """
     named = [spec.version.removesuffix(".*") for spec in (*left, *right)]
     both = left & right
@@ -181,7 +169,7 @@ def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
 
 
 def check_options(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Take the user's wishes as rules."""
+    """Ask for the release and the CUDA of the user's options."""
     options = here.options
     if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
         yield reason("not-wished", wish=f"--ort {options.onnxruntime}")
@@ -204,31 +192,23 @@ RULES = (*BUILD_RULES, *WHEEL_RULES, *REQUIREMENT_RULES)
 
 
 def is_usable(build: Build, here: Situation) -> bool:
-    """Tell whether nothing speaks against `build` here; its wheels are chosen last."""
-    if any(
-        True
-        for rule in (*BUILD_RULES, *REQUIREMENT_RULES)
-        for _ in rule(without_wheels(build, here), here)
-    ):
+    """Tell whether no rule rejects `build` here; its wheels are chosen last."""
+    subject = without_wheels(build, here)
+    if any(True for rule in (*BUILD_RULES, *REQUIREMENT_RULES) for _ in rule(subject, here)):
         return False
     return not reasons_against(make_candidate(build, here, first_failure_only=True), here)
 
 
 def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
-    """Return what speaks for a candidate that has no reason against it."""
+    """Return why a candidate works that no rule rejects."""
     build = subject.build
-    found = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
+    reasons = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
     for capability in capabilities(here):
         how = runs_on(build.sass, build.ptx, capability)
-        found.append(reason(f"why-{how}", gpu=capability))
-    for component in subject.components.chosen:
-        demands = here.demanded(component.release.name)
-        if demands:
-            found.append(
-                reason(
-                    "why-pinned",
-                    distribution=f"{component.release.name} {component.release.version}",
-                    by=", ".join(demand.by for demand in demands),
-                )
-            )
-    return (*found, *why_msvc_runtime(build, subject.runtime, here))
+        reasons.append(reason(f"why-{how}", gpu=capability))
+    for release in (component.release for component in subject.components.chosen):
+        by = ", ".join(demand.by for demand in here.demanded(release.name))
+        if by:
+            wheel = f"{release.name} {release.version}"
+            reasons.append(reason("why-pinned", distribution=wheel, by=by))
+    return (*reasons, *why_msvc_runtime(build, subject.runtime, here))

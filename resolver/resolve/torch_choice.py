@@ -92,7 +92,7 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearc
     return TorchSearch(choice=None, rejected=tuple(rejected))
 
 
-def torches_covering(here: Situation) -> TorchBuild | None:
+def nearest_runnable(here: Situation) -> TorchBuild | None:
     """Return the build nearest to the torch of `here` that the machine and its Python can run.
 
     One that all which require torch allow goes first.
@@ -105,11 +105,12 @@ def torches_covering(here: Situation) -> TorchBuild | None:
         if against_machine(build, here) is None
     ]
     return next(
-        (build for build in able if not with_release(build.version, here)), next(iter(able), None)
+        (build for build in able if not refusing_release(build.version, here)),
+        next(iter(able), None),
     )
 
 
-def with_release(release: str, here: Situation) -> list[Demand]:
+def refusing_release(release: str, here: Situation) -> list[Demand]:
     """Return what stays and does not allow this release of torch; the companions move along."""
     return [
         demand
@@ -181,7 +182,7 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
         if companion is None:
             return reason("torch-without-companion", name=name)
         wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
-    for demand in with_release(wheels[TORCH].version, here):
+    for demand in refusing_release(wheels[TORCH].version, here):
         return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]

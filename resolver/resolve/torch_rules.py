@@ -8,15 +8,21 @@ from ..matrix.model import Build
 from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
-from .gpu_code import describe_code, runs_on
-from .release_checks import capabilities, glibc_suffices, oldest_that_serves
-from .situation import Situation, cuda_major_runs
+from .gpu_code import runs_on
+from .release_checks import (
+    capabilities,
+    no_gpu_code,
+    oldest_that_serves,
+    too_old_driver,
+    too_old_glibc,
+)
+from .situation import Situation
 
 
 def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
     """Yield why the torch of `here` and `build` cannot be loaded into one process.
 
-    What torch pins of NVIDIA's wheels is not looked at here: it is a requirement like any other.
+    The versions of NVIDIA's wheels that torch pins are requirements like any other.
     """
     torch = here.torch
     if torch is None or torch.cuda is None:
@@ -30,39 +36,27 @@ def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
 
 
 def _too_old_inside(build: Build, torch: TorchBuild, here: Situation) -> Iterator[Reason]:
-    """Yield the libraries in `torch/lib` that lack what the provider takes from them."""
+    """Yield the libraries in `torch/lib` that lack symbols that the provider needs."""
     carried = {**torch.toolkit}
     if torch.cudnn is not None:
         carried[f"nvidia-cudnn-cu{major(torch.cuda or '')}"] = torch.cudnn
     for need in build.needs:
-        found = carried.get(need.distribution or "")
+        present = carried.get(need.distribution or "")
         floor = oldest_that_serves(need, here)
-        if found is not None and floor is not None and not at_least(found, floor):
-            yield reason(
-                "torch-library-old",
-                torch=torch.name,
-                library=need.library,
-                found=found,
-                needs=floor,
-            )
+        if present is not None and floor is not None and not at_least(present, floor):
+            values = {"library": need.library, "found": present, "needs": floor}
+            yield reason("torch-library-old", torch=torch.name, **values)
 
 
 def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
     """Return why `build` of torch cannot run on the machine and the Python of `here`, or None."""
     if here.abi not in build.pythons:
         return reason("no-wheel-python", python=here.abi)
-    if not glibc_suffices(here, build.glibc):
-        return reason("glibc-too-old", glibc=build.glibc or "", libc=here.facts.platform.libc or "")
-    cuda = build.cuda or ""
-    if here.driver_cuda is not None and not cuda_major_runs(here.driver_cuda, cuda):
-        needed = major(cuda)
-        return reason(
-            "driver-too-old",
-            cuda=needed,
-            floor=here.floor(needed) or "",
-            driver_cuda=here.driver_cuda,
-        )
-    return without_code(build, here)
+    return (
+        too_old_glibc(build.glibc, here)
+        or too_old_driver(build.cuda or "", here)
+        or without_code(build, here)
+    )
 
 
 def without_code(build: TorchBuild, here: Situation) -> Reason | None:
@@ -72,26 +66,19 @@ def without_code(build: TorchBuild, here: Situation) -> Reason | None:
     """
     for capability in capabilities(here):
         if runs_on(build.sass, (), capability) == "no":
-            code = describe_code(build.sass, build.ptx)
-            return reason("no-gpu-code", gpu=capability, carried=code)
+            return no_gpu_code(capability, build)
     return None
-
-
-def _native(build: TorchBuild, here: Situation) -> bool:
-    """Tell whether the driver is as new as the CUDA of `build`; one that is not known counts."""
-    speaks, made = here.driver_cuda, build.cuda or ""
-    return speaks is None or numbers(speaks)[:2] >= numbers(made)[:2]
 
 
 def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
     """Return the key that sorts builds of one release, the best first.
 
-    The installed one; a CUDA that the driver speaks itself before one that it runs by minor-version
+    The installed one; a CUDA that the driver supports before one that it runs by minor-version
     compatibility; of the former the newest, of the latter the oldest; PyPI's, whose hashes are
     known, before that of PyTorch's own index.
     """
-    there = here.torch is not None and build == here.torch.build
-    native = _native(build, here)
-    made = numbers(build.cuda or "")
-    order = tuple(-number for number in made) if native else made
-    return (not there, not native, order, not build.wheels)
+    installed = here.torch is not None and build == here.torch.build
+    cuda = numbers(build.cuda or "")
+    native = here.driver_cuda is None or numbers(here.driver_cuda)[:2] >= cuda[:2]
+    order = tuple(-number for number in cuda) if native else cuda
+    return (not installed, not native, order, not build.wheels)
