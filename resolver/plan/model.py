@@ -1,7 +1,4 @@
-"""The plan: what is wrong, which set works here, and what has to be done for it.
-
-Only values; `resolve` makes them, `report` and `lock` write them, `apply` does them.
-"""
+"""The plan as values: what is wrong, which wheels work here, and what to install and uninstall."""
 
 from typing import Literal, NamedTuple
 
@@ -13,7 +10,7 @@ PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
 class Rejected(NamedTuple):
-    """A release that does not work here, with every reason."""
+    """A release that does not work here."""
 
     package: str
     version: str
@@ -21,7 +18,7 @@ class Rejected(NamedTuple):
 
 
 class Unlock(NamedTuple):
-    """One change that would allow something better."""
+    """One change that would allow a newer release."""
 
     change: Reason
     gains: str
@@ -29,7 +26,7 @@ class Unlock(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The whole answer."""
+    """The plan for one machine. Made by `resolve`."""
 
     verdict: PlanVerdict
     matrix_date: str
@@ -37,22 +34,21 @@ class Plan(NamedTuple):
     """`sha256:…` over the matrix that the plan was made with."""
     findings: tuple[Finding, ...] = ()
     why: tuple[Reason, ...] = ()
-    """What speaks for the selection."""
+    """Why the selection works."""
     cuda: str | None = None
     """The CUDA major of the selection; None where nothing works."""
     selection: tuple[Wheel, ...] = ()
-    """The whole set that works together, what is kept included."""
+    """All wheels that work together, kept ones included."""
     uninstall: tuple[str, ...] = ()
-    """Canonical names of the distributions that leave for good."""
+    """Canonical names of the distributions that nothing replaces."""
     install: tuple[Wheel, ...] = ()
     companions: tuple[Companion, ...] = ()
-    """What makes it last: installed with it."""
     requires: tuple[str, ...] = ()
-    """Ordinary requirements that are missing; the engine picks their versions."""
+    """Missing requirements that are not in `install`; pip or uv chooses their versions."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
 
     @property
     def release(self) -> str | None:
-        """Return the release of onnxruntime-gpu that the selection has; None where it has none."""
+        """Return the release of onnxruntime-gpu in the selection, or None."""
         return next((row.version for row in self.selection if row.name == GPU_BUILD), None)

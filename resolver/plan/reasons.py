@@ -1,4 +1,4 @@
-"""Why something is so, and what was found: codes of the table of texts with their values."""
+"""Reasons and findings: codes of the table of texts, with the values of their placeholders."""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +6,7 @@ Severity = Literal["error", "warning", "info"]
 
 
 class Reason(NamedTuple):
-    """Why something is so: a code of the table of texts, and the values of its placeholders."""
+    """Why something is so."""
 
     code: str
     values: tuple[tuple[str, str], ...] = ()
@@ -18,15 +18,15 @@ def reason(code: str, **values: str) -> Reason:
 
 
 class Finding(NamedTuple):
-    """Something that was found here, wrong or worth knowing."""
+    """Something that is wrong here, or worth knowing."""
 
     code: str
     severity: Severity
     values: tuple[tuple[str, str], ...] = ()
     evidence: tuple[str, ...] = ()
-    """What was seen, and where: facts, not texts."""
+    """Facts, not texts."""
 
 
 def finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
-    """Return the finding `code` with the values that its texts name, and what was seen."""
+    """Return the finding `code` with the values that its texts name."""
     return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)

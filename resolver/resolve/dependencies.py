@@ -47,7 +47,7 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
     refusing = [
         demand.by
         for demand in demands
-        if not any(allows(demand.specifier, row) for row in versions)
+        if not any(allows(demand.specifier, version) for version in versions)
     ]
     return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
 

@@ -51,10 +51,10 @@ def _cannot_run(
     if refusal is None and torch.build is not None and torch.build.cuda:
         refusal = without_code(torch.build, here)
     if refusal is not None:
-        values = {"torch": torch.name, **dict(refusal.values), "instead": _instead(here, choice)}
+        values = {"torch": torch.name, **dict(refusal.values)}
         if refusal.code == "driver-too-old":
-            values["cuda"] = cuda
-        yield finding(f"torch-{refusal.code}", "warning", **values)
+            values |= {"cuda": cuda, "floor": values.pop("floor")}
+        yield finding(f"torch-{refusal.code}", "warning", **values, instead=_instead(here, choice))
 
 
 def _instead(here: Situation, choice: TorchChoice | None) -> str:

@@ -1,13 +1,11 @@
-"""The Visual C++ runtime on Windows: whether the system's suffices, else the wheel that brings one.
+"""The Visual C++ runtime on Windows: that of the system if new enough, else that of a wheel.
 
-The runtime must be as new as the build tools of everything that uses it, or newer; Microsoft
-supports nothing else, and older ones do crash. The build tools of a release are in its row of the
-matrix: the version of the linker in the header of the provider.
+The runtime must be at least as new as the build tools of everything that uses it; older ones do
+crash. The matrix has the build tools of a release: the linker version in the provider's header.
 Sources: https://learn.microsoft.com/cpp/porting/binary-compat-2015-2017 ("Restrictions on binary
 compatibility"), https://github.com/onnx/onnx/issues/6267 (a crash below 14.38).
 
-`msvcp140.dll` alone decides: Python brings vcruntime140.dll with itself, and has it loaded before
-anything else.
+Only `msvcp140.dll` counts: Python has its own vcruntime140.dll, and has loaded it already.
 """
 
 from __future__ import annotations
@@ -25,10 +23,7 @@ LIBRARY = "msvcp140.dll"
 
 
 def runtime_for(build: Build, here: Situation) -> Component | None:
-    """Return the wheel of the runtime that belongs to the set of `build`.
-
-    None where the system's own suffices, and where there is no wheel for this Python that does.
-    """
+    """Return the wheel of the runtime for `build`; None if none is needed or none serves."""
     if build.toolset is None or build.platform != here.platform:
         return None
     rows = [row for row in here.matrix.msvc if suffices(row.version, build)]
@@ -57,11 +52,11 @@ def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> I
     """Say what is wrong with the system's runtime, where no wheel that is installed makes up."""
     if (runtime and runtime.installed) or not is_unfit(build, here):
         return
-    found = _system(here)
+    system = _system(here)
     values = {"needs": build.toolset or "", "release": build.version}
-    if found:
-        values |= {"version": found.version or "", "path": found.path or LIBRARY}
-    kind = "old" if found else "absent"
+    if system:
+        values |= {"version": system.version or "", "path": system.path or LIBRARY}
+    kind = "old" if system else "absent"
     if runtime:
         wheel = f"{MSVC_RUNTIME} {runtime.release.version}"
         yield finding(f"msvc-{kind}", "error", **values, wheel=wheel)
@@ -70,20 +65,20 @@ def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> I
 
 
 def why_msvc_runtime(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
-    """Say why the runtime comes along where nothing is known to be wrong with the system's."""
+    """Say why the runtime is installed where the system's is not known to be too old."""
     if runtime and not runtime.installed and _lack(build, here) == "unknown":
         yield reason("why-msvc", needs=build.toolset or "", wheel=runtime.release.version)
 
 
 def _lack(build: Build, here: Situation) -> str | None:
-    """Return what speaks against the system's runtime: `old`, `absent`, `unknown`, or None.
+    """Return `old`, `absent` or `unknown`; None if the system's runtime is new enough.
 
-    One whose version is not known counts as new enough, like every library of the system.
+    A library of the system whose version is not known counts as new enough.
     """
-    found = _system(here)
-    if found is None:
+    system = _system(here)
+    if system is None:
         return "absent" if LIBRARIES_SEARCHED in here.facts.sources else "unknown"
-    return "old" if found.version and not suffices(found.version, build) else None
+    return "old" if system.version and not suffices(system.version, build) else None
 
 
 def _system(here: Situation) -> Library | None:

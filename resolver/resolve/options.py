@@ -1,4 +1,4 @@
-"""What the user asked for: the options of the command line that a plan must respect."""
+"""The options of the command line that a plan must respect."""
 
 from typing import NamedTuple
 
@@ -11,24 +11,24 @@ class PlanOptions(NamedTuple):
     onnxruntime: str = ""
     """A specifier: `==1.26.0`, `<1.27`; empty for whatever works."""
     latest: bool = False
-    """Rather the newest that works than the one that is installed."""
+    """The newest that works, even if the installed one works."""
     cuda: str | None = None
     """The CUDA major that it must be."""
     ignored_gpus: frozenset[str] = frozenset()
     """Compute capabilities of GPUs that need not run it."""
     autoload: bool = True
-    """Unchanged applications must find the libraries."""
+    """Install the companion that preloads the CUDA libraries."""
     provide: bool = True
-    """Those who require onnxruntime by name must find it provided."""
+    """Install the stand-in for packages that require onnxruntime by name."""
     requirements: tuple[str, ...] = ()
     """Requirements of the user's own file, which the plan must leave satisfied."""
     torch: str = "keep"
-    """`keep` an installed torch as it is; `match`: move it where that fits better; or a specifier
-    (`==2.7.1+cu128`, `>=2.6`) of the torch that shall be there."""
+    """`keep` the installed torch; `match`: replace it where another fits better; or a specifier
+    (`==2.7.1+cu128`, `>=2.6`) of the torch to install."""
     torch_index: str = INDEX
     """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
 
     @property
     def chooses(self) -> bool:
-        """Tell whether a wish has a say in which release is taken."""
+        """Tell whether an option decides which release is taken."""
         return bool(self.onnxruntime or self.latest or self.cuda)

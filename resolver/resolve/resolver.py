@@ -1,7 +1,7 @@
-"""Resolve: facts, wishes and matrix into the plan.
+"""The resolver: facts, options and matrix give the plan for one machine.
 
-Deterministic: the same three give the same plan, byte for byte. An installed
-onnxruntime-gpu that can work here is kept and completed; otherwise the newest that can work wins.
+The same three give the same plan, byte for byte. An installed onnxruntime-gpu that can work here is
+kept and completed; otherwise the newest that can work is chosen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..facts.model import GPU_BUILD, Facts
 from ..matrix.model import Build, Matrix
 from ..plan.model import Plan, PlanVerdict, Rejected
-from ..plan.reasons import Reason, reason
+from ..plan.reasons import reason
 from ..versions import major, newest_first
 from .candidate import Candidate, make_candidate
 from .changes import changes_for, sorted_by_name, with_torch
@@ -24,8 +24,8 @@ from .torch_choice import (
     TorchChoice,
     TorchSearch,
     Works,
-    is_asked_for,
-    search,
+    chooses_torch,
+    search_torch,
     why_torch,
     without_torch,
 )
@@ -36,14 +36,15 @@ from .unlock import unlock
 def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
     """Return the plan for the machine and environment of `facts`.
 
-    `unlocking` False leaves out what would allow more: that takes longer than all the rest.
+    `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
     here = situation(facts, options, matrix)
-    found = _find_torch(here) if is_asked_for(here) else None
-    choice = found.choice if found else None
+    search = _find_torch(here) if chooses_torch(here) else None
+    choice = search.choice if search else None
     there = choice.there if choice else here
-    judged = _judged(here if found is None else choice.there if choice else without_torch(here))
-    if found is not None and choice is None:
+    tried = there if choice or search is None else without_torch(here)
+    judged = [(subject, reasons_against(subject, tried)) for subject in _candidates(tried)]
+    if search is not None and choice is None:
         none = reason("torch-none-fits", wish=f"--torch {options.torch.removeprefix('==')}")
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
@@ -57,13 +58,11 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     if changes is not None and choice is not None:
         changes = with_torch(changes, choice)
     kept = kept_torch(here) if choice is None else ()
-    half = facts.python.change == "unfinished"  # `--apply` puts it back first
-    verdict: PlanVerdict = (
-        "impossible" if changes is None else "fixable" if changes or half else "healthy"
-    )
+    unfinished = facts.python.change == "unfinished"  # `--apply` rolls it back first
+    verdict: PlanVerdict = "fixable" if changes or unfinished else "healthy"
     return Plan(
-        verdict=verdict,
-        findings=findings(here, best, changes, rejected, working, search=found),
+        verdict="impossible" if changes is None else verdict,
+        findings=findings(here, best, changes, rejected, working, search=search),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
@@ -71,77 +70,68 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         install=changes.install if changes else (),
         companions=changes.companions if changes else (),
         requires=changes.requires if changes else (),
-        rejected=(*(found.rejected if found else ()), *rejected),
-        unlock=unlock(here, working, _newest_that_works, torches_to_try) if unlocking else (),
+        rejected=(*(search.rejected if search else ()), *rejected),
+        unlock=unlock(here, working, _newest_that_works, _torches_to_try) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
 
 
-def _judged(here: Situation) -> list[tuple[Candidate, tuple[Reason, ...]]]:
-    return [(subject, reasons_against(subject, here)) for subject in candidates_in_order(here)]
-
-
-def torches_to_try(here: Situation) -> Iterator[TorchChoice]:
+def _torches_to_try(here: Situation) -> Iterator[TorchChoice]:
     """Yield the torch to take, then the nearest one with which a newer onnxruntime-gpu works."""
     nearest = _find_torch(here).choice
     if nearest is None:
         return
     yield nearest
-    fits = _fits(here)
+    works = _works_with_torch(here)
     now = newest_first(nearest.build.version)
     for build in [build for build in _builds(here) if newest_first(build.version) > now]:
-        farther = search(here, [build], fits).choice
+        farther = search_torch(here, [build], works).choice
         if farther is not None:
             yield farther
             return
 
 
 def _find_torch(here: Situation) -> TorchSearch:
-    """Return the torch to take by the wishes of `here`."""
     builds = _builds(here)
     installed = here.facts.package(GPU_BUILD)
     if installed is not None and not here.options.latest:
         builds.sort(key=lambda build: build.version != installed.version)
-    return search(here, builds, _fits(here))
+    return search_torch(here, builds, _works_with_torch(here))
 
 
-def _fits(here: Situation) -> Works:
-    """Return the question whether a build works in a situation that is `here` with some torch.
+def _works_with_torch(here: Situation) -> Works:
+    """Return the function that tells whether a build works in a situation with some torch.
 
-    One that does not work without torch is not asked about again for each.
+    A build that does not work without torch is not tried again with each.
     """
     bare = without_torch(here)
     able: dict[str, bool] = {}
 
-    def fits(build: Build, there: Situation) -> bool:
+    def works(build: Build, there: Situation) -> bool:
         if build.version not in able:
             able[build.version] = is_usable(build, bare)
         return able[build.version] and is_usable(build, there)
 
-    return fits
+    return works
 
 
-def candidates_in_order(here: Situation) -> list[Candidate]:
-    """Return every release of the matrix as a candidate for this machine, newest first."""
+def _candidates(here: Situation) -> list[Candidate]:
     picked: Picked = {}
     return [make_candidate(build, here, picked=picked) for build in _builds(here)]
 
 
 def _newest_that_works(here: Situation, above: str | None) -> str | None:
-    """Return the newest release without a reason against it, or None.
-
-    Only releases newer than `above` count, where it is given.
-    """
-    if is_asked_for(here):
+    """Return the newest release that works and is newer than `above`, or None."""
+    if chooses_torch(here):
         choice = _find_torch(here).choice
-        gain = choice.build.version if choice else None
-        newer = gain and (above is None or newest_first(gain) > newest_first(above))
-        return gain if newer else None
-    for build in _builds(here):
+        builds = [choice.build] if choice else []
+    else:
+        builds = _builds(here)
+    for build in builds:
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
-        if is_usable(build, here):
+        if chooses_torch(here) or is_usable(build, here):
             return build.version
     return None
 
@@ -158,7 +148,5 @@ def _builds(here: Situation) -> list[Build]:
 def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
     installed = here.facts.package(GPU_BUILD)
     if installed is not None and not here.options.latest:
-        for subject in able:
-            if subject.version == installed.version:
-                return subject
+        able = [row for row in able if row.version == installed.version] or able
     return able[0] if able else None

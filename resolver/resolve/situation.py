@@ -1,4 +1,4 @@
-"""What the rules look at: facts and wishes, brought into the matrix's own terms."""
+"""A situation: facts and options in the terms of the matrix, as the rules need them."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Demand(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """Facts and wishes as the rules need them. Made by `situation`."""
+    """Facts and options as the rules need them. Made by `situation`."""
 
     facts: Facts
     options: PlanOptions
@@ -40,12 +40,12 @@ class Situation(NamedTuple):
     gpus: tuple[Gpu, ...] | None
     """The GPUs that must be able to run the set; None: not known."""
     driver_cuda: str | None
-    """The CUDA that the driver speaks, by its own word or by its branch; None: not known."""
+    """The newest CUDA that the driver supports, as it reports or by its branch; None: not known."""
     markers: Mapping[str, str]
     demands: Mapping[str, tuple[Demand, ...]]
-    """By canonical name: what stays installed requires of it."""
+    """By canonical name: what packages that stay installed require of it."""
     torch: InstalledTorch | None
-    """The torch that is installed, or that is tried."""
+    """The torch that is installed, or tried as if it were."""
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
@@ -96,18 +96,15 @@ def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Ins
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
-    """Return the CUDA that the driver speaks, or else the newest that its release is enough for.
+    """Return the CUDA that the driver reports, or else the newest that its release supports.
 
-    The first releases of a branch are below the floor of its CUDA's major: they speak 11.0, and do
-    not run what is built for 11.8.
+    The first releases of a branch are below the floor of its CUDA's major: they support 11.0, and
+    do not run what is built for 11.8.
     """
-    if facts.driver is None:
-        return None
-    if facts.driver.cuda is not None:
-        return facts.driver.cuda
-    if facts.driver.version is None:
-        return None
-    release = numbers(facts.driver.version)
+    driver = facts.driver
+    if driver is None or driver.cuda is not None or driver.version is None:
+        return driver and driver.cuda
+    release = numbers(driver.version)
     windows = facts.platform.system == "windows"
     floors = {row.cuda: row.windows if windows else row.linux for row in matrix.floors}
     for branch, cuda in sorted(matrix.branches.items(), reverse=True):
@@ -121,10 +118,10 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
 def _demands(
     facts: Facts, options: PlanOptions, matrix: Matrix, markers: Mapping[str, str]
 ) -> dict[str, tuple[Demand, ...]]:
-    """Return what stays installed requires of each distribution.
+    """Return what packages that stay installed require of each distribution.
 
-    The builds of onnxruntime and the nvidia wheels themselves do not count: they are what a plan
-    replaces, and the matrix knows what they require.
+    The builds of onnxruntime and the nvidia wheels do not count: a plan replaces them, and the
+    matrix knows what they require.
     """
     staying = tuple(
         package
@@ -136,46 +133,45 @@ def _demands(
         by = f"{package.name} {package.version}"
         demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
     for line in options.requirements:
-        wanted_line = requirement(line)
-        if wanted_line and is_in_force(wanted_line, markers, ""):
-            demand = Demand(by=line, specifier=wanted_line.specifier)
-            demands[canonicalize_name(wanted_line.name)].append(demand)
+        parsed = requirement(line)
+        if parsed and is_in_force(parsed, markers, ""):
+            demand = Demand(by=line, specifier=parsed.specifier)
+            demands[canonicalize_name(parsed.name)].append(demand)
     return {name: tuple(rows) for name, rows in demands.items()}
 
 
-@lru_cache(maxsize=64)  # the same packages are asked about for every change that might unlock more
+@lru_cache(maxsize=64)  # most unlocks are tried with the same packages
 def _active_requirements(
     packages: tuple[Package, ...], environment: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[Package, Requirement], ...]:
-    """Return every requirement that is in force, those behind extras that something asks for too.
+    """Return every requirement that is in force, those behind extras that a package requires too.
 
-    torch 2.11 and newer pins its nvidia wheels only so: through `cuda-toolkit[cublas,…]==13.0.2`.
+    torch 2.11 and newer pins its nvidia wheels through `cuda-toolkit[cublas,…]==13.0.2`.
     """
     markers = dict(environment)
-    found: list[tuple[Package, Requirement]] = []
+    active: list[tuple[Package, Requirement]] = []
     by_name = {package.name: package for package in packages}
     waiting = [(package, "") for package in packages]
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     while waiting:
         package, extra = waiting.pop()
-        if (package.name, extra) in seen:
+        if (package.name, extra) in visited:
             continue
-        seen.add((package.name, extra))
-        for text in package.requires:
-            wanted = requirement(text)
-            if wanted is None or not is_in_force(wanted, markers, extra):
+        visited.add((package.name, extra))
+        for wanted in filter(None, map(requirement, package.requires)):
+            if not is_in_force(wanted, markers, extra):
                 continue
             if extra and is_in_force(wanted, markers, ""):
-                continue  # in force without the extra, so it was yielded already
-            found.append((package, wanted))
+                continue  # in force without the extra, so it is in `active` already
+            active.append((package, wanted))
             provider = by_name.get(canonicalize_name(wanted.name))
             if provider is not None:
                 waiting.extend((provider, name) for name in sorted(wanted.extras))
-    return tuple(found)
+    return tuple(active)
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:
-    """Tell whether a driver that speaks `driver_cuda` runs binaries of the CUDA major of `cuda`.
+    """Tell whether a driver for `driver_cuda` runs binaries of the CUDA major of `cuda`.
 
     Minor-version compatibility: any driver of that major or a newer one does. Source: CUDA
     Compatibility, https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html

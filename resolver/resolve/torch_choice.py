@@ -1,9 +1,9 @@
 """Choose a torch: the release, the CUDA and the index that fit machine and onnxruntime-gpu.
 
-The rules are those of a torch that stays: each build is tried as if it were installed. The
-release comes first: the one that is installed if any of its builds fits, else the nearest that
-does. Then the onnxruntime-gpu: the installed one if it works, else the newest that does with a
-build of that release. Then the build (`torch_rule.preference`).
+Each build is tried as if it were installed, with the same rules. The release of torch is chosen
+first: the installed one if any of its builds fits, else the nearest that fits. Then
+onnxruntime-gpu: the installed one if it works, else the newest that works with a build of that release. Then the
+build (`torch_rules.preference`).
 """
 
 from bisect import bisect_left
@@ -38,41 +38,37 @@ class TorchChoice(NamedTuple):
     there: Situation
     """As if it were installed already."""
     build: Build
-    """The onnxruntime-gpu that goes with it."""
+    """Of onnxruntime-gpu."""
     wheels: tuple[Wheel, ...]
-    """torch, torchaudio and torchvision of the set, what is kept included."""
+    """torch, torchaudio and torchvision, kept ones included."""
     install: tuple[Wheel, ...]
     leaving: tuple[str, ...]
     """Canonical names of what only the torch before it needed."""
 
 
 class TorchSearch(NamedTuple):
-    """What came of looking for a torch."""
+    """The result of the search for a torch."""
 
     choice: TorchChoice | None
     rejected: tuple[Rejected, ...]
-    """The builds that were passed over on the way, with the reason."""
+    """The builds that come before the choice, and do not fit."""
 
 
-def is_asked_for(here: Situation) -> bool:
-    """Tell whether the wishes let torch be chosen, and there is one to choose."""
+def chooses_torch(here: Situation) -> bool:
+    """Tell whether the options ask to choose a torch."""
     wish = here.options.torch
     return wish != "keep" and (wish != "match" or here.torch is not None)
 
 
 def without_torch(here: Situation) -> Situation:
-    """Return `here` without torch and what goes with it: more works there than with any torch."""
+    """Return `here` without torch, torchvision and torchaudio: nothing works only with them."""
     staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
     options = here.options._replace(torch="keep")
     return situation(here.facts._replace(packages=tuple(staying)), options, here.matrix)
 
 
-def search(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
-    """Return the torch to take for the first of `builds` that it works with.
-
-    `builds` are of onnxruntime-gpu, the best first; `works` tells whether nothing speaks against
-    one of them in a situation.
-    """
+def search_torch(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
+    """Return the torch for the first of `builds` of onnxruntime-gpu, best first, that `works`."""
     rejected: list[Rejected] = []
     for release in _releases(here):
         able: list[tuple[TorchBuild, Situation, dict[str, Wheel]]] = []
@@ -85,9 +81,7 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearc
         for wanted in builds if able else ():
             for _, there, wheels in able:
                 if works(wanted, there):
-                    return TorchSearch(
-                        choice=_choice(wanted, here, there, wheels), rejected=tuple(rejected)
-                    )
+                    return TorchSearch(_choice(wanted, here, there, wheels), tuple(rejected))
         rejected += [_rejection(build, reason("torch-without-partner")) for build, _, _ in able]
     return TorchSearch(choice=None, rejected=tuple(rejected))
 
@@ -95,7 +89,7 @@ def search(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearc
 def nearest_runnable(here: Situation) -> TorchBuild | None:
     """Return the build nearest to the torch of `here` that the machine and its Python can run.
 
-    One that all which require torch allow goes first.
+    A release that every installed package allows goes first.
     """
     anything = here._replace(options=here.options._replace(torch="match"))
     able = [
@@ -104,14 +98,12 @@ def nearest_runnable(here: Situation) -> TorchBuild | None:
         for build in sorted(release, key=lambda build: preference(build, here))
         if against_machine(build, here) is None
     ]
-    return next(
-        (build for build in able if not refusing_release(build.version, here)),
-        next(iter(able), None),
-    )
+    allowed = (build for build in able if not refusing_release(build.version, here))
+    return next(allowed, next(iter(able), None))
 
 
 def refusing_release(release: str, here: Situation) -> list[Demand]:
-    """Return what stays and does not allow this release of torch; the companions move along."""
+    """Return what does not allow this release of torch; torchvision and torchaudio may change."""
     return [
         demand
         for demand in here.demanded(TORCH)
@@ -129,13 +121,14 @@ def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
     wish = here.options.torch
     wanted = SpecifierSet("" if wish == "match" else wish)
     labelled = "+" in wish
-    own = here.torch.build if here.torch else None
+    installed_build = here.torch.build if here.torch else None
     by_release: dict[str, list[TorchBuild]] = {}
     for build in here.matrix.torch.of(here.platform):
-        # Who names the label of PyTorch's own index wants the build from there.
+        # A label (`+cu128`) asks for the build of PyTorch's own index.
         if build.cuda and allows(wanted, build.name) and not (labelled and build.wheels):
             rows = by_release.setdefault(build.version, [])
-            if not any(row.wheels and row.local == build.local for row in rows) or build == own:
+            on_pypi = any(row.wheels and row.local == build.local for row in rows)
+            if not on_pypi or build == installed_build:
                 rows.append(build)
     order = sorted(by_release, key=newest_first)
     installed = version(here.torch.version) if here.torch else None
@@ -150,7 +143,7 @@ def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
 def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
     """Sort ascending `releases`: `to` itself, then by how many minor releases lie between.
 
-    Of two minors as near the newer comes first, of each minor its newest release.
+    Of two minors at the same distance the newer goes first, of each minor its newest release.
     """
     minors = sorted({Version(release).release[:2] for release in releases})
     at = bisect_left(minors, to.release[:2])
@@ -161,8 +154,8 @@ def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
         away = at - place if place < at else place - at + between
         return Version(release) != to, away, place < at
 
-    newest_down = list(reversed(releases))
-    return sorted(newest_down, key=distance)
+    descending = list(reversed(releases))
+    return sorted(descending, key=distance)
 
 
 def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
@@ -191,33 +184,25 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
 
 
 def why_torch(here: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
-    """Yield what speaks for the torch of `choice`."""
+    """Yield why the torch of `choice` was chosen."""
     if choice is None:
         return
     there = choice.there.torch
     name = there.name if there else TORCH
-    major_of = major(choice.build.cuda)
+    cuda = major(choice.build.cuda)
     if not any(wheel.name == TORCH for wheel in choice.install):
-        yield reason("why-torch-kept", torch=name, cuda=major_of)
+        yield reason("why-torch-kept", torch=name, cuda=cuda)
     elif here.torch is None:
-        yield reason("why-torch-newest", torch=name, cuda=major_of)
+        yield reason("why-torch-newest", torch=name, cuda=cuda)
     else:
-        yield reason("why-torch-nearest", torch=name, cuda=major_of, before=here.torch.name)
+        yield reason("why-torch-nearest", torch=name, cuda=cuda, before=here.torch.name)
 
 
 def _choice(
     build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]
 ) -> TorchChoice:
-    before = {package.name: package for package in here.facts.packages}
-    moving = tuple(
-        wheel
-        for name, wheel in sorted(wheels.items())
-        if name not in before or before[name].version != wheel.version or not before[name].intact
-    )
-    return TorchChoice(
-        there=there,
-        build=build,
-        wheels=tuple(wheel for _, wheel in sorted(wheels.items())),
-        install=moving,
-        leaving=tuple(sorted(orphaned_distributions(here, there))) if moving else (),
-    )
+    intact = {(row.name, row.version) for row in here.facts.packages if row.intact}
+    chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
+    install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
+    leaving = tuple(sorted(orphaned_distributions(here, there))) if install else ()
+    return TorchChoice(there=there, build=build, wheels=chosen, install=install, leaving=leaving)

@@ -1,8 +1,8 @@
-"""The torch of an environment: which build it is, what its CUDA is, and what it leaves to choose.
+"""The installed torch: its build and its CUDA.
 
-torch loads CUDA's libraries into the process that onnxruntime loads them into, so the two
-share what has one name: the CUDA major and the cuDNN major must be the same. What torch pins of
-NVIDIA's wheels is a requirement like any other; what it carries in `torch/lib` must do for both.
+torch and onnxruntime load CUDA's libraries into one process and share those of the same name: they
+must have the same CUDA major and cuDNN major. NVIDIA's wheels that torch pins are requirements like
+any other; the libraries in `torch/lib` must serve both.
 """
 
 import re
@@ -19,7 +19,7 @@ _SUFFIXED = re.compile(r"nvidia-[a-z-]+-cu(\d{2})")
 
 
 class InstalledTorch(NamedTuple):
-    """The torch that is there, or that a plan would put there."""
+    """The torch that is installed, or that a plan would install."""
 
     version: str
     """As it is installed: `2.7.1+cu128`, or `2.7.1` from PyPI."""
@@ -53,15 +53,15 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
         label = f"cu{labelled[1]}{labelled[2]}"
         from_index = "." not in local
         alike = [build for build in builds if build.local == label]
-        # Both are there for the build that PyPI has; up to 2.1 they are not made alike.
+        # PyPI's build is on PyTorch's index, too; up to 2.1 the two differ.
         alike.sort(key=lambda build: bool(build.wheels) == from_index)
         build = alike[0] if alike else None
         cuda: str | None = f"{labelled[1]}.{labelled[2]}"
     elif _NO_CUDA.match(local):
         cuda = None
     else:
-        found = next((build for build in builds if build.wheels), None) if not local else None
-        build = found if found and _requires_like(package, found) else None
+        on_pypi = next((row for row in builds if row.wheels and not local), None)
+        build = on_pypi if on_pypi and _may_be_from_pypi(package, on_pypi) else None
         cuda = build.cuda if build else _major_required(package.requires)
     return InstalledTorch(
         version=package.version,
@@ -71,11 +71,8 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
     )
 
 
-def _requires_like(package: Package, build: TorchBuild) -> bool:
-    """Tell whether `package` may be the build on PyPI: conda's requires none of NVIDIA's wheels.
-
-    A file written by hand lists no requirements at all.
-    """
+def _may_be_from_pypi(package: Package, build: TorchBuild) -> bool:
+    """Tell whether `package` may be the build on PyPI: conda's requires none of NVIDIA's wheels."""
     return not build.pins or not package.requires or _major_required(package.requires) is not None
 
 
@@ -96,9 +93,9 @@ def _major_required(requires: Iterable[str]) -> str | None:
 def with_known_requirements(
     package: Package, torch: InstalledTorch, others: Iterable[Package]
 ) -> Package:
-    """Return `package` with what the matrix knows that it requires, where the facts do not say it.
+    """Return `package` with the requirements of the matrix where the facts are written by hand.
 
-    A file written by hand may leave out the requirements, or the `cuda-toolkit` that they go by.
+    Such facts may lack the requirements, or the `cuda-toolkit` that leads to NVIDIA's wheels.
     """
     if torch.build is None:
         return package

@@ -1,4 +1,4 @@
-"""What belongs to a torch: its wheel, its companions, and what goes when it does."""
+"""The wheels of a torch: its own, torchvision and torchaudio, and those that only it required."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .situation import Situation
 
 
 def matching_domain_library(name: str, build: TorchBuild, here: Situation) -> DomainLibrary | None:
-    """Return the release of the companion `name` that was made for `build`.
+    """Return the release of torchvision or torchaudio (`name`) that was made for `build`.
 
-    The one that requires this torch exactly; else the newest that allows it and was made with a
-    release of torch for the same CUDA: the index has it for no other.
+    The one that requires exactly this torch; else the newest that allows it and was made with a
+    torch for the same CUDA: PyTorch's index has it for no other.
     """
     rows = [
         row
@@ -26,20 +26,18 @@ def matching_domain_library(name: str, build: TorchBuild, here: Situation) -> Do
         and _fitting(row.wheels, here)
     ]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-    exact = [row for row in rows if any(each.operator == "==" for each in row.torch)]
-    return next(
-        (row for row in (*exact, *rows) if row in exact or build.local in _made_for(row, here)),
-        None,
-    )
+    exact = (row for row in rows if any(spec.operator == "==" for spec in row.torch))
+    made_for = (row for row in rows if build.local in _labels(row, here))
+    return next(exact, None) or next(made_for, None)
 
 
-def _made_for(companion: DomainLibrary, here: Situation) -> set[str]:
-    """Return the labels of the torch release that a companion without an exact pin was made with.
+def _labels(library: DomainLibrary, here: Situation) -> set[str]:
+    """Return the labels (`cu128`) of the torch release that `library` was made with.
 
-    torchvision names it as the oldest it takes, torchaudio has its number.
+    torchvision names that release as the oldest it allows, torchaudio has the same number.
     """
-    made = next((each.version for each in companion.torch), companion.version)
-    minor = made.rpartition(".")[0]
+    release = next((spec.version for spec in library.torch), library.version)
+    minor = release.rpartition(".")[0]
     builds = here.matrix.torch.of(here.platform)
     return {build.local for build in builds if build.version.rpartition(".")[0] == minor}
 
@@ -52,7 +50,7 @@ def _fitting(wheels: Sequence[PypiWheel], here: Situation) -> PypiWheel | None:
 def wheel_of_torch(
     name: str, build: TorchBuild, release: str, wheels: Sequence[PypiWheel], here: Situation
 ) -> Wheel:
-    """Return the wheel of torch or a companion: PyPI's, or what the index for its CUDA has."""
+    """Return the wheel of the distribution `name`: PyPI's, or that of the index for its CUDA."""
     row = _fitting(wheels, here)
     if build.wheels and row is not None:
         return on_pypi(name, release, row)
@@ -71,20 +69,14 @@ def kept_wheel(package: Package, build: TorchBuild | None, here: Situation) -> W
         return _from_index(package.name, package.version, label, here)
     wheels: Sequence[PypiWheel] = build.wheels if build else ()
     if package.name != TORCH:
-        wheels = next(
-            (
-                row.wheels
-                for row in here.matrix.torch.companions
-                if (row.name, row.version, row.platform)
-                == (package.name, package.version, here.platform)
-            ),
-            (),
-        )
+        key = package.name, package.version, here.platform
+        rows = {(row.name, row.version, row.platform): row for row in here.matrix.torch.companions}
+        wheels = rows[key].wheels if key in rows else ()
     return on_pypi(package.name, package.version, _fitting(wheels, here))
 
 
 def kept_torch(here: Situation) -> tuple[Wheel, ...]:
-    """Return the installed torch where it has a say in the set: where it is for CUDA."""
+    """Return the wheel of the installed torch if it is built for CUDA."""
     package = here.facts.package(TORCH)
     if package is None or here.torch is None or here.torch.cuda is None:
         return ()
@@ -92,28 +84,18 @@ def kept_torch(here: Situation) -> tuple[Wheel, ...]:
 
 
 def orphaned_distributions(here: Situation, there: Situation) -> Iterator[str]:
-    """Yield NVIDIA's wheels that torch alone required, for a CUDA major that it leaves.
+    """Yield NVIDIA's wheels that torch alone required, where its CUDA major changes.
 
-    They would own files that wheels for the other major need, or lie there unused.
+    They are unused, or own files that wheels for the other major need.
     """
     before, after = here.torch, there.torch
-    package = here.facts.package(TORCH)
-    if (
-        before is None
-        or after is None
-        or package is None
-        or before.cuda is None
-        or after.cuda is None
-        or major(before.cuda) == major(after.cuda)
-    ):
+    if not (before and after and before.cuda and after.cuda):
         return
-    own = {
-        f"{row.name} {row.version}" for row in (package, here.facts.package("cuda-toolkit")) if row
-    }
+    if major(before.cuda) == major(after.cuda):
+        return
+    packages = [here.facts.package(name) for name in (TORCH, "cuda-toolkit")]
+    by_torch = {f"{row.name} {row.version}" for row in packages if row}
     for name, demands in here.demands.items():
-        if (
-            name.startswith("nvidia-")
-            and here.facts.package(name) is not None
-            and {demand.by for demand in demands} <= own
-        ):
+        installed = name.startswith("nvidia-") and here.facts.package(name) is not None
+        if installed and {demand.by for demand in demands} <= by_torch:
             yield name

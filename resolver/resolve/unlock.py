@@ -1,4 +1,4 @@
-"""What would allow something better: the rules asked again with one fact changed."""
+"""Unlocks: single changes that would allow a newer release, found by the same rules."""
 
 from __future__ import annotations
 
@@ -26,47 +26,41 @@ def unlock(
 ) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
-    `newest` is the resolver: it returns the newest release above another that works in a situation;
-    `torches` yields the torch to take, the nearest first.
+    `newest` returns the newest release above another that works in a situation; `torches` yields
+    the torch to take, the nearest first.
     """
     now = works[0].version if works else None
-    found: list[Unlock] = []
+    rows: list[Unlock] = []
     for change, facts, options in _changes(here):
         version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
-            found.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
+            rows.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
     if here.facts.platform.jetson is not None:
-        found.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
+        rows.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
     fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
-        return (*_other_torches(here, now, torches), *_distinct(found))
-    return _distinct(found)
+        return (*_other_torches(here, now, torches), *_distinct(rows))
+    return _distinct(rows)
 
 
 def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:
-    """Yield what the nearest torch that fits would allow, and what a farther one would.
-
-    Where none is installed the newest counts as the nearest.
-    """
+    """Yield what the nearest torch that fits would allow, and what a farther one would."""
     anything = "match" if here.torch is not None else ">=0"
     matching = here._replace(options=here.options._replace(torch=anything))
     for at, choice in enumerate(torches(matching)):
         torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
-        change = (
-            reason("match-torch")
-            if not at and anything == "match"
-            else reason("other-torch", torch=torch)
-        )
+        nearest = not at and anything == "match"
+        change = reason("match-torch") if nearest else reason("other-torch", torch=torch)
         if now is None or newest_first(choice.build.version) > newest_first(now):
             gains = f"{GPU_BUILD} {choice.build.version}, {TORCH} {torch}"
             yield Unlock(change=change, gains=gains)
 
 
-def _distinct(found: list[Unlock]) -> tuple[Unlock, ...]:
-    """Keep, of the changes of one kind, those that gain more than every smaller one."""
+def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
+    """Return, of the changes of one kind, those that gain more than every smaller one."""
     kept: list[Unlock] = []
     best: dict[str, Version] = {}
-    for row in found:
+    for row in rows:
         gain = newest_first(row.gains.rpartition(" ")[2])
         if row.change.code not in best or gain > best[row.change.code]:
             best[row.change.code] = gain
@@ -78,11 +72,9 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     facts, options = here.facts, here.options
     yield from _other_drivers(here)
     for capability in capabilities(here):
-        ignoring = options.ignored_gpus | {capability}
-        remaining = [gpu for gpu in here.gpus or () if gpu.compute_capability != capability]
-        if remaining:
-            change = reason("ignore-gpu", gpu=capability)
-            yield change, facts, options._replace(ignored_gpus=ignoring)
+        ignoring = options._replace(ignored_gpus=options.ignored_gpus | {capability})
+        if any(gpu.compute_capability != capability for gpu in here.gpus or ()):
+            yield reason("ignore-gpu", gpu=capability), facts, ignoring
     yield from _other_pythons(here)
     yield from _other_platforms(here)
     if options.onnxruntime:
@@ -92,10 +84,10 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
 
 
 def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
-    """Yield the driver floors above the driver here, and the drivers that compile newer PTX."""
+    """Yield the drivers that newer CUDA majors need, and those that compile newer PTX."""
     facts = here.facts
     if facts.driver is None:
-        # Nothing says which GPU it is: the gain is what the driver alone would allow.
+        # The GPU is not known: the gain is what the driver alone would allow.
         newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
         driver = Driver(cuda=f"{newest.cuda}.0")
         changed = facts._replace(driver=driver, gpus=facts.gpus or None)
@@ -119,7 +111,7 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
 
 
 def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
-    """Yield a machine that there are builds for, and each newer glibc that builds here ask for."""
+    """Yield an x86-64 machine where this one has no build, and the newer glibcs of its builds."""
     facts = here.facts
     builds = [build for build in here.matrix.builds if build.platform == here.platform]
     if not builds:
@@ -128,9 +120,8 @@ def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptio
     if facts.platform.jetson is None:
         floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
         for floor in sorted(filter(None, floors), key=numbers):
-            platform = facts.platform._replace(libc=f"glibc {floor}")
-            change = reason("newer-glibc", glibc=floor)
-            yield change, facts._replace(platform=platform), here.options
+            newer = facts._replace(platform=facts.platform._replace(libc=f"glibc {floor}"))
+            yield reason("newer-glibc", glibc=floor), newer, here.options
 
 
 def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
@@ -143,13 +134,9 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
         for build in here.matrix.builds
         for wheel in build.wheels
     }
+    cpython = facts.python._replace(implementation="cpython", free_threaded=False)
     for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):
-        ordinary = facts.python.implementation == "cpython" and not facts.python.free_threaded
-        if minor != present[1] or not ordinary:
-            python = facts.python._replace(
-                version=f"3.{minor}.0",
-                implementation="cpython",
-                free_threaded=False,
-            )
+        if minor != present[1] or facts.python != cpython:
+            python = cpython._replace(version=f"3.{minor}.0")
             change = reason("other-python", python=f"{name} 3.{minor}")
             yield change, facts._replace(python=python), here.options
