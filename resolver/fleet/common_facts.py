@@ -1,4 +1,4 @@
-"""The facts of a machine as a fleet's plan sees them, and what several machines have in common."""
+"""The facts that a fleet's plan is made from: of one machine, and of several in common."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from ..versions import numbers, requirement
 
 
 def without_installed_set(facts: Facts, matrix: Matrix) -> Facts:
-    """Return `facts` as if nothing was installed that a lock brings.
+    """Return `facts` as if nothing was installed that a lock installs.
 
-    What requires something else keeps its say. nvidia's wheels stay listed, as not intact: they are
-    not kept, but what shares a folder with them still meets them.
+    The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are
+    not kept, but rules about shared folders need them.
     """
     texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
-    brought: set[str] = {
-        canonicalize_name(wanted.name) for wanted in map(requirement, texts) if wanted is not None
-    }
-    brought |= {*matrix.owners, LIBRARIES, MSVC}
+    required = filter(None, map(requirement, texts))
+    locked: set[str] = {canonicalize_name(row.name) for row in required}
+    locked |= {*matrix.owners, LIBRARIES, MSVC}
     packages = tuple(
         package._replace(intact=False) if package.name in matrix.distributions else package
         for package in facts.packages
-        if package.name not in brought
+        if package.name not in locked
     )
     sources = {name: text for name, text in facts.sources.items() if name != LIBRARIES_SEARCHED}
     return facts._replace(
@@ -38,12 +37,12 @@ def without_installed_set(facts: Facts, matrix: Matrix) -> Facts:
 
 
 def has_gpu(here: Situation) -> bool:
-    """Tell whether there is a GPU and a driver for it; GPUs that are not known count as there."""
+    """Tell whether the machine has a driver, and is not known to have no GPU."""
     return here.facts.driver is not None and here.gpus != ()
 
 
 def equivalence_key(here: Situation) -> Hashable:
-    """Return what the rules look at: machines of one kind get the same answers, word for word."""
+    """Return what the rules read: machines with the same key get the same reasons."""
     facts = here.facts
     demands = tuple(
         (name, tuple((demand.by, str(demand.specifier)) for demand in rows))
@@ -51,18 +50,18 @@ def equivalence_key(here: Situation) -> Hashable:
     )
     nvidia = frozenset(row.name for row in facts.packages if row.name in here.matrix.distributions)
     markers = tuple(sorted(here.markers.items()))
-    left = here.gpus is None, here.gpus == (), bool(facts.gpus)
-    odd = facts.platform.jetson is not None, here.torch and here.torch.name
-    return wheels_key(here), here.abi, facts.driver, left, odd, demands, nvidia, markers
+    gpus = here.gpus is None, here.gpus == (), bool(facts.gpus)
+    others = facts.platform.jetson is not None, here.torch and here.torch.name
+    return wheels_key(here), here.abi, facts.driver, gpus, others, demands, nvidia, markers
 
 
 def wheels_key(here: Situation) -> Hashable:
-    """Return what the choice of nvidia's wheels looks at."""
+    """Return what the choice of nvidia's wheels reads."""
     return gpus_key(here), here.driver_cuda
 
 
 def gpus_key(here: Situation) -> Hashable:
-    """Return what the choice of nvidia's wheels looks at, next to the driver."""
+    """Return what the choice of nvidia's wheels reads, without the driver."""
     demands = tuple(
         (name, tuple(sorted(str(demand.specifier) for demand in rows)))
         for name, rows in sorted(here.demands.items())
@@ -72,28 +71,31 @@ def gpus_key(here: Situation) -> Hashable:
 
 
 def common_facts(situations: Sequence[Situation]) -> Facts:
-    """Return what machines of one platform and Python have in common, at its least.
+    """Return facts that stand for several machines of one platform and Python.
 
-    The oldest driver and glibc, every kind of GPU, the lowest Python, and whatever requires
-    something on any of them.
+    The oldest driver and glibc, every kind of GPU, the lowest Python, and the packages of all.
     """
     first = min(situations, key=lambda here: numbers(here.facts.python.version)).facts
-    gpus = [gpu for here in situations for gpu in here.gpus or ()]
-    kinds = sorted({(gpu.compute_capability or "", gpu.name or "") for gpu in gpus}, key=_gpu_key)
+    platform = first.platform._replace(
+        libc=oldest_libc(situations), distribution=None, container=None
+    )
+    kinds = {
+        (gpu.compute_capability or "", gpu.name or "")
+        for here in situations
+        for gpu in here.gpus or ()
+    }
+    served = tuple(
+        Gpu(compute_capability=capability or None, name=name or None)
+        for capability, name in sorted(kinds, key=lambda kind: (numbers(kind[0]), kind[1]))
+    )
     by_name: dict[tuple[str, str, tuple[str, ...]], Package] = {}
     for here in situations:
         for package in here.facts.packages:
             by_name.setdefault((package.name, package.version, package.requires), package)
     return first._replace(
-        platform=first.platform._replace(
-            libc=oldest_libc(situations), distribution=None, container=None
-        ),
+        platform=platform,
         driver=_oldest_driver(situations),
-        gpus=None
-        if all(here.gpus is None for here in situations)
-        else tuple(
-            Gpu(compute_capability=number or None, name=name or None) for number, name in kinds
-        ),
+        gpus=None if all(here.gpus is None for here in situations) else served,
         python=first.python._replace(executable=None, environment=None, project=None),
         packages=tuple(by_name[key] for key in sorted(by_name)),
         environment={},
@@ -101,12 +103,8 @@ def common_facts(situations: Sequence[Situation]) -> Facts:
     )
 
 
-def _gpu_key(kind: tuple[str, str]) -> tuple[tuple[int, ...], str]:
-    return numbers(kind[0]), kind[1]
-
-
 def oldest_libc(situations: Sequence[Situation]) -> str | None:
-    """Return the oldest C library of these machines, None where it is known of none."""
+    """Return the oldest known C library of these machines, or None."""
     known = [here.facts.platform.libc for here in situations if here.facts.platform.libc]
     return min(known, key=lambda libc: numbers(libc.partition(" ")[2]), default=None)
 

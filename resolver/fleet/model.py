@@ -1,7 +1,4 @@
-"""The plan of a fleet: who shares a lock, what is in it, and what excludes newer releases.
-
-Only values; `fleet` makes them.
-"""
+"""The plan of a fleet as values: the groups of machines, and what excludes newer releases."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ class FleetMachine:
     """One machine of a fleet."""
 
     name: str
-    """How people call it; no two of a fleet are called the same."""
+    """Unique in the fleet."""
     facts: Facts
 
 
@@ -26,8 +23,8 @@ class FleetMachine:
 class TargetPlan:
     """The machines of a group on one system and Python, and the plan for them.
 
-    The plan installs everything: it is the set of a lock, not the difference from what is there.
-    For machines without a GPU it selects nothing and requires `onnxruntime==…`.
+    The plan installs all wheels, whatever is installed. For machines without a GPU it selects none
+    and requires `onnxruntime==…`.
     """
 
     platform: str
@@ -36,7 +33,7 @@ class TargetPlan:
     """`cp311`, `cp313t`."""
     machines: tuple[FleetMachine, ...]
     facts: Facts
-    """What all of them have: the oldest driver and glibc, every kind of GPU, the lowest Python."""
+    """Those of `common_facts`."""
     plan: Plan
 
     @property
@@ -59,8 +56,8 @@ class Group:
     @property
     def machines(self) -> tuple[FleetMachine, ...]:
         """Return the machines of all targets, by name."""
-        found = (machine for target in self.targets for machine in target.machines)
-        return tuple(sorted(found, key=lambda machine: machine.name))
+        machines = [machine for target in self.targets for machine in target.machines]
+        return tuple(sorted(machines, key=lambda machine: machine.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +78,17 @@ class ExcludedMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """The whole answer for a fleet."""
+    """The plan for a fleet. Made by `plan_fleet`."""
 
     groups: tuple[Group, ...]
-    """One: the same set works on all. More: the smallest split, newest release first; that of the
-    machines without a GPU, where they were asked for, comes last."""
+    """As few as possible, newest release first; last that of the machines without a GPU."""
     excluded: tuple[ExcludedMachine, ...]
-    """The releases newer than the one that works everywhere, newest first; all where none does."""
+    """The releases newer than the one that works everywhere, newest first; all if none does."""
     without_gpu: tuple[FleetMachine, ...]
     """Machines without a GPU, or without a driver for it."""
     impossible: tuple[tuple[FleetMachine, tuple[Reason, ...]], ...]
-    """Machines with a GPU on which no release works; the reasons are those of the release that is
-    nearest to working."""
+    """Machines with a GPU on which no release works; with the reasons against the release that has
+    the fewest."""
     matrix_date: str
     matrix_digest: str
 
@@ -106,25 +102,18 @@ class FleetPlan:
 
 def group_names(groups: Sequence[Group]) -> tuple[str, ...]:
     """Return a short name for each group: `cuda13`, `cpu`; the release or a number where needed."""
-    for name_of in (_by_cuda, _by_version):
-        names = tuple(name_of(group) for group in groups)
+    by_cuda = tuple(f"cuda{group.cuda}" if group.cuda else "cpu" for group in groups)
+    by_version = tuple(group.version if group.cuda else "cpu" for group in groups)
+    for names in (by_cuda, by_version):
         if len(set(names)) == len(names):
             return names
     return tuple(str(at) for at in range(1, len(groups) + 1))
 
 
-def _by_cuda(group: Group) -> str:
-    return "cpu" if group.cuda is None else f"cuda{group.cuda}"
-
-
-def _by_version(group: Group) -> str:
-    return "cpu" if group.cuda is None else group.version
-
-
 def machine_names(paths: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return a name for each facts file from the parts of its path, the last without its suffix.
 
-    The last part, or as many as it takes so that no two are the same. The paths must differ.
+    As few last parts as make all names different. The paths must differ.
     """
     for depth in range(1, max(map(len, paths), default=0) + 1):
         names = tuple("/".join(parts[-depth:]) for parts in paths)

@@ -1,8 +1,7 @@
-"""One plan for many machines, or the smallest split into groups with a plan each.
+"""The fleet's planner: one plan for many machines, or the fewest groups with a plan each.
 
-Deterministic: the order of the machines does not matter. A fleet's plan is made from
-nothing: that some release is installed on one machine is no reason to take it on all. What stays
-installed there keeps its say (torch's pins, what fastembed requires), as on one machine.
+The order of the machines does not matter. A release that is installed on one machine gets no
+preference; what other packages require (torch's pins, fastembed) counts as on one machine.
 """
 
 from __future__ import annotations
@@ -46,9 +45,8 @@ def plan_fleet(
         else:
             without.append((here, machine))
     by_kind = [rows for _, rows in kinds.values()]
-    fleet = FleetSolver(
-        [here for here, _ in kinds.values()], matrix, [len(rows) for rows in by_kind]
-    )
+    situations = [here for here, _ in kinds.values()]
+    fleet = FleetSolver(situations, matrix, [len(rows) for rows in by_kind])
     shares = fleet.split()
     served = {member for share in shares for member in share.members}
     groups = [_group(share, fleet, by_kind) for share in shares]
@@ -72,12 +70,12 @@ def plan_fleet(
 def _excluded(
     fleet: FleetSolver, shares: Sequence[ServedGroup], by_kind: Sequence[Sequence[FleetMachine]]
 ) -> tuple[ExcludedMachine, ...]:
-    """Return who excludes each release that is newer than the one that serves everybody.
+    """Return who excludes each release that is newer than the one that serves all.
 
-    Machines on which nothing works at all have no say.
+    Machines on which no release works do not count.
     """
     served = sorted(member for share in shares for member in share.members)
-    found: list[ExcludedMachine] = []
+    excluded: list[ExcludedMachine] = []
     for version in fleet.versions if served else ():
         if len(shares) == 1 and version == shares[0].version:
             break
@@ -87,13 +85,12 @@ def _excluded(
             if reasons:
                 by.setdefault(reasons, []).extend(by_kind[member])
         if not by:
-            everybody = [machine for member in served for machine in by_kind[member]]
-            by[reason("no-common-set"),] = everybody
+            by[reason("no-common-set"),] = [row for member in served for row in by_kind[member]]
         exclusions = [
             ExclusionReason(machines=_sorted(rows), reasons=why) for why, rows in by.items()
         ]
-        found.append(ExcludedMachine(version=version, by=tuple(exclusions)))
-    return tuple(found)
+        excluded.append(ExcludedMachine(version=version, by=tuple(exclusions)))
+    return tuple(excluded)
 
 
 def _sorted(machines: Iterable[FleetMachine]) -> tuple[FleetMachine, ...]:
@@ -126,11 +123,8 @@ def _target(
     share: ServedGroup, situations: Sequence[Situation], machines: Sequence[FleetMachine]
 ) -> TargetPlan:
     here = situation(common_facts(situations), situations[0].options, situations[0].matrix)
-    build = next(
-        build
-        for build in here.matrix.builds
-        if (build.version, build.platform) == (share.version, here.platform)
-    )
+    builds = {(build.version, build.platform): build for build in here.matrix.builds}
+    build = builds[share.version, here.platform]
     components = Components(chosen=share.wheels[here.platform], reasons=())
     subject = without_wheels(build, here, components)._replace(runtime=runtime_for(build, here))
     changes = changes_for(subject, here)
@@ -145,12 +139,9 @@ def _target(
         matrix_date=here.matrix.date,
         matrix_digest=here.matrix.digest,
     )
+    machines = _sorted(machines)
     return TargetPlan(
-        platform=here.platform,
-        abi=here.abi,
-        machines=_sorted(machines),
-        facts=here.facts,
-        plan=plan,
+        platform=here.platform, abi=here.abi, machines=machines, facts=here.facts, plan=plan
     )
 
 

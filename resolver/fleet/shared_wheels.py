@@ -7,7 +7,7 @@ platforms have them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..facts.model import Gpu
 from ..matrix.model import Build, ToolkitRelease
@@ -27,8 +27,7 @@ Chosen = Mapping[str, tuple[Component, ...]]
 """The wheels, by platform."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformNeeds:
+class PlatformNeeds(NamedTuple):
     """The release's build for one platform, and the machines that it has to serve."""
 
     build: Build

@@ -1,11 +1,11 @@
-"""Which release serves which machines, and the fewest groups that serve all.
+"""Split a fleet: which release serves which machines, and the fewest groups that serve all.
 
-Machines are their situations here, known by their index.
+A machine is the index of its situation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -22,7 +22,7 @@ from .set_cover import maximal_subsets, minimum_set_covers
 from .shared_wheels import Chosen, PlatformNeeds, choose_shared_wheels, sharing_machines
 
 UNWISHED = "not-wished"
-"""The reason against a release that works and is not what was asked for."""
+"""The reason against a release that works, and that the options exclude."""
 Members = tuple[int, ...]
 """Indices of situations, ascending."""
 
@@ -37,12 +37,12 @@ class ServedGroup:
 
 
 class FleetSolver:
-    """The machines, and what was found out about them: each question is answered once."""
+    """The machines of a fleet, and cached results about them."""
 
     def __init__(
         self, situations: Sequence[Situation], matrix: Matrix, counts: Sequence[int] = ()
     ) -> None:
-        """Take the situations, and how many machines are in each: one where that is not given."""
+        """Take the situations, and the number of machines in each: one if not given."""
         self.situations = situations
         self._kinds = [wheels_key(here) for here in situations]
         self._held = [
@@ -59,13 +59,13 @@ class FleetSolver:
         self._quick: dict[tuple[str, int], tuple[Reason, ...]] = {}
 
     def build(self, version: str, member: int) -> Build:
-        """Return the release's build for the platform of a machine; for any, where it has none."""
+        """Return the release's build for the platform of a machine; for any, if it has none."""
         return self._builds.get((version, self.situations[member].platform), self._any[version])
 
     def against(self, version: str, member: int) -> tuple[Reason, ...]:
-        """Return why a release does not work on one machine, as far as that is easily told.
+        """Return why a release does not work on one machine.
 
-        The wheels are looked at only where nothing else speaks against it.
+        The wheels are checked only if no other rule rejects it.
         """
         quick = self._without_wheels(version, member)
         if quick or self.share(version, (member,)):
@@ -81,22 +81,18 @@ class FleetSolver:
     def least_against(self, member: int) -> tuple[Reason, ...]:
         """Return the reasons against the release that has the fewest, the oldest of such.
 
-        Of the drivers that would do, the oldest release asks for the lowest. What nobody wished
-        for counts last.
+        The oldest release needs the oldest driver. Releases that the options exclude come last.
         """
-        found = [self.against(version, member) for version in reversed(self.versions)]
-        return min(found, key=lambda why: (any(one.code == UNWISHED for one in why), len(why)))
+        against = [self.against(version, member) for version in reversed(self.versions)]
+        return min(against, key=lambda why: (any(row.code == UNWISHED for row in why), len(why)))
 
     def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
         key = version, member
         if key not in self._quick:
             here = self.situations[member]
             subject = without_wheels(self.build(version, member), here)
-            self._quick[key] = tuple(
-                found
-                for rule in (*BUILD_RULES, *REQUIREMENT_RULES)
-                for found in rule(subject, here)
-            )
+            rules = (*BUILD_RULES, *REQUIREMENT_RULES)
+            self._quick[key] = tuple(why for rule in rules for why in rule(subject, here))
         return self._quick[key]
 
     def share(self, version: str, members: Members) -> ServedGroup | None:
@@ -115,16 +111,13 @@ class FleetSolver:
             kinds.setdefault(self._kinds[member], member)
         wheels = choose_shared_wheels(
             [
-                PlatformNeeds(
-                    build=self._builds[version, platform],
-                    machines=self._sharing(tuple(kinds.values())),
-                )
+                PlatformNeeds(self._builds[version, platform], self._sharing((*kinds.values(),)))
                 for platform, kinds in sorted(platforms.items())
             ]
         )
-        if wheels is None or not all(
-            self._folders_are_free(version, wheels, member) for member in members
-        ):
+        if wheels is None:
+            return None
+        if not all(self._folders_are_free(version, wheels, member) for member in members):
             return None
         return ServedGroup(version=version, members=members, wheels=wheels)
 
@@ -135,7 +128,7 @@ class FleetSolver:
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
         here = self.situations[member]
-        if not self._held[member]:  # nothing stays that could share a folder
+        if not self._held[member]:  # no package requires a wheel that could share a folder
             return True
         components = Components(chosen=wheels[here.platform], reasons=())
         subject = without_wheels(self.build(version, member), here, components)
@@ -154,16 +147,16 @@ class FleetSolver:
         alike: dict[object, list[int]] = {}
         for member in able:
             if self.share(version, (member,)):
-                # Of those that differ in the driver alone, the oldest one's needs are all needs.
+                # Of machines that differ only in the driver, what serves the oldest serves all.
                 alike.setdefault(gpus_key(self.situations[member]), []).append(member)
         kinds = list(alike.values())
 
-        def together(mask: int) -> ServedGroup | None:
-            chosen = [kind for at, kind in enumerate(kinds) if mask >> at & 1]
-            return self.share(version, _members(chosen))
+        def group_of(mask: int) -> ServedGroup | None:
+            members = (row for at, kind in enumerate(kinds) if mask >> at & 1 for row in kind)
+            return self.share(version, tuple(sorted(members)))
 
-        masks = maximal_subsets(len(kinds), lambda mask: together(mask) is not None)
-        return [share for mask in masks if (share := together(mask))]
+        masks = maximal_subsets(len(kinds), lambda mask: group_of(mask) is not None)
+        return [group for mask in masks if (group := group_of(mask))]
 
     def newest(self, members: Members) -> ServedGroup | None:
         """Return the newest release that serves all of `members`."""
@@ -172,15 +165,15 @@ class FleetSolver:
     def split(self) -> tuple[ServedGroup, ...]:
         """Return the fewest groups that serve every machine that anything serves, newest first.
 
-        Of several such splits the one by which the machines together are nearest to the newest
-        release. Each is in the group with the newest release, of those that serve it; each group
-        has the newest release that serves all of it.
+        Of several such splits the one whose machines are, summed up, nearest to the newest release.
+        Each machine is in the group with the newest release that serves it; each group has the
+        newest release that serves all of it.
         """
         if not self.situations:
             return ()
-        one = self.newest(tuple(range(len(self.situations))))
-        if one is not None:
-            return (one,)
+        whole = self.newest(tuple(range(len(self.situations))))
+        if whole is not None:
+            return (whole,)
         shares: list[ServedGroup] = []
         masks: list[int] = []
         goal = 0
@@ -198,24 +191,20 @@ class FleetSolver:
         taken: set[int] = set()
         groups: list[ServedGroup] = []
         for share in cover:  # newest first
-            left = tuple(member for member in share.members if member not in taken)
-            taken.update(left)
-            best = self.newest(left)
+            remaining = tuple(member for member in share.members if member not in taken)
+            taken.update(remaining)
+            best = self.newest(remaining)
             assert best is not None  # noqa: S101 - `share` serves them
             groups.append(best)
         return tuple(sorted(groups, key=_order, reverse=True))
 
     def _distance(self, split: Sequence[ServedGroup]) -> tuple[int, list[Members]]:
-        """Return how many newer releases the machines do without, all together."""
-        behind = sum(
-            self.versions.index(share.version) * sum(self._counts[each] for each in share.members)
-            for share in split
-        )
+        """Return how many newer releases exist for each machine, summed up."""
+        behind = 0
+        for share in split:
+            machines = sum(self._counts[member] for member in share.members)
+            behind += self.versions.index(share.version) * machines
         return behind, [share.members for share in split]
-
-
-def _members(kinds: Iterable[Iterable[int]]) -> Members:
-    return tuple(sorted(member for kind in kinds for member in kind))
 
 
 def _order(share: ServedGroup) -> tuple[Version, list[int]]:

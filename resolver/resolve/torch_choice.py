@@ -2,8 +2,8 @@
 
 Each build is tried as if it were installed, with the same rules. The release of torch is chosen
 first: the installed one if any of its builds fits, else the nearest that fits. Then
-onnxruntime-gpu: the installed one if it works, else the newest that works with a build of that release. Then the
-build (`torch_rules.preference`).
+onnxruntime-gpu: the installed one if it works, else the newest that works with that release. Then
+the build (`torch_rules.preference`).
 """
 
 from bisect import bisect_left
