@@ -154,7 +154,7 @@ def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]
 
 
 def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
-    """Tell whether a system library has no known defect: it is too old, or lacks GPU code."""
+    """Tell whether a system library is not known to be too old or to lack code for a GPU."""
     distribution = here.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True
