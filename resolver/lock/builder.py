@@ -1,4 +1,4 @@
-"""Make a lock of a group's plan: what an engine resolves around it, and where the wheels are."""
+"""Build the lock of a group's plan: pip or uv resolves the other distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
 from ..engine.choose import Resolver
 from ..errors import Error
-from ..facts.model import Facts
 from ..facts.wheel_tags import tags_of
 from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
@@ -33,20 +32,20 @@ from .model import Lock, LockTarget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockBuilder:
-    """All that locks are made with."""
+    """What every lock is built with."""
 
     options: PlanOptions
     matrix: Matrix
     index: Index
     resolver: Resolver
     command: str
-    """What the lock says that it was made by."""
+    """The command that is named in the lock."""
     folder: Path
-    """Where the lock will be."""
+    """The folder of the lock."""
     companions: str | None = None
-    """Where the companions are put, a folder or an address; None: they do not travel."""
+    """The folder or address of the companions; None: the lock does not contain them."""
     addresses: bool = False
-    """The format names every wheel by its address."""
+    """The format has the address of every wheel."""
 
     def lock(self, group: Group) -> Lock:
         """Return the lock of `group`.
@@ -54,11 +53,16 @@ class LockBuilder:
         Raises Error `requirements-impossible`, `files-not-here`, and those of `Index` and
         `pin_from_index`.
         """
+        platforms = {target.platform for target in group.targets}
         return Lock(
             distribution=group.distribution,
             version=group.version,
             cuda=group.cuda,
-            preload_dlls=self._preloads(group),
+            preload_dlls=all(
+                build.preload_dlls
+                for build in self.matrix.builds
+                if build.version == group.version and build.platform in platforms
+            ),
             targets=tuple(self._target(target) for target in group.targets),
             command=self.command,
             matrix_date=self.matrix.date,
@@ -66,78 +70,80 @@ class LockBuilder:
         )
 
     def files(self, group: Group) -> list[Pinned]:
-        """Return every wheel that the machines of `group` need, each once, and where it is.
+        """Return every wheel that the machines of `group` need, each once, with its address.
 
-        Of the ordinary distributions it is the one that fits best. Raises as `lock` does.
+        Of the other distributions it is the wheel that fits best. Raises as `lock` does.
         """
-        found: list[Pinned] = []
+        files: list[Pinned] = []
         for target in group.targets:
-            chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
+            chosen = self._chosen(target)
             best: dict[str, Pinned] = {}
-            for one in self._closure(target, chosen):
-                best.setdefault(one.wheel.name, one)
-            found += [*chosen, *best.values()]
-        return found
+            for pinned in self._closure(target, chosen):
+                best.setdefault(pinned.wheel.name, pinned)
+            files += [*chosen, *best.values()]
+        return files
 
     def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
-        """Return the companions of a target's plan that are wished for."""
-        wished = {LIBRARIES: self.options.autoload}
-        made = build_companions(
+        """Return the companions of a target's plan that the options want."""
+        wanted = {LIBRARIES: self.options.autoload}
+        wheels = build_companions(
             target.plan.selection, self.matrix, target.platform, self.matrix.modules
         )
-        return tuple(wheel for wheel in made if wished.get(wheel.name, self.options.provide))
-
-    def _preloads(self, group: Group) -> bool:
-        platforms = {target.platform for target in group.targets}
-        return all(
-            build.preload_dlls
-            for build in self.matrix.builds
-            if build.version == group.version and build.platform in platforms
-        )
+        return tuple(wheel for wheel in wheels if wanted.get(wheel.name, self.options.provide))
 
     def _target(self, target: TargetPlan) -> LockTarget:
         entries = libraries(target.plan.selection, self.matrix, target.platform)
-        chosen = [self._found(wheel, target.facts) for wheel in target.plan.selection]
+        chosen = self._chosen(target)
         closure = self._closure(target, chosen)
-        chosen = [one._replace(url=self._address(one.url)) for one in chosen]
+        chosen = [pinned._replace(url=self._address(pinned.url)) for pinned in chosen]
         if self.companions is not None:
             chosen += [
-                _companion(wheel, self._place(wheel)) for wheel in self.companion_wheels(target)
+                _companion(wheel, self._place(wheel, self.companions))
+                for wheel in self.companion_wheels(target)
             ]
         return LockTarget(
             machines=tuple((machine.name, machine.facts) for machine in target.machines),
             facts=target.facts,
             chosen=tuple(chosen),
-            closure=tuple(one._replace(url=self._address(one.url)) for one in closure),
+            closure=tuple(pinned._replace(url=self._address(pinned.url)) for pinned in closure),
             ranges=target.plan.requires,
             libraries=tuple(dict.fromkeys(entry.path.rpartition("/")[0] for entry in entries)),
         )
 
     def _closure(self, target: TargetPlan, chosen: Sequence[Pinned]) -> tuple[Pinned, ...]:
-        """Return the ordinary distributions, resolved as if nothing was installed.
+        """Return the other distributions, resolved as if nothing was installed.
 
-        What torch requires is known to torch alone, so the engine reads it from its wheel.
+        Only the wheel of torch tells what torch requires, so the engine reads it.
         """
-        held = {one.wheel.name: one.wheel.version for one in chosen}
-        staying = tuple(row for row in target.facts.packages if row.name not in held)
-        facts = target.facts._replace(packages=staying)
-        asked = [one for one in chosen if one.wheel.name in {TORCH, *COMPANIONS}]
-        within = _demands(situation(facts, self.options, self.matrix), held)
-        if asked:
-            within += [f"{name}=={version}" for name, version in held.items()]
+        versions = {pinned.wheel.name: pinned.wheel.version for pinned in chosen}
+        others = tuple(row for row in target.facts.packages if row.name not in versions)
+        facts = target.facts._replace(packages=others)
+        torch = [
+            f"{pinned.wheel.name} @ {pinned.url}"
+            if pinned.url
+            else f"{pinned.wheel.name}=={pinned.wheel.version}"
+            for pinned in chosen
+            if pinned.wheel.name in {TORCH, *COMPANIONS}
+        ]
+        constraints = _demands(situation(facts, self.options, self.matrix), versions)
+        if torch:
+            constraints += [f"{name}=={version}" for name, version in versions.items()]
         with tempfile.TemporaryDirectory() as folder:
-            found = self.resolver.resolve_for(
-                [*target.plan.requires, *(_requirement(one) for one in asked)],
-                within,
+            resolved = self.resolver.resolve_for(
+                [*target.plan.requires, *torch],
+                constraints,
                 facts,
-                replace(self.index.sources, alone=bool(asked)),
+                replace(self.index.sources, alone=bool(torch)),
                 Path(folder),
             )
-        return tuple(one for one in found if one.wheel.name not in held)
+        return tuple(pinned for pinned in resolved if pinned.wheel.name not in versions)
 
-    def _found(self, wheel: Wheel, facts: Facts) -> Pinned:
-        """Return a wheel of the set, with its address where the lock names it by that."""
-        fit = WheelTarget(python=facts.python.version, tags=tuple(tags_of(facts)))
+    def _chosen(self, target: TargetPlan) -> list[Pinned]:
+        fit = WheelTarget(python=target.facts.python.version, tags=tuple(tags_of(target.facts)))
+        return [self._pinned(wheel, fit) for wheel in target.plan.selection]
+
+    def _pinned(self, wheel: Wheel, fit: WheelTarget) -> Pinned:
+        """Return a chosen wheel, with its address where the lock has that."""
         known = pin_from_index(wheel, self.index, fit)
         if not self.addresses and known.index_url == PYPI:
             return Pinned(wheel=known, url="")
@@ -150,19 +156,16 @@ class LockBuilder:
         return Pinned(wheel=known, url=self.index.find(known))
 
     def _address(self, url: str) -> str:
-        """Return `url` as the lock has it: a file of this machine as seen from the lock."""
-        if not url:
-            return ""
-        return (
-            self._relative(local_path(url)) if url.startswith("file:") else without_credentials(url)
-        )
+        """Return `url` as in the lock: the path of a local file is relative to the lock."""
+        if url.startswith("file:"):
+            return self._relative(local_path(url))
+        return without_credentials(url)
 
-    def _place(self, wheel: LocalWheel) -> str:
-        """Return the address of a companion."""
-        assert self.companions is not None  # noqa: S101 - asked only where they travel
-        if "://" in self.companions:
-            return f"{self.companions.rstrip('/')}/{quote(wheel.file)}"
-        path = Path(self.companions) / wheel.file
+    def _place(self, wheel: LocalWheel, companions: str) -> str:
+        """Return the address of a companion, which is in the folder or at the address given."""
+        if "://" in companions:
+            return f"{companions.rstrip('/')}/{quote(wheel.file)}"
+        path = Path(companions) / wheel.file
         return path.as_posix() if path.is_absolute() else self._relative(path.absolute())
 
     def _relative(self, path: Path) -> str:
@@ -173,31 +176,25 @@ class LockBuilder:
         return text if text.startswith("../") else f"./{text}"
 
 
-def _companion(made: LocalWheel, address: str) -> Pinned:
+def _companion(companion: LocalWheel, address: str) -> Pinned:
     wheel = Wheel(
-        name=made.name,
-        version=made.version,
+        name=companion.name,
+        version=companion.version,
         index_url=HERE,
-        file=made.file,
-        size=len(made.content),
-        sha256=made.sha256,
+        file=companion.file,
+        size=len(companion.content),
+        sha256=companion.sha256,
     )
     return Pinned(wheel=wheel, url=address)
 
 
-def _requirement(one: Pinned) -> str:
-    """Return the requirement that stands for this wheel and no other."""
-    named = f"{one.wheel.name}=={one.wheel.version}"
-    return f"{one.wheel.name} @ {one.url}" if one.url else named
-
-
-def _demands(here: Situation, held: Collection[str]) -> list[str]:
-    """Return what installed distributions require of others, where that holds today."""
+def _demands(here: Situation, chosen: Collection[str]) -> list[str]:
+    """Return what installed distributions require of others, where that is satisfied today."""
     lines: set[str] = set()
     for name, rows in here.demands.items():
         installed = here.facts.package(name)
         for demand in rows:
             broken = installed is not None and not allows(demand.specifier, installed.version)
-            if str(demand.specifier) and name not in held and not broken:
+            if str(demand.specifier) and name not in chosen and not broken:
                 lines.add(f"{name}{demand.specifier}")
     return sorted(lines)

@@ -1,8 +1,8 @@
-"""Whether a lock still holds for a machine, and what has moved since it was written.
+"""Drift: whether a lock still holds for a machine, and what has changed since it was written.
 
-The rules are asked about exactly the set of the lock; every pin and hash that the matrix
-knows is compared with it; what is installed is compared with the pins; and a plan made afresh says
-what newer releases or another driver would change.
+The rules judge exactly the set of the lock. Every pin and hash that the matrix knows is compared
+with the matrix, and what is installed with the pins. A new plan tells what newer releases or
+another driver would change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Known = dict[tuple[str, str], dict[str, set[_Place]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A line of the lock that says something else than the matrix."""
+    """A line of the lock that differs from the matrix."""
 
     line: int
     why: Reason
@@ -48,35 +48,36 @@ class MovedPin:
 
     name: str
     locked: str | None
-    """None: the lock does not want it there."""
+    """None: the lock does not install it."""
     installed: str | None
-    """None: it is not there."""
+    """None: it is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The whole answer."""
+    """What a lock is worth on a machine."""
 
     verdict: DriftVerdict
     release: ParsedPin | None
-    """The build of onnxruntime that the lock installs here; None where it has none for here."""
+    """The build of onnxruntime that the lock installs on this machine; None: it has none for it."""
     differences: tuple[Difference, ...]
     against: tuple[Reason, ...]
     """Why the set cannot work here."""
     moved: tuple[MovedPin, ...]
     newest: str | None
-    """The newest release that works here now, where it is newer than the locked one."""
+    """The newest release that works on this machine, where it is newer than the locked one."""
     unlock: tuple[Unlock, ...]
-    """What would allow something newer still."""
+    """What would allow a newer one."""
     matrix_moved: bool
-    """The lock was made with another matrix than this one."""
+    """The lock was made with another matrix."""
 
 
 def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:
     """Compare a lock with the machine and the environment of `facts`."""
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
-    release = _release(pins)
+    by_name = {pin.name: pin for pin in pins}
+    release = by_name.get(GPU_BUILD) or by_name.get(CPU_BUILD)
     known = _known(matrix)
     differences = tuple(_differences(locked.pins, known))
     bare = without_installed_set(facts, matrix)
@@ -102,42 +103,32 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
     )
 
 
-def _release(pins: Sequence[ParsedPin]) -> ParsedPin | None:
-    found = {pin.name: pin for pin in pins}
-    return found.get(GPU_BUILD) or found.get(CPU_BUILD)
-
-
 def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Difference]:
-    """Yield what is no hash, and what the matrix does not know of the pins that it should know."""
+    """Yield broken hashes, and the versions and hashes that the matrix should know and does not."""
     # Other indexes have builds of torch that the matrix has no hash of.
     names = {name for name, _ in known} - {TORCH, *COMPANIONS}
     hashed = any(pin.hashes for pin in pins)
     for pin in pins:
-        broken = [one for one in pin.hashes if not _SHA256.fullmatch(one.sha256)]
-        lines = [one.line for one in broken] if pin.hashes else [pin.line] if hashed else []
-        why = reason("lock-hash-broken", distribution=pin.name, version=pin.version)
+        values = {"distribution": pin.name, "version": pin.version}
+        broken = [entry for entry in pin.hashes if not _SHA256.fullmatch(entry.sha256)]
+        lines = [pin.line] if hashed and not pin.hashes else [entry.line for entry in broken]
+        why = reason("lock-hash-broken", **values)
         yield from (Difference(line=line, why=why) for line in lines)
-        name, version = pin.name, pin.version
-        wheels = known.get((name, version))
-        if wheels is None:
-            if name in names:
-                why = reason("lock-version-unknown", distribution=name, version=version)
-                yield Difference(line=pin.line, why=why)
-            continue
-        for one in pin.hashes:
-            if one not in broken and one.sha256 not in wheels:
-                why = reason(
-                    "lock-hash-unknown", distribution=name, version=version, sha256=one.sha256
-                )
-                yield Difference(line=one.line, why=why)
+        wheels = known.get((pin.name, pin.version))
+        if wheels is None and pin.name in names:
+            yield Difference(line=pin.line, why=reason("lock-version-unknown", **values))
+        for entry in pin.hashes:
+            if wheels is not None and entry not in broken and entry.sha256 not in wheels:
+                why = reason("lock-hash-unknown", **values, sha256=entry.sha256)
+                yield Difference(line=entry.line, why=why)
 
 
 def _without_wheel(pins: Sequence[ParsedPin], known: _Known, here: Situation) -> Iterator[Reason]:
-    """Yield the pins of which the lock has wheels, and none for this system and Python."""
+    """Yield the pins whose known wheels are all for other systems and Pythons."""
     place: _Place = here.platform, here.abi
     for pin in pins:
         wheels = known.get((pin.name, pin.version), {})
-        places = [wheels.get(one.sha256, {place}) for one in pin.hashes]  # or of nothing known
+        places = [wheels.get(entry.sha256, {place}) for entry in pin.hashes]  # unknown: may fit
         if places and not set().union(*places) & {place, (here.platform, None)}:
             yield reason(
                 "lock-hash-missing",
@@ -149,7 +140,6 @@ def _without_wheel(pins: Sequence[ParsedPin], known: _Known, here: Situation) ->
 
 
 def _known(matrix: Matrix) -> _Known:
-    """Return every wheel of the matrix."""
     known: _Known = {}
 
     def add(name: str, version: str, sha256: str, place: _Place) -> None:
@@ -162,12 +152,12 @@ def _known(matrix: Matrix) -> _Known:
     for row in (*releases, *matrix.msvc):
         add(row.name, row.version, row.sha256, (row.platform, row.python))
     for torch in matrix.torch.builds:
-        for one in torch.wheels:
-            add(TORCH, torch.version, one.sha256, (torch.platform, one.python))
-    for beside in matrix.torch.companions:
-        for one in beside.wheels:
-            python = None if one.python == "py3" else one.python
-            add(beside.name, beside.version, one.sha256, (beside.platform, python))
+        for file in torch.wheels:
+            add(TORCH, torch.version, file.sha256, (torch.platform, file.python))
+    for library in matrix.torch.companions:
+        for file in library.wheels:
+            python = None if file.python == "py3" else file.python
+            add(library.name, library.version, file.sha256, (library.platform, python))
     return known
 
 
@@ -178,35 +168,38 @@ def _against(
     options: PlanOptions,
     matrix: Matrix,
 ) -> tuple[Reason, ...]:
-    """Return what speaks against exactly the set of `pins` on the machine of `facts`."""
+    """Return why exactly the set of `pins` cannot work on the machine of `facts`."""
     if release is None:
         system = f"{facts.platform.system} {facts.platform.machine}"
         return (reason("lock-not-for", system=system, python=facts.python.version),)
     if release.name == CPU_BUILD:
         here = situation(facts, options, matrix)
         return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
-    own = [pin for pin in pins if pin.name not in matrix.owners and pin.name != LIBRARIES]
-    lines = tuple(f"{pin.name}=={pin.version}" for pin in own)
+    lines = tuple(
+        f"{pin.name}=={pin.version}"
+        for pin in pins
+        if pin.name not in matrix.owners and pin.name != LIBRARIES
+    )
     exactly = options._replace(
         onnxruntime=f"=={release.version}",
         latest=False,
         requirements=(*options.requirements, *lines),
     )
-    made = resolve(_with_torch(facts, pins), exactly, matrix)
-    if made.verdict == "impossible":
-        rejected = {row.version: row.reasons for row in made.rejected}
-        gone = (reason("lock-release-unknown", version=release.version),)
-        return rejected.get(release.version, gone)
+    plan = resolve(_with_torch(facts, pins), exactly, matrix)
+    if plan.verdict == "impossible":
+        rejected = {row.version: row.reasons for row in plan.rejected}
+        unknown = (reason("lock-release-unknown", version=release.version),)
+        return rejected.get(release.version, unknown)
     held = {pin.name for pin in pins}
     return tuple(
         reason("lock-lacks", distribution=wheel.name)
-        for wheel in made.selection
+        for wheel in plan.selection
         if wheel.name not in held and wheel.name in matrix.distributions
     )
 
 
 def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
-    """Return `facts` with the torch of the lock in the place of the one that is installed."""
+    """Return `facts` with the torch of the lock instead of the installed one."""
     locked = [Package(name=pin.name, version=pin.version) for pin in pins if pin.name == TORCH]
     if not locked:
         return facts
@@ -215,7 +208,7 @@ def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
 
 
 def _moved(pins: Sequence[ParsedPin], facts: Facts, matrix: Matrix) -> Iterator[MovedPin]:
-    """Yield what is installed in another version than the lock's, is not there, or is too much."""
+    """Yield what is missing, installed in another version, or installed and not in the lock."""
     locked = {pin.name: pin for pin in pins}
     for name, pin in sorted(locked.items()):
         installed = facts.package(name)

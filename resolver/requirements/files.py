@@ -1,9 +1,9 @@
-"""Requirements files with those that they name, read from the disk.
+"""The user's requirements files, read from the disk with the files that they include.
 
-`packaging` reads a line that begins with a name. What an address or a path installs, pip-api
-knows: from a wheel's name, or from what follows `#egg=`. It does not read the whole file, for it
-judges markers by the Python that runs us, takes the file of `-c` for a distribution, and ends at
-the first line that it cannot name.
+`packaging` parses a line that begins with a name. pip-api tells what an address or a path installs,
+from the name of a wheel or from `#egg=`. pip-api does not read the whole file, because it
+evaluates markers for the Python that runs this program, takes the file of `-c` for a distribution,
+and stops at the first line whose distribution it cannot name.
 """
 
 from __future__ import annotations
@@ -25,31 +25,37 @@ _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (b"", "utf-8"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementsFile:
-    """A requirements file; bytes that are none in its encoding survive."""
+    """A requirements file. Bytes that its encoding cannot decode are preserved."""
 
     path: Path
     content: bytes
-    mark: bytes
-    encoding: str
     constraint: bool
-    """It limits what is installed, and asks for nothing."""
+    """It only limits versions, and requires nothing."""
+
+    @property
+    def _encoding(self) -> tuple[bytes, str]:
+        """Return the byte order mark and the encoding."""
+        return next(row for row in _MARKS if self.content.startswith(row[0]))
 
     @property
     def text(self) -> str:
-        """Return what stands in it, without the mark of its encoding."""
-        return self.content[len(self.mark) :].decode(self.encoding, "surrogateescape")
+        """Return the text without byte order mark."""
+        mark, encoding = self._encoding
+        return self.content[len(mark) :].decode(encoding, "surrogateescape")
 
     def encoded(self, text: str) -> bytes:
-        """Return `text` as the bytes of such a file."""
-        return self.mark + text.encode(self.encoding, "surrogateescape")
+        """Return `text` in the encoding of this file."""
+        mark, encoding = self._encoding
+        return mark + text.encode(encoding, "surrogateescape")
 
     def requirements(self, environ: Mapping[str, str]) -> Iterator[Requirement]:
-        """Yield what it requires, for whatever target. Raises Error `requirements-unreadable`."""
+        """Yield every requirement, whatever its marker. Raises Error `requirements-unreadable`."""
         for number, line in logical_lines(self.text):
             text = expand_variables(line, environ)
             if is_place(text):
@@ -63,30 +69,27 @@ class RequirementsFile:
 
 
 def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
-    """Return requirements files and those that they name on this disk, each once.
+    """Return requirements files and the local files that they include, each once.
 
     Raises Error `requirements-unreadable`.
     """
-    found: dict[Path, RequirementsFile] = {}
+    files: dict[Path, RequirementsFile] = {}
     waiting = [(path, False) for path in paths]
     while waiting:
-        named, constraint = waiting.pop(0)
-        path = Path(os.path.normpath(named))
-        if path in found:
+        name, constraint = waiting.pop(0)
+        path = Path(os.path.normpath(name))
+        if path in files:
             if not constraint:
-                found[path] = replace(found[path], constraint=False)
+                files[path] = replace(files[path], constraint=False)
             continue
         content = read_requirements_file(path)
-        mark, encoding = next((row for row in _MARKS if content.startswith(row[0])), (b"", "utf-8"))
-        found[path] = RequirementsFile(
-            path=path, content=content, mark=mark, encoding=encoding, constraint=constraint
-        )
+        files[path] = RequirementsFile(path=path, content=content, constraint=constraint)
         waiting[:0] = [
-            (path.parent / row.name, constraint or row.constraint)
-            for row in files_named(found[path].text)
-            if "://" not in row.name
+            (path.parent / included, constraint or limits)
+            for included, limits in files_named(files[path].text)
+            if "://" not in included
         ]
-    return found
+    return files
 
 
 def read_requirements_file(path: Path) -> bytes:
@@ -98,21 +101,21 @@ def read_requirements_file(path: Path) -> bytes:
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:
-    """Yield what an address or a path installs, where it tells name, and version of a wheel."""
+    """Yield the name, and a wheel's version, that an address or a path installs, where it tells."""
     # pip_api would ask that interpreter for pip instead of ours.
     os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
     import pip_api
 
     address, _, marker = place.partition(";")
     with tempfile.TemporaryDirectory() as folder:
-        line = Path(folder, "line.txt")
-        line.write_text(address.strip())
+        file = Path(folder, "line.txt")
+        file.write_text(address.strip())
         try:
-            found = pip_api.parse_requirements(line, include_invalid=True)
+            parsed = pip_api.parse_requirements(file, include_invalid=True)
         except (pip_api.exceptions.PipError, ValueError):
             return
-    for one in found.values():
-        if not isinstance(one, pip_api.UnparsedRequirement):
-            judged = f"; {marker}" if marker.strip() else ""
+    for row in parsed.values():
+        if not isinstance(row, pip_api.UnparsedRequirement):
+            condition = f"; {marker}" if marker.strip() else ""
             with contextlib.suppress(InvalidRequirement):
-                yield Requirement(f"{one.name}{one.specifier}{judged}")
+                yield Requirement(f"{row.name}{row.specifier}{condition}")

@@ -1,17 +1,16 @@
-"""Mend a requirements file: the lines of onnxruntime become the right pin, all else stays.
+"""Rewrite a requirements file: the lines of onnxruntime become the right pin.
 
-What is not replaced is the same, byte for byte: comments, order, markers, extras, spaces and
-line ends. `mending_toml` does the same for pyproject.toml.
+Everything else stays the same, byte for byte: comments, order, markers, extras, spaces and line
+ends. `rewrite_pyproject` does the same for pyproject.toml.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
@@ -25,11 +24,10 @@ Done = Literal["replaced", "commented", "hashes", "address", "other", "odd"]
 Or it stays: there are hashes in the file, it names an address, another list of the project has the
 GPU build, or it is written in a way that this program does not edit."""
 
-_NAME = re.compile(
+_REQUIREMENT = re.compile(
     r"(?P<lead>[ \t]*)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P<extras>[ \t]*\[[^\]\n]*\])?"
-)
-_REST = re.compile(
-    r"(?P<versions>(?:(?![ \t]--|;|(?:^|(?<=[ \t]))#)(?:\\\r?\n|[^\r\n]))*)(?P<tail>.*)", re.DOTALL
+    r"(?P<versions>(?:(?![ \t]--|;|(?<=[ \t])#)(?:\\\r?\n|[^\r\n]))*)(?P<tail>.*)",
+    re.DOTALL,
 )
 
 
@@ -47,19 +45,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenText:
-    """A file as it should be."""
+    """A file's new text."""
 
     text: str
     edits: tuple[Edit, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    number: int
-    raw: str
-    """With its continuation lines, and all line ends."""
-    wanted: Requirement | None
-    """None where it is written in a way that only pip understands."""
 
 
 def pin(text: str, version: str) -> str | None:
@@ -67,16 +56,14 @@ def pin(text: str, version: str) -> str | None:
 
     Extras and everything behind the version stay as they are written.
     """
-    named = _NAME.match(text)
-    assert named is not None  # noqa: S101 - it was parsed as a requirement
-    rest = _REST.match(text[named.end() :])
-    assert rest is not None  # noqa: S101 - every part is optional
-    written = rest["versions"]
+    match = _REQUIREMENT.match(text)
+    assert match is not None  # noqa: S101 - it was parsed as a requirement
+    written = match["versions"]
     if written.lstrip().startswith("@"):
         return None
     space = written[len(written.rstrip(" \t\\\r\n")) :]
-    extras = named["extras"] or ""
-    return f"{named['lead']}{GPU_BUILD}{extras}=={version}{space}{rest['tail']}"
+    extras = match["extras"] or ""
+    return f"{match['lead']}{GPU_BUILD}{extras}=={version}{space}{match['tail']}"
 
 
 def rewrite_requirements(
@@ -87,60 +74,54 @@ def rewrite_requirements(
     Where a line names the GPU build, or one in a file that is read together with this one does
     (`gpu_elsewhere`), those of the CPU build are commented out: they share one folder.
     """
-    parts = list(logical_lines(text))
-    ours = {line.number: line for line in _ours(parts, markers)}
-    gpu = gpu_elsewhere or any(_name(line) == GPU_BUILD for line in ours.values())
+    lines = [(number, raw, _build(raw, markers)) for number, raw in logical_lines(text)]
+    gpu = gpu_elsewhere or any(build == GPU_BUILD for _, _, build in lines)
     hashes = re.search(r"\s--hash[ =]", text) is not None
     edits: list[Edit] = []
     pieces: list[str] = []
-    for number, raw in parts:
-        line = ours.get(number)
-        after, done = (None, "replaced") if line is None else _edited(line, version, gpu, hashes)
-        pieces.append(raw if after is None else after)
-        if line is not None and after != raw:
-            edits.append(
-                Edit(
-                    line=number,
-                    before=_shown(raw),
-                    after=None if after is None else _shown(after),
-                    done=done,
-                )
-            )
+    for number, raw, build in lines:
+        after: str | None = raw
+        if build is not None:
+            after, done = _edited(raw, build, version, gpu=gpu, hashes=hashes)
+            if after != raw:
+                shown = after and _on_one_line(after)
+                edits.append(Edit(line=number, before=_on_one_line(raw), after=shown, done=done))
+        pieces.append(after or raw)
     return RewrittenText(text="".join(pieces), edits=tuple(edits))
 
 
 def names_gpu_build(text: str, markers: Mapping[str, str]) -> bool:
-    """Tell whether a line of a requirements file that applies names the GPU build."""
-    return any(_name(line) == GPU_BUILD for line in _ours(list(logical_lines(text)), markers))
+    """Return whether a line of a requirements file that applies names the GPU build."""
+    return any(_build(raw, markers) == GPU_BUILD for _, raw in logical_lines(text))
 
 
-def _edited(line: _Line, version: str, gpu: bool, hashes: bool) -> tuple[str | None, Done]:  # noqa: FBT001
-    """Return the line as it should be, None to leave it, and what that means."""
-    if line.wanted is None:
+def _edited(
+    raw: str, build: str, version: str, *, gpu: bool, hashes: bool
+) -> tuple[str | None, Done]:
+    """Return the new text of a line, None where it stays, and what that means."""
+    if not build:
         return None, "odd"
     if hashes:
         return None, "hashes"
-    if gpu and _name(line) == CPU_BUILD:
-        commented = "".join(f"# {part}" for part in line.raw.splitlines(keepends=True))
-        return commented, "commented"
-    after = pin(line.raw, version)
+    if gpu and build == CPU_BUILD:
+        return "".join(f"# {part}" for part in raw.splitlines(keepends=True)), "commented"
+    after = pin(raw, version)
     return after, "address" if after is None else "replaced"
 
 
-def _shown(raw: str) -> str:
+def _on_one_line(raw: str) -> str:
     return " ".join(raw.replace("\\\n", " ").replace("\\\r\n", " ").split())
 
 
-def _name(line: _Line) -> str:
-    return canonicalize_name(line.wanted.name) if line.wanted else ""
+def _build(raw: str, markers: Mapping[str, str]) -> str | None:
+    """Return the build of onnxruntime that a line names; None: neither, or it does not apply.
 
-
-def _ours(parts: list[tuple[int, str]], markers: Mapping[str, str]) -> Iterator[_Line]:
-    """Yield the lines that name a build of onnxruntime, but those that do not apply."""
-    for number, raw in parts:
-        named = _NAME.match(raw)
-        if named is None or canonicalize_name(named["name"]) not in BOTH:
-            continue
-        wanted = requirement(without_options(raw))
-        if wanted is None or is_in_force(wanted, markers, ""):
-            yield _Line(number=number, raw=raw, wanted=wanted)
+    Empty where the line is written in a way that only pip understands.
+    """
+    match = _REQUIREMENT.match(raw)
+    if match is None or canonicalize_name(match["name"]) not in BOTH:
+        return None
+    wanted = requirement(without_options(raw))
+    if wanted is None:
+        return ""
+    return canonicalize_name(wanted.name) if is_in_force(wanted, markers, "") else None

@@ -1,6 +1,6 @@
-"""The files that `-r` names, and those they include: what should stand in them, and writing it.
+"""The user's requirements files, read and rewritten: those that `-r` names, and those they include.
 
-Nothing is written before everything could be read.
+Nothing is written before every file is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenFile:
-    """A file, as it is and as it should be."""
+    """A file before and after."""
 
     path: Path
     edits: tuple[Edit, ...]
@@ -40,26 +40,25 @@ def rewrite_files(
     `markers` is the environment of the target. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
-    found = [_pyproject(path, version, markers) for path in paths if path.suffix == ".toml"]
+    rewritten = [_pyproject(path, version, markers) for path in paths if path.suffix == ".toml"]
     texts = collect_files(path for path in paths if path.suffix != ".toml")
-    naming = {
+    with_gpu = {
         path
         for path, file in texts.items()
         if not file.constraint and names_gpu_build(file.text, markers)
     }
     for path, file in texts.items():
-        elsewhere = not file.constraint and bool(naming - {path})
-        made = rewrite_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
-        found.append(
-            RewrittenFile(
-                path=path, edits=made.edits, before=file.content, after=file.encoded(made.text)
-            )
+        elsewhere = not file.constraint and bool(with_gpu - {path})
+        new = rewrite_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
+        after = file.encoded(new.text)
+        rewritten.append(
+            RewrittenFile(path=path, edits=new.edits, before=file.content, after=after)
         )
-    return tuple(one for one in found if one.edits)
+    return tuple(file for file in rewritten if file.edits)
 
 
 def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
-    """Write what has changed, each file whole or not at all, and return the paths.
+    """Write the files that change, each whole or not at all, and return their paths.
 
     Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
     not as it was read.
@@ -76,7 +75,7 @@ def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
 def _pyproject(path: Path, version: str, markers: Mapping[str, str]) -> RewrittenFile:
     content = read_requirements_file(path)
     try:
-        made = rewrite_pyproject(content.decode("utf-8"), version, markers)
+        new = rewrite_pyproject(content.decode("utf-8"), version, markers)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Error("requirements-unreadable", file=path, cause=error) from error
-    return RewrittenFile(path=path, edits=made.edits, before=content, after=made.text.encode())
+    return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())

@@ -1,7 +1,7 @@
-"""Mend pyproject.toml: the requirements of onnxruntime become the right pin, all else stays.
+"""Rewrite pyproject.toml: the requirements of onnxruntime become the right pin, all else stays.
 
-The text is edited where a string stands, and the edit counts only if the document then parses
-to what it was, apart from that one requirement.
+A string is replaced in the text. The edit is used only if the document then parses to what it was,
+apart from that one requirement.
 """
 
 from __future__ import annotations
@@ -27,17 +27,14 @@ else:
 
 Document = dict[str, object]
 Path = tuple[str | int, ...]
-_LISTS = (
-    ("project", "dependencies"),
-    ("tool", "uv", "dev-dependencies"),
-)
+_LISTS = (("project", "dependencies"), ("tool", "uv", "dev-dependencies"))
 _LISTS_BY_NAME = (
     ("project", "optional-dependencies"),
     ("dependency-groups",),
     ("tool", "pdm", "dev-dependencies"),
 )
 _TOKEN = re.compile(
-    r"""\#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|(?P<one>"(?:\\.|[^"\\\n])*"|'[^'\n]*')""",
+    r"""\#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}|(?P<string>"(?:\\.|[^"\\\n])*"|'[^'\n]*')""",
     re.DOTALL,
 )
 _POETRY = re.compile(
@@ -48,12 +45,9 @@ _POETRY = re.compile(
 
 
 def dependencies(text: str) -> tuple[str, ...]:
-    """Return the requirements of the project itself.
-
-    Raises tomllib.TOMLDecodeError.
-    """
-    found = _list(tomllib.loads(text), ("project", "dependencies"))
-    return tuple(row for row in found if isinstance(row, str))
+    """Return the requirements of the project itself. Raises tomllib.TOMLDecodeError."""
+    rows = _list(tomllib.loads(text), ("project", "dependencies"))
+    return tuple(row for row in rows if isinstance(row, str))
 
 
 def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> RewrittenText:
@@ -69,26 +63,27 @@ def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Re
         for path, value in _requirements(document)
         if (name := _build(value, markers)) is not None
     ]
-    ours_of_poetry = list(_poetry(document))
-    names = {name for _, name, _ in ours} | {
-        canonicalize_name(str(path[-1])) for path in ours_of_poetry
-    }
+    ours_of_poetry = [(path, canonicalize_name(str(path[-1]))) for path in _poetry(document)]
+    has_gpu = GPU_BUILD in {name for _, name, _ in ours} | {name for _, name in ours_of_poetry}
     for path, name, value in ours:
         new = pin(value, version)
-        if GPU_BUILD in names and name == CPU_BUILD:
-            edits.append(_kept(text, value, "other", path))
+        if has_gpu and name == CPU_BUILD:
+            edits.append(_unchanged(text, value, "other", path))
         elif new is None:
-            edits.append(_kept(text, value, "address", path))
+            edits.append(_unchanged(text, value, "address", path))
         elif new != value:
-            text, edit = _replace_string(text, path, value, new)
-            edits.append(edit)
+            replaced = _replace_string(text, path, value, new)
+            if replaced is None:
+                edits.append(_unchanged(text, value, "odd", path))
+            else:
+                text, line = replaced
+                edits.append(Edit(line=line, before=value, after=new, done="replaced"))
     extras = set(_names_in_extras(document))
-    for path in ours_of_poetry:
-        build = canonicalize_name(str(path[-1]))
-        if GPU_BUILD in names and build == CPU_BUILD:
-            edits.append(_kept(text, str(path[-1]), "other"))
-        elif build == CPU_BUILD and build in extras:  # it would be named there no more
-            edits.append(_kept(text, str(path[-1]), "odd"))
+    for path, name in ours_of_poetry:
+        if has_gpu and name == CPU_BUILD:
+            edits.append(_unchanged(text, str(path[-1]), "other"))
+        elif name == CPU_BUILD and name in extras:  # the extra would lose its dependency
+            edits.append(_unchanged(text, str(path[-1]), "odd"))
         else:
             text, edits_here = _replace_poetry(text, path, version)
             edits += edits_here
@@ -104,22 +99,17 @@ def _build(value: str, markers: Mapping[str, str]) -> str | None:
     return name if name in BOTH else None
 
 
-def _at(document: Document, path: Path) -> object:
-    """Return what stands at `path`; None where there is nothing."""
-    found: object = document
-    for key in path:
-        found = cast("Document", found).get(str(key)) if isinstance(found, dict) else None
-    return found
-
-
 def _table(document: Document, path: Path) -> Document:
-    found = _at(document, path)
-    return cast("Document", found) if isinstance(found, dict) else {}
+    """Return the table at `path`; empty where there is none."""
+    for key in path:
+        value = document.get(str(key))
+        document = cast("Document", value) if isinstance(value, dict) else {}
+    return document
 
 
 def _list(document: Document, path: Path) -> list[object]:
-    found = _at(document, path)
-    return cast("list[object]", found) if isinstance(found, list) else []
+    rows = _table(document, path[:-1]).get(str(path[-1]))
+    return cast("list[object]", rows) if isinstance(rows, list) else []
 
 
 def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
@@ -135,16 +125,15 @@ def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
 
 def _poetry(document: Document) -> Iterator[Path]:
     """Yield where poetry's tables name a build of onnxruntime."""
-    parents: list[Path] = [
-        ("tool", "poetry", "dependencies"),
-        ("tool", "poetry", "dev-dependencies"),
+    poetry = ("tool", "poetry")
+    parents: list[Path] = [(*poetry, "dependencies"), (*poetry, "dev-dependencies")]
+    parents += [
+        (*poetry, "group", name, "dependencies") for name in _table(document, (*poetry, "group"))
     ]
-    groups = _table(document, ("tool", "poetry", "group"))
-    parents += [("tool", "poetry", "group", name, "dependencies") for name in groups]
     for parent in parents:
-        for name in _table(document, parent):
-            if canonicalize_name(name) in BOTH:
-                yield (*parent, name)
+        yield from (
+            (*parent, name) for name in _table(document, parent) if canonicalize_name(name) in BOTH
+        )
 
 
 def _names_in_extras(document: Document) -> Iterator[str]:
@@ -154,25 +143,16 @@ def _names_in_extras(document: Document) -> Iterator[str]:
         yield from (canonicalize_name(str(name)) for name in _list(document, (*parent, extra)))
 
 
-def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, Edit]:
-    """Replace the string at `path`; where that cannot be done surely, leave it."""
-    placed = _placed(text, path, old, new)
-    if placed is None:
-        return text, _kept(text, old, "odd", path)
-    changed, line = placed
-    return changed, Edit(line=line, before=old, after=new, done="replaced")
-
-
-def _placed(text: str, path: Path, old: str, new: str) -> tuple[str, int] | None:
+def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, int] | None:
     """Return the text with `new` for the string at `path`, and its line; None where not sure."""
 
     def change(document: Document) -> None:
         _list(document, path[:-1])[int(path[-1])] = new
 
     for token in _TOKEN.finditer(text):
-        if token["one"] is None or tomllib.loads(f"v = {token['one']}")["v"] != old:
+        raw = token["string"]
+        if raw is None or tomllib.loads(f"v = {raw}")["v"] != old:
             continue
-        raw = token["one"]
         quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
         changed = text[: token.start()] + quoted + text[token.end() :]
         if _is(changed, text, change):
@@ -197,10 +177,10 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
         changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
         if _is(changed, text, change):
             line = text.count("\n", 0, row.start()) + 1
-            before, after = (one.split("\n")[line - 1].strip() for one in (text, changed))
+            before, after = (whole.split("\n")[line - 1].strip() for whole in (text, changed))
             edit = Edit(line=line, before=before, after=after, done="replaced")
             return changed, [edit] if after != before else []
-    return text, [_kept(text, key, "odd")]
+    return text, [_unchanged(text, key, "odd")]
 
 
 def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
@@ -213,10 +193,10 @@ def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
         return False
 
 
-def _kept(text: str, value: str, done: Done, path: Path | None = None) -> Edit:
+def _unchanged(text: str, value: str, done: Done, path: Path | None = None) -> Edit:
     """Return that `value` stays: the string at `path`, or else a key."""
-    placed = _placed(text, path, value, f"{value} ") if path else None
+    replaced = _replace_string(text, path, value, f"{value} ") if path else None
     key = rf"^[ \t]*(?:\[[^\]\n]*\.)?[\"']?{re.escape(value)}[\"']?[ \t]*[=.\]]"
-    found = re.search(key, text, re.MULTILINE)
-    line = placed[1] if placed else text.count("\n", 0, found.start() if found else 0) + 1
+    match = re.search(key, text, re.MULTILINE)
+    line = replaced[1] if replaced else text.count("\n", 0, match.start() if match else 0) + 1
     return Edit(line=line, before=value, after=None, done=done)

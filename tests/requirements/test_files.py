@@ -8,7 +8,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.requirements.files import collect_files
-from ortgpu_fix.requirements.lines import IncludedFile, files_named
+from ortgpu_fix.requirements.lines import files_named
 
 
 def read(file: Path) -> list[str]:
@@ -76,10 +76,10 @@ def test_files_that_are_named_are_found() -> None:
     )
     text += "--constraint=h.txt\n-ci.txt\n"
 
-    assert files_named(text) == (
-        *(IncludedFile(name=f"{name}.txt", constraint=False) for name in "abde"),
-        *(IncludedFile(name=f"{name}.txt", constraint=True) for name in "ghi"),
-    )
+    assert files_named(text) == [
+        *((f"{name}.txt", False) for name in "abde"),
+        *((f"{name}.txt", True) for name in "ghi"),
+    ]
 
 
 def test_files_are_read_once_from_where_they_are_named(tmp_path: Path) -> None:

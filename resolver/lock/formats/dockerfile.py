@@ -1,8 +1,8 @@
-"""A lock as a Dockerfile: the set in a small image, and a look at the GPU before the application.
+"""A lock as a Dockerfile: a small image with the locked wheels, and a GPU check at its start.
 
-One file holds all: the requirements are a here-document (BuildKit, which Docker 23 and newer
-use; Buildah 1.33). The wheels bring CUDA and cuDNN, so the base is Python's own slim image; the
-driver comes into the container from the host.
+The requirements are a here-document, so one file is enough (BuildKit, which Docker 23 and newer
+use; Buildah 1.33). The wheels contain CUDA and cuDNN, so the base is Python's own slim image; the
+driver is the host's.
 """
 
 from __future__ import annotations
@@ -53,28 +53,26 @@ else:  # in a child: some releases crash where the driver is too old
 
 
 def dockerfile(lock: Lock, model: bytes) -> str:
-    """Return the text of the Dockerfile; `model` is what the check at the start runs.
+    """Return the text of the Dockerfile; `model` is the ONNX model of the check at the start.
 
-    Raises Error `lock-docker-places` where the lock is not for one Python on Linux, and
-    `lock-docker-context` where the companions lie outside the folder that Docker sees, and
-    those of `pins`.
+    Raises Error `lock-docker-places` where the lock is not for one Python on Linux,
+    `lock-docker-context` where the companions are outside the folder that Docker can read, and
+    those of `pinned`.
     """
     pythons = {place.python_version for place in lock.places}
-    free = any(target.facts.python.free_threaded for target in lock.targets)
+    free_threaded = any(target.facts.python.free_threaded for target in lock.targets)
     systems = {place.sys_platform for place in lock.places}
-    if len(pythons) > 1 or systems != {"linux"} or free:
-        raise Error(
-            "lock-docker-places", places="; ".join(place_text(place) for place in lock.places)
-        )
+    if len(pythons) > 1 or systems != {"linux"} or free_threaded:
+        places = "; ".join(place_text(place) for place in lock.places)
+        raise Error("lock-docker-places", places=places)
     [python] = pythons
     base = BASE.format(python=python)
-    install = INSTALL if lock.cuda else INSTALL[:1]
     parts = [
-        header(lock, install, loaded=True),
+        header(lock, INSTALL if lock.cuda else INSTALL[:1], loaded=True),
         _build(lock, base),
         f"FROM {base}\nCOPY --from=build {VENV} {VENV}",
+        _environment(lock, python),
     ]
-    parts += [_environment(lock, python)]
     if lock.cuda:
         check = _CHECK.format(model=base64.b64encode(model).decode())
         parts += [f"COPY <<'CHECK' /opt/gpu-check.py\n{check}CHECK"]
@@ -83,10 +81,14 @@ def dockerfile(lock: Lock, model: bytes) -> str:
 
 
 def _build(lock: Lock, base: str) -> str:
-    """Return the stage that fills the environment; nothing of it but that gets into the image."""
-    lines = [f"FROM {base} AS build", "WORKDIR /lock", "COPY <<'LOCK' requirements.txt"]
-    lines += [f"{pinned(lock)}LOCK"]
-    lines += [f"COPY {path} {PurePosixPath(path).parent}/" for path in _copied(lock)]
+    """Return the stage that installs the environment; the image gets nothing else of it."""
+    lines = [
+        f"FROM {base} AS build",
+        "WORKDIR /lock",
+        "COPY <<'LOCK' requirements.txt",
+        f"{pinned(lock)}LOCK",
+        *(f"COPY {path} {PurePosixPath(path).parent}/" for path in _copied(lock)),
+    ]
     pip = f"python -m pip --python {VENV} install --no-cache-dir --no-compile"
     lines += [
         f"RUN python -m venv --without-pip {VENV} \\",
@@ -100,11 +102,15 @@ def _build(lock: Lock, base: str) -> str:
 
 
 def _copied(lock: Lock) -> list[str]:
-    """Return the paths of the companions that Docker has to copy."""
-    addresses = {
-        one.url for target in lock.targets for one in target.chosen if one.wheel.index_url == HERE
-    }
-    paths = sorted(address for address in addresses if "://" not in address)
+    """Return the paths of the companions to copy into the build."""
+    paths = sorted(
+        {
+            file.url
+            for target in lock.targets
+            for file in target.chosen
+            if file.wheel.index_url == HERE and "://" not in file.url
+        }
+    )
     for path in paths:
         if not path.startswith("./"):
             raise Error("lock-docker-context", path=path)
@@ -115,12 +121,12 @@ def _environment(lock: Lock, python: str) -> str:
     """Return the variables: of the environment, and of NVIDIA's container toolkit."""
     lines = [f"PATH={VENV}/bin:$PATH"]
     if lock.cuda:
-        # Any driver of the CUDA major will do, so that is what the host is asked for. Source:
+        # The host needs no more than a driver of the CUDA major. Source:
         # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
         lines += ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
         lines += [f'NVIDIA_REQUIRE_CUDA="cuda>={lock.cuda}.0"']
     if lock.cuda and LIBRARIES not in lock.companions:
         site = f"{VENV}/lib/python{python}/site-packages"
-        folders = dict.fromkeys(one for target in lock.targets for one in target.libraries)
+        folders = dict.fromkeys(path for target in lock.targets for path in target.libraries)
         lines += ["LD_LIBRARY_PATH=" + ":".join(f"{site}/{folder}" for folder in folders)]
     return "ENV " + " \\\n    ".join(lines)

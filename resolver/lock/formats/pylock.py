@@ -1,4 +1,4 @@
-"""A lock as pylock.toml (PEP 751), for pip 26.1 and newer, uv, and what else reads it."""
+"""A lock as pylock.toml (PEP 751), for pip 26.1 and newer, uv, and other tools."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..model import Lock, LockedDistribution, LockedFile, header, locked_distributions
 
 INSTALL = (
@@ -11,12 +13,11 @@ INSTALL = (
 
 
 def requirements(lock: Lock) -> str:
-    """Return the text of the file; what has an address is named by it, and by nothing else.
+    """Return the text of the file; a wheel that has an address is named by it alone.
 
     Raises as `locked_distributions` does.
     """
-    install = INSTALL if lock.cuda else INSTALL[:1]
-    return header(lock, install) + "\n" + pinned(lock)
+    return header(lock, INSTALL if lock.cuda else INSTALL[:1]) + "\n" + pinned(lock)
 
 
 def pinned(lock: Lock) -> str:
@@ -25,18 +26,20 @@ def pinned(lock: Lock) -> str:
 
 
 def _blocks(pin: LockedDistribution) -> list[str]:
-    if pin.direct:
-        return [_block(_address(pin, file), file.marker, [file]) for file in pin.files]
-    return [_block(f"{pin.name}=={pin.version}", pin.marker, list(pin.files))]
+    if not pin.direct:
+        return [_block(f"{pin.name}=={pin.version}", pin.marker, pin.files)]
+    blocks: list[str] = []
+    for file in pin.files:
+        url = file.pinned.url
+        # pip accepts a relative path only without a name.
+        blocks.append(_block(f"{pin.name} @ {url}" if "://" in url else url, file.marker, [file]))
+    return blocks
 
 
-def _address(pin: LockedDistribution, file: LockedFile) -> str:
-    """Return the address of a wheel; pip takes a relative path only as it is."""
-    url = file.pinned.url
-    return f"{pin.name} @ {url}" if "://" in url else url
-
-
-def _block(what: str, marker: str, files: list[LockedFile]) -> str:
+def _block(what: str, marker: str, files: Sequence[LockedFile]) -> str:
     condition = f" ; {marker}" if marker else ""
     hashes = sorted({file.pinned.wheel.sha256 for file in files})
-    return " \\\n    ".join([what + condition, *(f"--hash=sha256:{one}" for one in hashes)]) + "\n"
+    return (
+        " \\\n    ".join([what + condition, *(f"--hash=sha256:{sha256}" for sha256 in hashes)])
+        + "\n"
+    )

@@ -1,7 +1,7 @@
-"""A lock as lines for a uv project's pyproject.toml; its uv.lock holds the hashes then.
+"""A lock as lines for a uv project's pyproject.toml; its uv.lock then holds the hashes.
 
-Everything beside the set is the project's own affair, so the closure is not pinned here:
-its limits are, and uv's lock pins it together with the rest of the project.
+Everything else is the project's own, so the closure is not pinned here: its limits are, and uv's
+lock pins it together with the rest of the project.
 """
 
 from __future__ import annotations
@@ -21,26 +21,29 @@ INSTALL = (
 )
 GROUP = "gpu"
 _ELSEWHERE = MarkerPlace(sys_platform="darwin", platform_machine="arm64", python_version="")
-"""A developer's machine that the lock is not for: nothing of the set is installed there."""
+"""A developer's machine that the lock is not for: nothing that is locked is installed there."""
 
 
 def uv_lines(lock: Lock) -> str:
-    """Return the tables, of which none is in a new project's pyproject.toml.
-
-    Raises as `locked_distributions` does.
-    """
+    """Return the tables to add to pyproject.toml. Raises as `locked_distributions` does."""
     chosen = locked_distributions(lock, closure=False, beside=[_ELSEWHERE])
     settings: dict[str, Value] = {"default-groups": [GROUP]}
-    settings["required-environments"] = Rows(_environments(lock))
+    platforms = {(place.sys_platform, place.platform_machine) for place in lock.places}
+    settings["required-environments"] = Rows(
+        [
+            f"sys_platform == '{system}' and platform_machine == '{machine}'"
+            for system, machine in sorted(platforms)
+        ]
+    )
     if lock.cuda and STAND_IN not in lock.companions:
         settings["override-dependencies"] = Rows([_elsewhere_only(lock)])
     limits = _limits(lock)
     if lock.cuda and limits:
         settings["constraint-dependencies"] = Rows(limits)
-    required = _required(chosen) if lock.cuda else limits
+    required = [_requirement(f"{pin.name}=={pin.version}", pin.marker) for pin in chosen]
     texts = [
         header(lock, INSTALL),
-        single("dependency-groups", {GROUP: Rows(required)}),
+        single("dependency-groups", {GROUP: Rows(required if lock.cuda else limits)}),
         single("tool.uv", settings),
     ]
     named = {pin.index: _index_name(pin) for pin in chosen if "://" in pin.index}
@@ -54,40 +57,33 @@ def uv_lines(lock: Lock) -> str:
     return "\n".join(texts)
 
 
-def _environments(lock: Lock) -> list[str]:
-    """Return the platforms for which uv must find wheels."""
-    found = {(place.sys_platform, place.platform_machine) for place in lock.places}
-    return [
-        f"sys_platform == '{system}' and platform_machine == '{machine}'"
-        for system, machine in sorted(found)
-    ]
-
-
 def _elsewhere_only(lock: Lock) -> str:
-    """Return what replaces every requirement of the CPU build: uv never installs it here then."""
+    """Return what overrides every requirement of the CPU build, so that uv never installs it."""
     systems = sorted({place.sys_platform for place in lock.places})
     return f"{STAND_IN} ; " + " and ".join(f"sys_platform != '{system}'" for system in systems)
 
 
-def _required(chosen: tuple[LockedDistribution, ...]) -> list[str]:
-    return [
-        f"{pin.name}=={pin.version}" + (f" ; {pin.marker}" if pin.marker else "") for pin in chosen
-    ]
+def _requirement(text: str, marker: str) -> str:
+    return f"{text} ; {marker}" if marker else text
 
 
 def _limits(lock: Lock) -> list[str]:
-    """Return the ranges that the closure has to keep, each where it counts."""
+    """Return the limits of the closure, each with the marker of its targets."""
     ranges = {line for target in lock.targets for line in target.ranges}
-    found: list[str] = []
-    for line in sorted(line for line in ranges if Requirement(line).specifier):
-        places = {target.where for target in lock.targets if line in target.ranges}
-        condition = marker_for(places, lock.places)
-        found.append(f"{line} ; {condition}" if condition else line)
-    return found
+    return [
+        _requirement(
+            line,
+            marker_for(
+                {target.where for target in lock.targets if line in target.ranges}, lock.places
+            ),
+        )
+        for line in sorted(ranges)
+        if Requirement(line).specifier
+    ]
 
 
 def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> dict[str, Value]:
-    """Return where what is no matter of the default index comes from."""
+    """Return the source of each distribution that is not from the default index."""
     sources: dict[str, list[Value]] = {}
     for pin in chosen:
         if pin.index in named:
