@@ -1,7 +1,4 @@
-"""Read what is installed with the program as data: bytes, and parsed tables.
-
-The only reader of `ortgpu_fix.data`.
-"""
+"""Read the data files of the program: bytes and parsed tables. Only here is `data/` read."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from . import data  # type: ignore[attr-defined] # it is beside this folder
 from .errors import Error
 
 DATA = Path(data.__file__).parent
-
-
 COMPILED = "compiled.jsonl"
 
 
@@ -33,15 +28,14 @@ def _compiled() -> dict[str, tuple[str, bytes]]:
     content = read_data_file(COMPILED)
     try:
         first, *lines = content.rstrip().split(b"\n")
-        hashes: dict[str, str] = json.loads(first)
-        rows = zip(hashes.items(), lines, strict=True)
+        rows = zip(json.loads(first).items(), lines, strict=True)
         return {name: (digest, line) for (name, digest), line in rows}
     except ValueError as error:
         raise Error("matrix-invalid", file=COMPILED, problem=error) from error
 
 
 def table_hash(name: str) -> str:
-    """Return the SHA-256 of the table `name` as it stands in `data/`. Raises `matrix-invalid`."""
+    """Return the SHA-256 of the table `name` in `data/`. Raises `matrix-invalid`."""
     return _entry(name)[0]
 
 
@@ -56,15 +50,12 @@ def _entry(name: str) -> tuple[str, bytes]:
 def load_table(name: str) -> dict[str, Any]:
     """Return the table `name` of `data/`. Raises Error `matrix-invalid`."""
     try:
-        found: dict[str, Any] = json.loads(_entry(name)[1])
+        table: dict[str, Any] = json.loads(_entry(name)[1])
     except ValueError as error:
         raise Error("matrix-invalid", file=COMPILED, problem=error) from error
-    return found
+    return table
 
 
 def example_machine() -> object:
-    """Return the facts document of the machine that `--facts example` names.
-
-    Raises Error `matrix-invalid`.
-    """
+    """Return the facts document of `--facts example`. Raises Error `matrix-invalid`."""
     return json.loads(read_data_file("example_machine.json"))

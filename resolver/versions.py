@@ -1,20 +1,20 @@
-"""Versions, dotted numbers and requirements, compared the way the field does.
-
-Parsing a version takes microseconds and a plan compares thousands: results are kept.
-"""
+"""Versions, dotted numbers and requirements; parsed ones are cached: a plan compares thousands."""
 
 from __future__ import annotations
 
 import functools
+import re
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
 
 @functools.cache
 def version(text: str) -> Version | None:
-    """Return the PEP 440 version of `text`; None where it is none (such do get installed)."""
+    """Return the PEP 440 version `text`; None where it is none (old distributions have such)."""
     try:
         return Version(text)
     except InvalidVersion:
@@ -23,7 +23,7 @@ def version(text: str) -> Version | None:
 
 @functools.cache
 def requirement(text: str) -> Requirement | None:
-    """Return the PEP 508 requirement of `text`; None where it is none (such metadata exists)."""
+    """Return the PEP 508 requirement `text`; None where it is none (old metadata has such)."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -34,17 +34,10 @@ def requirement(text: str) -> Requirement | None:
 def numbers(text: str) -> tuple[int, ...]:
     """Return `12.8` as `(12, 8)`: CUDA versions, driver releases and compute capabilities.
 
-    What is not a number ends the reading: `9.0a` gives `(9, 0)`.
+    They end before anything else: `9.0a` gives `(9, 0)`.
     """
-    found: list[int] = []
-    for part in text.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        found.append(int(digits))
-        if digits != part:
-            break
-    return tuple(found)
+    match = _NUMBERS.match(text)
+    return tuple(int(number) for number in match[0].split(".")) if match else ()
 
 
 def major(text: str) -> str:
@@ -53,9 +46,9 @@ def major(text: str) -> str:
 
 
 def allows(specifier: SpecifierSet, text: str) -> bool:
-    """Tell whether `specifier` allows the version `text`; pre-releases count, as installed ones do.
+    """Return whether `specifier` allows the version `text`, be it a pre-release.
 
-    A version that is not PEP 440 is allowed only where anything is.
+    A version that is not PEP 440 is allowed only by an empty specifier.
     """
     if version(text) is None:
         return not str(specifier)
@@ -63,11 +56,11 @@ def allows(specifier: SpecifierSet, text: str) -> bool:
 
 
 def at_least(text: str, floor: str) -> bool:
-    """Tell whether the distribution version `text` is `floor` or newer; False where not known."""
+    """Return whether the version `text` is `floor` or newer; False where one is not PEP 440."""
     left, right = version(text), version(floor)
     return left is not None and right is not None and left >= right
 
 
 def newest_first(text: str) -> Version:
-    """Return the key that sorts distribution versions; what is no version sorts lowest."""
+    """Return the sort key of a distribution version; one that is not PEP 440 sorts lowest."""
     return version(text) or Version("0.dev0")

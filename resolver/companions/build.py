@@ -1,7 +1,4 @@
-"""The wheels of the companions: the same bytes every time.
-
-Values in, the bytes of wheels out.
-"""
+"""Build the wheels of the companions: the same bytes every time."""
 
 import base64
 import hashlib
@@ -29,7 +26,7 @@ MARKER = "ORTGPU_FIX_PROVIDED"
 
 
 class LocalWheel(NamedTuple):
-    """A wheel that was made here."""
+    """A wheel that this program built."""
 
     name: str
     """Canonical."""
@@ -39,65 +36,55 @@ class LocalWheel(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """Return the hash of its content, in hexadecimal."""
+        """Return the SHA-256 of its content, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 def build_companions(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
 ) -> tuple[LocalWheel, ...]:
-    """Return the companions of a plan's whole selection, as `companions.expected` names them."""
-    named = expected_companions(selection, matrix, platform, modules)
-    made = []
-    if LIBRARIES in named:
+    """Return the companions of a plan's whole selection, as `expected_companions` names them."""
+    expected = expected_companions(selection, matrix, platform, modules)
+    wheels = []
+    if LIBRARIES in expected:
         entries = libraries(selection, matrix, platform)
-        made.append(library_wheel(named[STAND_IN], entries, modules))
-    if STAND_IN in named:
-        made.append(stand_in_wheel(named[STAND_IN]))
-    return tuple(made)
+        wheels.append(library_wheel(expected[STAND_IN], entries, modules))
+    if STAND_IN in expected:
+        wheels.append(stand_in_wheel(expected[STAND_IN]))
+    return tuple(wheels)
 
 
 def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
     """Return the wheel that loads `entries` when onnxruntime (`release`) is imported."""
     files = library_files(entries, modules)
-    return _wheel(
-        LIBRARIES,
-        library_version(release, files),
+    summary = (
         "Loads the CUDA libraries of this environment when onnxruntime is imported"
-        " (made here by ortgpu-fix)",
-        files=files,
+        " (made here by ortgpu-fix)"
     )
+    return _wheel(LIBRARIES, library_version(release, files), summary, files)
 
 
 def stand_in_wheel(release: str) -> LocalWheel:
     """Return the empty distribution `onnxruntime` that onnxruntime-gpu `release` provides."""
-    return _wheel(
-        STAND_IN,
-        release,
+    summary = (
         "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
-        " onnxruntime; onnxruntime-gpu provides the module",
-        requires=f"{GPU_BUILD}=={release}",
-        marks={MARKER: f"{GPU_BUILD}=={release} provides the module onnxruntime.\n"},
+        " onnxruntime; onnxruntime-gpu provides the module"
     )
+    requires = f"{GPU_BUILD}=={release}"
+    marker = f"{STAND_IN}-{release}.dist-info/{MARKER}"
+    files = {marker: f"{requires} provides the module onnxruntime.\n"}
+    return _wheel(STAND_IN, release, summary, files, requires)
 
 
 def _wheel(
-    name: str,
-    version: str,
-    summary: str,
-    *,
-    requires: str | None = None,
-    files: Mapping[str, str] | None = None,
-    marks: Mapping[str, str] | None = None,
+    name: str, version: str, summary: str, files: Mapping[str, str], requires: str | None = None
 ) -> LocalWheel:
-    """Return a wheel of these text files, and of `marks` in its dist-info folder."""
     stem = f"{name.replace('-', '_')}-{version}"
     metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
     metadata += [f"Requires-Dist: {requires}"] if requires else []
     wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
-    members = dict(files or {})
-    members |= {f"{stem}.dist-info/{mark}": text for mark, text in (marks or {}).items()}
+    members = dict(files)
     members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"
     members[f"{stem}.dist-info/WHEEL"] = "\n".join((*wheel, "Tag: py3-none-any")) + "\n"
     return LocalWheel(
@@ -123,7 +110,7 @@ def _zip(members: Mapping[str, str], record: str) -> bytes:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Return the head of a member that is the same whenever and wherever it is made."""
+    """Return a member's header, which is the same at every time and on every system."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3  # Unix
     info.external_attr = (stat.S_IFREG | 0o644) << 16

@@ -1,21 +1,20 @@
-"""What makes a plan stick: a wheel that loads CUDA's libraries, one that stands in for onnxruntime.
+"""The two wheels made here: one loads CUDA's libraries, one stands in for onnxruntime.
 
-What is in them and which version that makes; `companion_wheels` makes them. Nothing ever
-looks their names up on an index; a stranger may own them there.
+This module tells their content and version, `build` builds them. Nothing ever looks their names up
+on an index; somebody else may own them there.
 
-`ortgpu-fix-libraries` holds the list of the library files that the plan has, and two modules
-(`autostart.py`, `autoload.py`) that load them when, and only when, onnxruntime is imported. Why so:
+`ortgpu-fix-libraries` contains the list of the library files of the plan, and the two modules of
+`loader/`, which load them when, and only when, onnxruntime is imported. The alternatives fail:
 
-- A search path edited into the provider (patchelf) changes a file of another distribution, which
-  then is damaged for everyone who compares it with its RECORD, and lost when it is installed again.
-  Windows has no such thing.
-- `LD_LIBRARY_PATH` is read when a process starts: it needs a wrapper around every command, reaches
+- A search path edited into the provider (patchelf) changes a file of another distribution: it no
+  longer agrees with its RECORD, and the next installation overwrites it. Windows has no such thing.
+- `LD_LIBRARY_PATH` is read when a process starts: it needs a wrapper around every command, affects
   every child, and puts these libraries before the system's for all of them.
 - `sitecustomize` and `usercustomize` exist once for an environment; distributions and users have
   theirs already. A `.pth` line (from Python 3.15 a `.start` file, PEP 829) is every package's own.
 
-`onnxruntime` is an empty distribution of the version of the GPU build, which it requires: pip, uv
-and others see that dependents are satisfied, and leave the GPU build alone.
+`onnxruntime` is an empty distribution with the version of the GPU build, which it requires: pip, uv
+and others find the requirement of dependents satisfied, and do not replace the GPU build.
 """
 
 import hashlib
@@ -30,17 +29,16 @@ LIBRARIES = "ortgpu-fix-libraries"
 STAND_IN = CPU_BUILD
 PACKAGE = "_ortgpu_fix_libraries"
 LINE = f"import {PACKAGE}; {PACKAGE}.start()"
-"""What an application needs before its import of onnxruntime where no .pth file is read."""
+"""An application needs it before its import of onnxruntime where .pth files are not read."""
 
 
 def expected_companions(
     selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return name and version of each companion that belongs to a plan's whole selection.
+    """Return name and version of each companion of a plan's whole selection.
 
-    `platform` is `linux_x86_64`; `modules` are the texts of the modules that travel
-    (`data_files.companion_modules`). There is none for the libraries where the selection has no
-    wheel for them: then the system's own are in use.
+    `platform` is `linux_x86_64`; `modules` are the texts of the loader (`companion_modules`). A
+    selection without wheels of CUDA's libraries needs no loader: the system's own are in use.
     """
     release = next((row.version for row in selection if row.name == GPU_BUILD), None)
     if release is None:
@@ -65,8 +63,7 @@ def library_files(entries: Sequence[Entry], modules: Mapping[str, str]) -> dict[
 def library_version(release: str, files: Mapping[str, str]) -> str:
     """Return the version of the wheel of `files` for onnxruntime-gpu `release`.
 
-    It covers everything in it, so an installed one of another version is to be replaced, and one of
-    this version never.
+    It depends on every file, so only an installed wheel of this version has the same content.
     """
     digest = hashlib.sha256(repr((release, sorted(files.items()))).encode()).hexdigest()
     return f"{release}{'.' if '+' in release else '+'}set{digest[:12]}"

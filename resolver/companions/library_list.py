@@ -1,15 +1,15 @@
-"""Which library files are loaded for an onnxruntime-gpu, and in which order.
+"""The list of the library files that are loaded for an onnxruntime-gpu, in their order.
 
-What is loaded was decided by measurement (onnxruntime-gpu 1.26.0, CUDA 12.8, cuDNN 9.28,
-files in the page cache; read from a disk for the first time it is about five times as long):
+It was decided by measurement (onnxruntime-gpu 1.26.0, CUDA 12.8, cuDNN 9.28, files in the page
+cache; from a disk the first load takes about five times as long):
 
-- What the provider links or opens by name takes 160 ms and 165 MB of memory, nine tenths of it for
-  the relocations of libcublasLt.
-- NVRTC and nvJitLink take 25 ms and 55 MB. cuDNN up to 9.10 looks for NVRTC in a folder that does
-  not exist, cuFFT before 11.3 for nvJitLink in its own, so they are loaded.
-- The nine parts of cuDNN take 80 ms and 75 MB, with CUDA 13 twice that. cuDNN opens them when they
-  are first needed, from its own folder, so they are left to it, except where a folder of
-  LD_LIBRARY_PATH would come before that one.
+- The libraries that the provider links or opens by name take 160 ms and 165 MB of memory, nine
+  tenths of it for the relocations of libcublasLt.
+- NVRTC and nvJitLink take 25 ms and 55 MB. cuDNN up to 9.10 searches a folder that does not exist
+  for NVRTC, cuFFT before 11.3 its own folder for nvJitLink, so they are loaded.
+- The nine parts of cuDNN take 80 ms and 75 MB, with CUDA 13 twice that. cuDNN opens them from its
+  own folder when it needs them, so they are not loaded, except where a folder of LD_LIBRARY_PATH
+  would come before that one.
 """
 
 import re
@@ -32,19 +32,18 @@ _MSVC_FILES = (
     "concrt140.dll",
 )
 _MSVC_FOLDER = "../../Scripts"
-"""Where msvc-runtime's DLLs are, seen from site-packages: all of them are there, and most beside
-python.exe too."""
+"""The folder of msvc-runtime's DLLs, seen from site-packages; most are beside python.exe too."""
 
 _ORDER = (
     *("cudart", "nvJitLink", "nvrtc-builtins", "nvrtc", "cublasLt", "cublas", "curand", "cufft"),
     *("cudnn_graph", "cudnn_ops", "cudnn_ops_infer", "cudnn_ops_train"),
     *("cudnn_cnn", "cudnn_cnn_infer", "cudnn_cnn_train", "cudnn_adv_infer", "cudnn_adv"),
 )
-"""What comes first; no library links one that comes after it. `cudnn` itself is the last."""
+"""No library links one that comes after it. Others follow, and `cudnn` itself is the last."""
 _STEM = re.compile(r"(?:lib)?([A-Za-z_-]+?)(?:64)?(?:_[\d_]+)?\.(?:so|dll)\b")
 
 _OPENED_BY = {"nvrtc": "cudnn", "nvJitLink": "cufft"}
-"""Who opens a library that most providers do not know of."""
+"""The library that opens one which most providers neither link nor open."""
 
 When = Literal["always", "shadowed", "newer"]
 
@@ -53,8 +52,8 @@ class Entry(NamedTuple):
     """A library file to load."""
 
     when: When
-    """`shadowed`: only where LD_LIBRARY_PATH has another one of this name; `newer`: only where the
-    one of Windows itself is older, or there is none."""
+    """`shadowed`: only where LD_LIBRARY_PATH has another one of this name; `newer`: only where
+    Windows itself has an older one, or none."""
     distribution: str
     path: str
     """From site-packages, with slashes."""
@@ -63,35 +62,23 @@ class Entry(NamedTuple):
 def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tuple[Entry, ...]:
     """Return the libraries of `selection` to load for its onnxruntime-gpu, in their order.
 
-    `platform` is the matrix's word for it, `linux_x86_64`.
+    `platform` is `linux_x86_64`.
     """
     versions = {row.name: row.version for row in selection}
-    build = next(
-        (
-            row
-            for row in matrix.builds
-            if row.version == versions.get(GPU_BUILD) and row.platform == platform
-        ),
-        None,
-    )
+    builds = (row for row in matrix.builds if row.platform == platform)
+    build = next((row for row in builds if row.version == versions.get(GPU_BUILD)), None)
     if build is None:
         return ()
     held = _held(versions, matrix, platform)
     windows = platform.startswith("windows")
+    wanted = _wanted(build, held, windows=windows)
     entries = load_order(
-        Entry(
-            when="always" if windows else when,
-            distribution=held[library][0],
-            path=_path(library, held),
-        )
-        for library, when in _wanted(build, held, windows=windows).items()
+        Entry("always" if windows else when, held[library][0], _path(library, held))
+        for library, when in wanted.items()
     )
     if windows and model.MSVC_RUNTIME in versions:
-        # Each is a group of its own: Python brings vcruntime140.dll, and none of the others.
-        runtime = (
-            Entry(when="newer", distribution=name, path=f"{_MSVC_FOLDER}/{name}")
-            for name in _MSVC_FILES
-        )
+        # Each is a group of its own: Python comes with vcruntime140.dll, and none of the others.
+        runtime = (Entry("newer", name, f"{_MSVC_FOLDER}/{name}") for name in _MSVC_FILES)
         return (*runtime, *entries)
     return entries
 
@@ -100,7 +87,7 @@ _Held = Mapping[str, tuple[str, WheelLibraries]]
 
 
 def _held(versions: Mapping[str, str], matrix: Matrix, platform: str) -> _Held:
-    """Return each library in the selection, with its distribution and what else is in that."""
+    """Return each library in the selection, with its distribution and all libraries of that."""
     held: dict[str, tuple[str, WheelLibraries]] = {}
     for name, distribution in matrix.distributions.items():
         for release in distribution.releases:
@@ -114,18 +101,18 @@ def _held(versions: Mapping[str, str], matrix: Matrix, platform: str) -> _Held:
 def _wanted(build: Build, held: _Held, *, windows: bool) -> dict[str, When]:
     """Return the libraries that the provider links or opens, and those that these open by name.
 
-    Of the latter those that lie beside the one that opens them are `shadowed`: NVIDIA's libraries
-    name their own folder.
+    The latter are `shadowed` where they are beside the library that opens them: NVIDIA's libraries
+    search their own folder.
     """
     wanted: dict[str, When] = {
         need.library: "always" for need in build.needs if need.library in held
     }
-    folders = {_stem(name): _folder(_path(name, held)) for name in wanted}
+    folders = {_stem(name): _folder(name, held) for name in wanted}
     parts = {name for library in wanted for name in held[library][1].libraries}
     for name in sorted(held.keys() - wanted.keys()):
         stem = _stem(name)
         if stem in _OPENED_BY:
-            beside = _folder(_path(name, held)) == folders.get(_OPENED_BY[stem])
+            beside = _folder(name, held) == folders.get(_OPENED_BY[stem])
             wanted[name] = "shadowed" if beside else "always"
         elif (stem.startswith("cudnn_") and name in parts) or (
             windows and stem == "nvrtc-builtins"
@@ -138,8 +125,8 @@ def _path(name: str, held: _Held) -> str:
     return held[name][1].libraries[name]
 
 
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
+def _folder(name: str, held: _Held) -> str:
+    return _path(name, held).rpartition("/")[0]
 
 
 def _stem(path: str) -> str:
@@ -148,17 +135,16 @@ def _stem(path: str) -> str:
     A variant, such as `libnvrtc.alt.so.12`, keeps its whole name.
     """
     name = path.rpartition("/")[2]
-    found = _STEM.match(name)
-    return found[1] if found else name
+    match = _STEM.match(name)
+    return match[1] if match else name
 
 
 def load_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return `entries` sorted so that each comes after the libraries that it needs (`_ORDER`)."""
+    """Return `entries` sorted so that each comes after the libraries that it links (`_ORDER`)."""
 
     def rank(entry: Entry) -> tuple[int, str]:
         stem = _stem(entry.path)
-        if stem in _ORDER:
-            return _ORDER.index(stem), entry.path
-        return len(_ORDER) + (stem == "cudnn"), entry.path
+        position = _ORDER.index(stem) if stem in _ORDER else len(_ORDER) + (stem == "cudnn")
+        return position, entry.path
 
     return tuple(sorted(entries, key=rank))

@@ -1,7 +1,7 @@
-"""Ask a package index: which files it offers, and what is in them.
+"""Package indexes: find, choose, download. This module alone uses the network.
 
-The only module that uses the network. It is patient with an index that stumbles (another
-try, after a pause) and not with one that stalls (a limit on every wait, a floor on the throughput).
+A failed request is tried again after a pause; a transfer that stalls is ended by a limit on every
+wait and a minimum throughput.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Limits:
     """When to give up on an index."""
 
     connect: float = 10
-    """Seconds until a connection must stand."""
+    """Seconds to wait for a connection."""
     read: float = 20
-    """Seconds between two pieces of an answer."""
+    """Seconds between two pieces of a response."""
     window: float = 60
     """Seconds over which the throughput is measured."""
     floor: int = 4096
-    """Bytes a second; slower than this over a whole window is given up."""
+    """Bytes a second over a whole window, at least."""
     pauses: tuple[float, ...] = (0.5, 2.0)
-    """Seconds before the second try, the third, …; one try more than there are pauses."""
+    """Seconds before the second try, the third, …, and the last."""
 
 
 class TransferStopped(BaseException):
-    """A download ends because another one failed, or because the user said so."""
+    """A download ends because another one failed, or because the user interrupted it."""
 
 
 class Index:
-    """The package indexes, as the user's configuration says how to reach them."""
+    """The package indexes that the user has configured."""
 
     def __init__(self, sources: IndexConfig, limits: Limits | None = None) -> None:
         self.sources = sources
@@ -72,15 +72,14 @@ class Index:
         Raises Error `file-not-on-index`, `index-page-unreadable`, and whatever `read` raises.
         """
         page, files = self.project(wheel.index_url, wheel.name)
-        found = next((file for file in files if file.name == wheel.file), None) or next(
-            (file for file in files if file.sha256 == wheel.sha256), None
-        )
-        if found is None:
+        urls = [file.url for file in files if file.name == wheel.file]
+        urls += [file.url for file in files if file.sha256 == wheel.sha256]
+        if not urls:
             raise Error("file-not-on-index", file=wheel.file, url=page)
-        return found.url
+        return urls[0]
 
     def project(self, base: str, name: str) -> tuple[str, tuple[IndexFile, ...]]:
-        """Return the address of the page of project `name`, as it may be shown, and its files.
+        """Return the address, without credentials, of the page of project `name`, and its files.
 
         `base` is the index: `pypi` for the default one, else its address. Raises as `find` does.
         """
@@ -108,10 +107,10 @@ class Index:
         return self.retry(ask)
 
     def retry(self, step: Callable[[], T], moved: Callable[[], int] = lambda: 0) -> T:
-        """Return what `step` returns, trying again, after a pause, as often as the limits say.
+        """Return what `step` returns; after TransferInterrupted it is tried again.
 
-        Where `moved` (bytes so far) has grown since the last try, the counting begins anew: a
-        large file over a poor network is a long story, but one with an end.
+        Where `moved` (bytes so far) has grown since the last try, the count of tries starts again,
+        so that a large file arrives over a poor network too.
         """
         tries, reached = 0, moved()
         while True:
@@ -128,9 +127,10 @@ class Index:
 
     @contextlib.contextmanager
     def read(self, url: str, start: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Open `url` and give where its bytes begin, `start` or else 0, and the bytes.
+        """Open `url` and give where its bytes begin, and the bytes.
 
-        Raises Interrupted where another try may go well; else Error `index-certificate`,
+        They begin at `start`, or at 0 where the server cannot resume; -1 where the file is shorter.
+        Raises TransferInterrupted where another try may succeed; else Error `index-certificate`,
         `index-proxy`, `index-refused`, `index-insecure`, `download-too-slow`.
         """
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -140,12 +140,10 @@ class Index:
                 return
             _refuse(response, url)
             resumed = response.status_code == requests.codes.partial_content
-            if resumed and not response.headers.get("Content-Range", "").startswith(
-                f"bytes {start}-"
-            ):
-                raise Error(
-                    "index-refused", url=without_credentials(url), status="206, another range"
-                )
+            begins = response.headers.get("Content-Range", "")
+            if resumed and not begins.startswith(f"bytes {start}-"):
+                shown = without_credentials(url)
+                raise Error("index-refused", url=shown, status="206, another range")
             yield (start if resumed else 0), self._chunks(response, url)
 
     def _get_page(self, page: str) -> tuple[IndexFile, ...]:
@@ -155,11 +153,8 @@ class Index:
             for chunk in self._chunks(response, page):
                 body += chunk
                 if len(body) > _MAX_PAGE:
-                    raise Error(
-                        "index-page-unreadable",
-                        url=without_credentials(page),
-                        problem="it never ends",
-                    )
+                    shown = without_credentials(page)
+                    raise Error("index-page-unreadable", url=shown, problem="it never ends")
             kind, base = response.headers.get("Content-Type", ""), response.url
         return parse_index_page(kind, body.decode("utf-8", errors="replace"), base)
 
@@ -170,9 +165,8 @@ class Index:
         sources = self.sources
         if not without_credentials(url).startswith(sources.flagged):
             require_secure(url, sources)
-        verify: str | bool = sources.cert or True
-        if is_trusted(url, sources):
-            verify = False
+        trusted = is_trusted(url, sources)
+        if trusted:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         proxies = {"http": sources.proxy, "https": sources.proxy} if sources.proxy else None
         try:
@@ -183,28 +177,27 @@ class Index:
                 headers={"Accept-Encoding": "identity", **headers},
                 stream=True,
                 timeout=(self._limits.connect, self._limits.read),
-                verify=verify,
+                verify=not trusted and (sources.cert or True),
                 cert=sources.client_cert,
                 proxies=proxies,
                 auth=self._credentials.of(url, self._bases),
             )
-        except (requests.exceptions.SSLError, OSError) as error:
+        except OSError as error:
             raise network_error(error, url) from error
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
-        """Give the bytes of `response` as they come, and give up where hardly any do."""
+        """Yield the bytes of `response` as they arrive. Raises Error `download-too-slow`."""
         began, moved = time.monotonic(), 0
-        read = getattr(response.raw, "read1", response.raw.read)  # read1 returns what is there
+        read = getattr(response.raw, "read1", response.raw.read)  # does not wait for all
         while True:
             if self.stop.is_set():
                 raise TransferStopped
             try:
                 chunk: bytes = read(_CHUNK)
             except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-                lost = Error(
-                    "index-unreachable", url=without_credentials(url), reason=reason_of(error)
-                )
-                raise TransferInterrupted(lost) from error
+                shown, why = without_credentials(url), reason_of(error)
+                interrupted = Error("index-unreachable", url=shown, reason=why)
+                raise TransferInterrupted(interrupted) from error
             if not chunk:
                 return
             yield chunk
@@ -212,9 +205,8 @@ class Index:
             passed = time.monotonic() - began
             if passed >= self._limits.window:
                 if moved < self._limits.floor * passed:
-                    raise Error(
-                        "download-too-slow", url=without_credentials(url), speed=int(moved / passed)
-                    )
+                    speed = int(moved / passed)
+                    raise Error("download-too-slow", url=without_credentials(url), speed=speed)
                 began, moved = time.monotonic(), 0
 
 

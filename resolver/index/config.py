@@ -1,8 +1,4 @@
-"""Where packages come from: the user's flags, else the user's uv or pip configuration.
-
-Reads the environment that it is given and the configuration files of uv and pip; goes out:
-one `IndexConfig` for the index client and the engines.
-"""
+"""Where packages come from: the user's flags, else the user's uv or pip configuration."""
 
 from __future__ import annotations
 
@@ -30,38 +26,37 @@ Origin = Literal["flag", "uv", "pip", "default"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexConfig:
-    """Where packages come from, and how the network is reached."""
+    """The indexes, and how to reach the network."""
 
     index_url: str = PYPI
-    """The default index; may carry credentials, so never shown without `index_page.public`."""
+    """The default index. It may contain credentials: show it `without_credentials`."""
     origin: Origin = "default"
-    """Who named the index."""
+    """What named the index."""
     torch_index: str | None = None
-    """The address below which a flag says that PyTorch's own indexes are; may carry credentials,
-    which a plan never does."""
+    """The address of PyTorch's own indexes, from a flag; may contain credentials."""
     find_links: Path | None = None
-    """A folder of wheels that is looked into first."""
+    """A folder of wheels that is searched first."""
     offline: bool = False
     alone: bool = False
-    """No other index counts, though the user's configuration may name more."""
+    """Ignore the other indexes of the user's configuration."""
     cert: str | None = None
-    """A file of certificates to trust in place of the usual ones."""
+    """A file of certificates to trust instead of the usual ones."""
     client_cert: str | None = None
-    """A file with a certificate and its key, where an index wants to know who asks."""
+    """A file with a certificate and its key, for an index that authenticates its clients."""
     proxy: str | None = None
     keyring: str | None = None
-    """The `keyring` program, where pip or uv are told to ask it for passwords."""
+    """The `keyring` program, where pip or uv are configured to ask it for passwords."""
     trusted_hosts: frozenset[str] = frozenset()
-    """Hosts, as `name` or `name:port`, that may be asked without a checked certificate."""
+    """Hosts, as `name` or `name:port`, whose certificates are not checked."""
 
     def near(self, file: str) -> Path | None:
-        """Return the path of `file` in the folder of `find_links`; None where it is not there."""
+        """Return the path of `file` in the folder of `find_links`; None where it has none."""
         path = None if self.find_links is None else self.find_links / file
         return path if path is not None and path.is_file() else None
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """Return the addresses that the user gave by a flag: they need not be secure."""
+        """Return the addresses that a flag gives: they need not be secure."""
         index = self.index_url if self.origin == "flag" else None
         return tuple(
             without_credentials(url).rstrip("/") for url in (index, self.torch_index) if url
@@ -77,12 +72,12 @@ def load_index_config(
     offline: bool = False,
     prefix: Path | None = None,
 ) -> IndexConfig:
-    """Return the sources for these flags, the environment and the user's configuration files.
+    """Return the configuration for these flags, the environment and the user's files.
 
     The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
     that of the target environment at `prefix`), PyPI. Files that cannot be read or parsed are
-    passed over, as their own tool would complain of them. An address that is neither https nor on
-    this machine raises Error `index-insecure`, unless a flag gives it or its host is trusted.
+    ignored, as their own tool complains of them. An address that is neither https nor on this
+    machine raises Error `index-insecure`, unless a flag gives it or its host is trusted.
     """
     pip = _pip_settings(environ, prefix)
     uv = _uv_settings(environ)
@@ -94,9 +89,11 @@ def load_index_config(
         (pip.get("index-url"), "pip"),
     ]
     url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
-    trusted = pip.get("trusted-host", "").split()
-    trusted += environ.get("PIP_TRUSTED_HOST", "").split()
-    trusted += environ.get("UV_INSECURE_HOST", "").split()
+    trusted = (
+        pip.get("trusted-host"),
+        environ.get("PIP_TRUSTED_HOST"),
+        environ.get("UV_INSECURE_HOST"),
+    )
     sources = IndexConfig(
         index_url=url,
         origin=origin,
@@ -118,7 +115,7 @@ def load_index_config(
         ),
         proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
         keyring=_keyring(environ, pip, uv),
-        trusted_hosts=frozenset(trusted),
+        trusted_hosts=frozenset(host for hosts in trusted for host in (hosts or "").split()),
     )
     if origin != "flag" and not offline:
         require_secure(url, sources)
@@ -126,28 +123,25 @@ def load_index_config(
 
 
 def require_secure(url: str, sources: IndexConfig) -> None:
-    """Raise Error `index-insecure` where `url` could be read or changed on its way here."""
+    """Raise Error `index-insecure` where others on the network could read or change `url`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    local = host in {"localhost", "::1"} or host.startswith("127.")
-    if parts.scheme in {"https", "file"} or (parts.scheme == "http" and local):
-        return
-    if parts.scheme == "http" and is_trusted(url, sources):
+    safe = host in {"localhost", "::1"} or host.startswith("127.") or is_trusted(url, sources)
+    if parts.scheme in {"https", "file"} or (parts.scheme == "http" and safe):
         return
     raise Error("index-insecure", url=without_credentials(url), host=host or "?")
 
 
 def is_trusted(url: str, sources: IndexConfig) -> bool:
-    """Tell whether the user's configuration trusts the host of `url` without a certificate."""
+    """Return whether the user's configuration trusts the host of `url` without a certificate."""
     parts = urlsplit(url)
-    where = parts.netloc.rpartition("@")[2]
-    return bool({parts.hostname, where} & sources.trusted_hosts)
+    return bool({parts.hostname, parts.netloc.rpartition("@")[2]} & sources.trusted_hosts)
 
 
 def _keyring(
     environ: Mapping[str, str], pip: Mapping[str, str], uv: Mapping[str, str]
 ) -> str | None:
-    """Return the `keyring` program where the user wants it asked; it is asked for nothing else."""
+    """Return the `keyring` program where pip or uv are configured to ask it."""
     wanted = {
         environ.get("PIP_KEYRING_PROVIDER") or pip.get("keyring-provider"),
         environ.get("UV_KEYRING_PROVIDER") or uv.get("keyring-provider"),
@@ -217,8 +211,7 @@ def _pip_files(environ: Mapping[str, str], prefix: Path | None) -> Iterator[Path
         users = [home / ".pip", home / ".config" / "pip"] if home else []
         if environ.get("XDG_CONFIG_HOME"):
             users[1:] = [Path(environ["XDG_CONFIG_HOME"]) / "pip"]
-    own = [] if chosen else users
-    site = [] if prefix is None else [prefix]
-    yield from (folder / name for folder in [*shared, *own, *site])
+    folders = [*shared, *([] if chosen else users), *([prefix] if prefix else [])]
+    yield from (folder / name for folder in folders)
     if chosen:
         yield Path(chosen)

@@ -1,6 +1,6 @@
 """Name and password for an index: from its address, or from the user's keyring.
 
-What a netrc file holds is looked up by the network library itself.
+requests itself reads netrc files.
 """
 
 from __future__ import annotations
@@ -14,43 +14,45 @@ from ..utils.process import run
 from .page import without_credentials
 
 SECONDS = 60.0
-"""How long a keyring may take; some ask the user to unlock them."""
+"""The longest wait for a keyring, which may ask the user to unlock it."""
 
 
 class Credentials:
-    """What is known of each index; a keyring is asked once."""
+    """The credentials of each index; a keyring is asked once."""
 
     def __init__(self, keyring: str | None) -> None:
         self._keyring = keyring
-        self._asked: dict[tuple[str, str], str] = {}
+        self._passwords: dict[tuple[str, str], str] = {}
         self._lock = Lock()
 
     def of(self, url: str, indexes: Iterable[str]) -> tuple[str, str] | None:
         """Return name and password of the index on whose host `url` is; None where it has none."""
-        asked = urlsplit(url)
-        host = asked.netloc.rpartition("@")[2]
+        scheme, host = _scheme_and_host(url)
         for address in indexes:
             index = urlsplit(address)
-            where = index.netloc.rpartition("@")[2]
-            if index.username and (index.scheme, where) == (asked.scheme, host):
+            if index.username and _scheme_and_host(address) == (scheme, host):
                 name = unquote(index.username)
                 if index.password is None and self._keyring is not None:
-                    return name, self._from_keyring(without_credentials(address), where, name)
+                    return name, self._from_keyring(without_credentials(address), host, name)
                 return name, unquote(index.password or "")
         return None
 
     def _from_keyring(self, address: str, host: str, name: str) -> str:
         """Ask the `keyring` program as pip and uv do: for the address, then for the host."""
         with self._lock:
-            if (address, name) not in self._asked:
-                self._asked[address, name] = self._ask(address, name) or self._ask(host, name)
-            return self._asked[address, name]
+            if (address, name) not in self._passwords:
+                self._passwords[address, name] = self._ask(address, name) or self._ask(host, name)
+            return self._passwords[address, name]
 
     def _ask(self, service: str, name: str) -> str:
+        command = [self._keyring or "", "get", service, name]
         try:
-            said = run(
-                [self._keyring or "", "get", service, name], timeout=SECONDS, env=dict(os.environ)
-            )
+            reply = run(command, timeout=SECONDS, env=dict(os.environ))
         except OSError:
             return ""
-        return said.stdout.strip("\r\n") if said.returncode == 0 else ""
+        return reply.stdout.strip("\r\n") if reply.returncode == 0 else ""
+
+
+def _scheme_and_host(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.rpartition("@")[2]

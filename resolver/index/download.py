@@ -1,7 +1,7 @@
-"""Bring wheels into a folder, whole and checked.
+"""Download wheels into a folder, and check them.
 
-What comes in is checked against the size and the hash that the caller knows, never against
-what an index says of itself; what is complete, or begun, from an earlier run is used.
+A file is checked against the size and the hash that the caller knows, never against those of an
+index. Files of an earlier run are used, and partial ones completed.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ def download_all(
     progress: Progress,
     urls: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Bring `wheels` into the folder `into`, two at a time, and return their paths in order.
+    """Download `wheels` into the folder `into`, two at a time, and return their paths in order.
 
-    `urls` may know the address of a file by its name, so that no project page is asked for it.
-    Every file is then whole, has the hash of its wheel and is synced to the disk. Raises Error
-    `files-not-here` (offline), `download-hash-mismatch`, `download-truncated`, `disk-full`,
-    `disk-failed`, and those of `Index`; Ctrl-C ends it at the next piece that arrives.
+    A file whose address `urls` has, by its name, needs no project page. Every file is whole, has
+    the hash of its wheel and is synced. Raises Error `files-not-here` (offline),
+    `download-hash-mismatch`, `download-truncated`, `disk-full`, `disk-failed`, those of `Index`;
+    Ctrl-C ends it at the next piece that arrives.
     """
-    one = _Downloader(index, into, progress, wheels, urls or {})
+    downloader = _Downloader(index, into, progress, wheels, urls or {})
     try:
         into.mkdir(parents=True, exist_ok=True)
-        absent = [
-            wheel.file for wheel in wheels if index.sources.offline and not one.at_hand(wheel)
-        ]
+        offline = wheels if index.sources.offline else ()
+        absent = [wheel.file for wheel in offline if not downloader.is_local(wheel)]
     except OSError as error:
         raise disk_error(error, into) from error
     if absent:
@@ -54,7 +53,7 @@ def download_all(
         raise Error("files-not-here", files=", ".join(absent), folder=str(folder or "-"))
     index.stop.clear()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        jobs = [pool.submit(one.bring, wheel) for wheel in wheels]
+        jobs = [pool.submit(downloader.download, wheel) for wheel in wheels]
         try:
             wait(jobs, return_when=FIRST_EXCEPTION)
         finally:
@@ -64,7 +63,7 @@ def download_all(
         failure = None if job.cancelled() else job.exception()
         if failure is not None and not isinstance(failure, TransferStopped):
             raise failure
-    index.stop.clear()  # none of them runs any more, and the index may be asked again
+    index.stop.clear()  # every job has ended, and the index is used again
     return tuple(job.result() for job in jobs)
 
 
@@ -76,12 +75,12 @@ def disk_error(error: OSError, path: Path) -> Error:
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha256 of the file at `path`, in hexadecimal."""
+    """Return the SHA-256 of the file at `path`, in hexadecimal."""
     return _hash_of(path).hexdigest()
 
 
 class _Downloader:
-    """Brings one wheel after the other, from wherever it is nearest."""
+    """Downloads one wheel after the other, or copies those that are on this machine."""
 
     def __init__(
         self,
@@ -99,23 +98,24 @@ class _Downloader:
         self._moved: dict[str, int] = {}
         self._lock = Lock()
 
-    def at_hand(self, wheel: Wheel) -> bool:
-        """Tell whether `wheel` can be had without the network."""
-        path = self._into / wheel.file
-        if path.is_file() and file_digest(path) == wheel.sha256:
-            return True
-        return self._index.sources.near(wheel.file) is not None
+    def is_local(self, wheel: Wheel) -> bool:
+        """Return whether `wheel` needs no network."""
+        return self._is_complete(wheel) or self._index.sources.near(wheel.file) is not None
 
-    def bring(self, wheel: Wheel) -> Path:
-        """Bring `wheel` and return its path; raises as `download_all` does."""
+    def _is_complete(self, wheel: Wheel) -> bool:
+        path = self._into / wheel.file
+        return path.is_file() and file_digest(path) == wheel.sha256
+
+    def download(self, wheel: Wheel) -> Path:
+        """Download `wheel` and return its path; raises as `download_all` does."""
         path = self._into / wheel.file
         try:
-            if path.is_file() and file_digest(path) == wheel.sha256:
-                self._say(wheel, wheel.size)
+            if self._is_complete(wheel):
+                self._report(wheel, wheel.size)
                 return path
-            near = self._index.sources.near(wheel.file)
-            if near is not None:
-                return self._copy(wheel, near, path)
+            local = self._index.sources.near(wheel.file)
+            if local is not None:
+                return self._copy(wheel, local, path)
             url = self._urls.get(wheel.file) or self._index.find(wheel)
             if url.startswith("file:"):
                 return self._copy(wheel, local_path(url), path)
@@ -124,7 +124,7 @@ class _Downloader:
             raise disk_error(error, path) from error
 
     def _copy(self, wheel: Wheel, source: Path, path: Path) -> Path:
-        """Copy `source`: not linked, so that nothing done to one of the two changes the other."""
+        """Copy `source`; a link would change with it."""
         if not source.is_file():
             raise Error("file-not-on-index", file=wheel.file, url=str(source))
         part = path.with_name(f"{path.name}.part")
@@ -132,7 +132,7 @@ class _Downloader:
         if file_digest(part) != wheel.sha256:
             part.unlink()
             raise Error("download-hash-mismatch", file=wheel.file, url=str(source))
-        self._say(wheel, wheel.size)
+        self._report(wheel, wheel.size)
         return _finish(part, path)
 
     def _fetch_checked(self, wheel: Wheel, url: str, path: Path) -> Path:
@@ -144,36 +144,35 @@ class _Downloader:
         def fetch() -> str:
             return self._fetch(wheel, url, part, size())
 
-        for _ in range(2):  # a begun file of another day may be the culprit
+        for _ in range(2):  # the partial file of an earlier run may be wrong
             if self._index.retry(fetch, size) == wheel.sha256:
                 return _finish(part, path)
             part.unlink()
         raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
 
     def _fetch(self, wheel: Wheel, url: str, part: Path, have: int) -> str:
-        """Complete `part`, of which `have` bytes are there, and return its hash."""
+        """Complete `part`, which has `have` bytes, and return its hash."""
         if wheel.size and have >= wheel.size:
             return file_digest(part)
         with self._index.read(url, have) as (start, chunks):
-            if start < 0:  # the index has fewer bytes than we have
+            if start < 0:  # the file of the index is shorter
                 return file_digest(part)
-            known = _hash_of(part) if start else hashlib.sha256()
+            digest = _hash_of(part) if start else hashlib.sha256()
             have = start
             with part.open("ab" if start else "wb") as file:
                 for chunk in chunks:
                     file.write(chunk)
-                    known.update(chunk)
+                    digest.update(chunk)
                     have += len(chunk)
-                    self._say(wheel, have)
+                    self._report(wheel, have)
                     if wheel.size and have > wheel.size:
                         return "longer than it can be"
         if have < wheel.size:
-            raise TransferInterrupted(
-                Error("download-truncated", file=wheel.file, url=without_credentials(url))
-            )
-        return known.hexdigest()
+            shown = without_credentials(url)
+            raise TransferInterrupted(Error("download-truncated", file=wheel.file, url=shown))
+        return digest.hexdigest()
 
-    def _say(self, wheel: Wheel, moved: int) -> None:
+    def _report(self, wheel: Wheel, moved: int) -> None:
         with self._lock:
             self._moved[wheel.file] = moved
             done = sum(self._moved.values())
@@ -181,11 +180,11 @@ class _Downloader:
 
 
 def _hash_of(path: Path) -> hashlib._Hash:
-    known = hashlib.sha256()
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            known.update(chunk)
-    return known
+            digest.update(chunk)
+    return digest
 
 
 def _finish(part: Path, path: Path) -> Path:

@@ -17,7 +17,7 @@ def local_path(url: str) -> Path:
 
 
 def folder_page(page: str) -> tuple[IndexFile, ...]:
-    """Return what an index on this machine offers: an index.html, or the files of the folder.
+    """Return the files that the folder's index.html names, or else those in the folder.
 
     Raises Error `index-unreachable` where there is no such folder, and `index-page-unreadable`.
     """
@@ -26,10 +26,8 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
         text = (folder / "index.html").read_text(encoding="utf-8")
         return parse_index_page("text/html", text, page)
     try:
-        return tuple(
-            IndexFile(name=path.name, url=path.as_uri())
-            for path in sorted(folder.resolve().iterdir())
-        )
+        paths = sorted(folder.resolve().iterdir())
+        return tuple(IndexFile(name=path.name, url=path.as_uri()) for path in paths)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise Error("index-unreachable", url=without_credentials(page), reason=reason) from error

@@ -1,8 +1,4 @@
-"""A project page of a package index: the files that it offers.
-
-Comes in: the text that an index answered, HTML (PEP 503) or JSON (PEP 691), and the address
-that it was read from. Goes out: one `IndexFile` for each file.
-"""
+"""Parse a project page of a package index: HTML (PEP 503) or JSON (PEP 691)."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ ACCEPT = (
     "application/vnd.pypi.simple.v1+json, "
     "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 )
-"""What to ask an index for: JSON first, because it knows sizes."""
+"""JSON is preferred, because it has the sizes."""
 
 _JSON_TYPES = frozenset({"application/vnd.pypi.simple.v1+json", "application/json"})
 _HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html", ""})
@@ -31,13 +27,12 @@ class IndexFile:
     """One file that an index offers."""
 
     name: str
-    """Its file name."""
     url: str
-    """Its absolute address, without fragment; may carry credentials of the index's own address."""
+    """Its absolute address, without fragment; may contain the credentials of the index."""
     sha256: str | None = None
-    """What the page says; None where it says nothing."""
+    """None where the page does not have it."""
     size: int | None = None
-    """Bytes; None where the page does not say."""
+    """Bytes; None where the page does not have it."""
     yanked: bool = False
     requires_python: str | None = None
 
@@ -45,8 +40,8 @@ class IndexFile:
 def parse_index_page(content_type: str, text: str, base_url: str) -> tuple[IndexFile, ...]:
     """Return the files that the page `text`, read from `base_url`, offers.
 
-    A page of a kind that is no project page (an error page served with status 200 has no link to
-    any file), or JSON of another shape, raises Error `index-page-unreadable`.
+    Raises Error `index-page-unreadable` where it is no project page: another content type, JSON of
+    another shape, or HTML without files (an error page served with status 200).
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _JSON_TYPES:
@@ -57,12 +52,10 @@ def parse_index_page(content_type: str, text: str, base_url: str) -> tuple[Index
 
 
 def without_credentials(url: str) -> str:
-    """Return `url` as it may be shown: without user name, password, query and fragment."""
+    """Return `url` without user name, password, query and fragment, so that it can be shown."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
-        if ":" in host:
-            host = f"[{host}]"
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
         return "an address that cannot be read"
@@ -120,22 +113,23 @@ class _Links(HTMLParser):
         self._base = base_url
         self.files: list[IndexFile] = []
         self.is_index = False
-        """It says that it is a page of an index, so that it may well be empty."""
+        """The page declares that it belongs to an index, so it may be empty."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag == "base" and values.get("href"):
-            self._base = urljoin(self._base, values["href"] or "")
-        if tag == "meta" and (values.get("name") or "").lower() == "pypi:repository-version":
+        values = {name: value or "" for name, value in attrs}
+        href = values.get("href")
+        if tag == "base" and href:
+            self._base = urljoin(self._base, href)
+        if tag == "meta" and values.get("name", "").lower() == "pypi:repository-version":
             self.is_index = True
-        if tag == "a" and values.get("href"):
-            self._add(values["href"] or "", values)
+        if tag == "a" and href:
+            self._add(href, values)
 
-    def _add(self, href: str, values: dict[str, str | None]) -> None:
+    def _add(self, href: str, values: dict[str, str]) -> None:
         try:
             url = urljoin(self._base, href.strip())
             parts = urlsplit(url)
-        except ValueError:  # `http://[`: nobody's file
+        except ValueError:  # `http://[`
             return
         name = unquote(parts.path.rpartition("/")[2])
         if not name.endswith((".whl", ".tar.gz", ".zip")):

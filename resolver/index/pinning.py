@@ -1,11 +1,12 @@
-"""A wheel that one named index must serve: what that index says of it, and nobody else.
+"""Pin a wheel to the file, size and hash that its own index has.
 
-PyTorch's builds for the CUDA versions live on indexes of their own, which the matrix knows
-by document alone: the file, its size and its hash are asked of the index itself.
+PyTorch's builds for the CUDA versions are on indexes of their own. The matrix knows those builds
+from documents, without files.
 """
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from packaging import tags
@@ -24,30 +25,31 @@ from .wheel_choice import WheelTarget, find_exact, find_newest
 
 def wheel_target_of(target: Target) -> WheelTarget:
     """Return what wheels for `target`, which runs on this machine, must fit."""
-    found = tags_on(
+    fitting = tags_on(
         list(tags.platform_tags()),
         target.version,
         implementation=target.implementation,
         free_threaded=target.free_threaded,
     )
-    return WheelTarget(python=target.version, tags=tuple(found))
+    return WheelTarget(python=target.version, tags=tuple(fitting))
 
 
 def pin_from_index(wheel: Wheel, index: Index, fit: WheelTarget) -> Wheel:
     """Return `wheel` with its file, size and hash, as its own index has them.
 
-    A wheel that the matrix knows stays as it is. One of the folder of `--find-links` comes before
-    the index, and is taken at its word. Raises Error `index-lacks-version` or `index-lacks-build`
-    where there is none that fits, `index-no-hash` where the index does not say what it must be,
-    `files-not-here` where it is not in the folder and there is no network, and those of `Index`.
+    A wheel that the matrix knows stays as it is. The folder of `--find-links` is searched before
+    the index, and trusted. Raises Error `index-lacks-version` or `index-lacks-build` where no wheel
+    fits, `index-no-hash` where the index has no hash of it, `files-not-here` where it is not in the
+    folder and there is no network, and those of `Index`.
     """
     if wheel.sha256:
         return wheel
     folder = index.sources.find_links
-    near = None if folder is None else _in_folder(wheel, folder, fit)
-    if near is not None:
-        size = near.stat().st_size
-        return wheel._replace(file=near.name, size=size, sha256=file_digest(near))
+    if folder is not None:
+        with contextlib.suppress(Error):
+            offers = files_in_folder(folder)
+            file = find_exact(offers, wheel.name, wheel.version, fit, str(folder))
+            return _as_wheel(file, wheel, index, str(folder))
     if index.sources.offline:
         wanted = f"{wheel.name} {wheel.version}"
         raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
@@ -58,9 +60,9 @@ def pin_from_index(wheel: Wheel, index: Index, fit: WheelTarget) -> Wheel:
 def index_has(
     name: str, specifier: SpecifierSet, base: str, index: Index, fit: WheelTarget
 ) -> bool:
-    """Tell whether the index at `base` has a wheel of `name` within `specifier`.
+    """Return whether the index at `base` has a wheel of `name` within `specifier`.
 
-    Where that index does not know the project at all it has none. Raises those of `Index`.
+    An index without the project has none. Raises those of `Index`.
     """
     return _newest(name, specifier, base, index, fit) is not None
 
@@ -72,13 +74,13 @@ def newest_from_index(
 
     Raises Error `index-no-hash` and those of `Index`.
     """
-    found = _newest(name, specifier, base, index, fit)
-    if found is None:
+    newest = _newest(name, specifier, base, index, fit)
+    if newest is None:
         return None
-    page, file = found
-    release = file.name.split("-")[1]
-    wanted = Wheel(name=name, version=release, index_url=base, file="", size=0, sha256="")
-    return _as_wheel(file, wanted, index, page)
+    page, file = newest
+    version = file.name.split("-")[1]
+    wheel = Wheel(name=name, version=version, index_url=base, file="", size=0, sha256="")
+    return _as_wheel(file, wheel, index, page)
 
 
 def _newest(
@@ -95,23 +97,13 @@ def _newest(
 
 
 def files_in_folder(folder: Path) -> list[IndexFile]:
-    """Return the wheels in a folder of the user's, as an index would have them."""
+    """Return the wheels in a folder, as an index would offer them."""
     return [IndexFile(name=path.name, url=path.as_uri()) for path in folder.resolve().glob("*.whl")]
-
-
-def _in_folder(wheel: Wheel, folder: Path, fit: WheelTarget) -> Path | None:
-    try:
-        return (
-            folder
-            / find_exact(files_in_folder(folder), wheel.name, wheel.version, fit, str(folder)).name
-        )
-    except Error:
-        return None
 
 
 def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:
     digest = file.sha256
-    if digest is None and file.url.startswith("file:"):  # an index that is a folder of ours
+    if digest is None and file.url.startswith("file:"):  # a folder of this machine
         digest = file_digest(local_path(file.url))
     if digest is None:
         raise Error("index-no-hash", file=file.name, url=page)

@@ -1,4 +1,4 @@
-"""Load the matrix from its tables, with the modules that travel in the wheel of `companions`."""
+"""Load the matrix from its tables, with the modules of the loader in `companions/loader`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from . import parse as matrix_parse
 from .model import Matrix
 
 MATRIX_TABLES = (
-    "distributions",
-    "drivers",
-    "limits",
-    "msvc",
-    "numpy",
-    "nvidia",
-    "onnxruntime",
-    "toolkits",
+    *("distributions", "drivers", "limits", "msvc"),
+    *("numpy", "nvidia", "onnxruntime", "toolkits"),
 )
 TORCH_TABLE = "torch"
-TRAVEL = ("__init__.py", "load.py")
-"""The modules in the wheel of `companions`."""
+LOADER_MODULES = ("__init__.py", "load.py")
 
 
 def load_matrix(*, torch: bool = True) -> Matrix:
@@ -33,16 +26,16 @@ def load_matrix(*, torch: bool = True) -> Matrix:
     digest = hashlib.sha256()
     for name in (*MATRIX_TABLES, TORCH_TABLE):
         digest.update(f"{name} {table_hash(name)}\n".encode())
-    known = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
-    return add_torch(known) if torch else known
+    matrix = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
+    return add_torch(matrix) if torch else matrix
 
 
-def add_torch(known: Matrix) -> Matrix:
-    """Return `known` with the table of torch. Raises `matrix-invalid`."""
-    return matrix_parse.with_torch(known, load_table(TORCH_TABLE))
+def add_torch(matrix: Matrix) -> Matrix:
+    """Return `matrix` with the table of torch. Raises `matrix-invalid`."""
+    return matrix_parse.with_torch(matrix, load_table(TORCH_TABLE))
 
 
 def companion_modules() -> dict[str, str]:
-    """Return the text of each module that travels by the name that it has in the wheel."""
+    """Return the text of each module of the loader, by its name in the wheel."""
     folder = Path(__file__).parents[1] / "companions" / "loader"
-    return {name: (folder / name).read_bytes().decode() for name in TRAVEL}
+    return {name: (folder / name).read_bytes().decode() for name in LOADER_MODULES}

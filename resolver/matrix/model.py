@@ -1,7 +1,7 @@
-"""The compatibility matrix: the tables of `data/` as frozen rows.
+"""The compatibility matrix: rows, parser, loader. Here are the rows.
 
-The tables are generated from the wheels themselves (`scripts/refresh_matrix.py`) or curated
-with a source on every row; here they only get types, and `matrix_parse` makes them.
+`scripts/refresh_matrix.py` generates the tables of `data/` from the wheels themselves, or they are
+curated with a source on every row.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ class LibraryNeed(NamedTuple):
     how: str
     """`links` or `loads`."""
     distribution: str | None
-    """The nvidia distribution that brings it; None for the driver's own."""
+    """The nvidia distribution that contains it; None for the driver's own."""
     since: str | None
-    """The oldest release of that distribution with every symbol that the provider takes."""
+    """The oldest release of that distribution with every symbol that the provider imports."""
 
 
 class BuildWheel(NamedTuple):
@@ -36,15 +36,15 @@ class BuildWheel(NamedTuple):
 
 
 class Build(NamedTuple):
-    """A release of onnxruntime-gpu for one platform: all its wheels share one provider."""
+    """A release of onnxruntime-gpu for one platform; all its wheels have the same provider."""
 
     version: str
     platform: str
     """`linux_x86_64`, `linux_aarch64`, `windows_x86_64`."""
     cuda: str
-    """The toolkit release that built it: `12.8`."""
+    """The release of the toolkit that it was built with: `12.8`."""
     cudnn: str
-    """The major of cuDNN that it uses."""
+    """The major version of cuDNN."""
     needs: tuple[LibraryNeed, ...]
     sass: tuple[str, ...]
     ptx: tuple[str, ...]
@@ -92,7 +92,7 @@ class Code(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """An nvidia distribution, whole."""
+    """An nvidia distribution."""
 
     name: str
     cuda: str
@@ -109,7 +109,7 @@ class ToolkitRelease(NamedTuple):
 
 
 class DriverFloor(NamedTuple):
-    """The oldest driver for a CUDA major (floors), or the one a toolkit ships with (toolkits)."""
+    """The oldest driver for a CUDA major (floors), or the driver of a toolkit (toolkits)."""
 
     cuda: str
     linux: str | None
@@ -123,23 +123,23 @@ class Limit(NamedTuple):
     """The specifier of the releases that break: `<1.19`."""
     name: str
     requires: str
-    """What they can live with: `<2`."""
+    """The versions of the distribution that they support: `<2`."""
 
 
 class Matrix(NamedTuple):
-    """Everything that is known."""
+    """The compatibility matrix."""
 
     date: str
     digest: str
     builds: tuple[Build, ...]
     gone: Mapping[str, str]
-    """Releases of onnxruntime-gpu that left the index, to who saw them there."""
+    """Releases of onnxruntime-gpu that were deleted from the index, and the source for that."""
     distributions: Mapping[str, Distribution]
     toolkits: tuple[ToolkitRelease, ...]
     floors: tuple[DriverFloor, ...]
     toolkit_drivers: tuple[DriverFloor, ...]
     branches: Mapping[int, str]
-    """Driver branch to the CUDA that it speaks."""
+    """Driver branch to the newest CUDA that it supports."""
     numpy: tuple[Release, ...]
     owners: frozenset[str]
     """The distributions that own the folder `onnxruntime`."""
@@ -147,14 +147,14 @@ class Matrix(NamedTuple):
     """Folders that several distributions own."""
     limits: tuple[Limit, ...]
     providers: Mapping[tuple[str, str], str] = MappingProxyType({})
-    """CUDA major and library name to the nvidia distribution that brings it: cuDNN's files are of
-    one name for every CUDA."""
+    """CUDA major and library name to the nvidia distribution: cuDNN's files have the same names for
+    every CUDA."""
     msvc: tuple[Release, ...] = ()
     """The wheels of the Visual C++ runtime, for Windows."""
     modules: Mapping[str, str] = MappingProxyType({})
-    """The texts of the modules that travel in a companion, by their names there."""
+    """The texts of the modules in a companion, by their names."""
     torch: TorchTable = TorchTable()
-    """Empty until `with_torch` adds it: it is large, and few plans are about torch."""
+    """Empty until `with_torch` adds it: it is large, and few plans need it."""
 
 
 MSVC_RUNTIME = "msvc-runtime"

@@ -1,7 +1,6 @@
-"""The rows of the matrix from the parsed tables of `data/`.
+"""Parse the tables of `data/` into the rows of the matrix.
 
-A row that does not fit is a defect of the installation, so it ends the command with
-`matrix-invalid`, the file and what is wrong.
+A row that does not fit is a defect of the installation: Error `matrix-invalid` names file and key.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from .torch import TomlTable
 def parse(
     tables: Mapping[str, TomlTable], digest: str, modules: Mapping[str, str] | None = None
 ) -> Matrix:
-    """Make the matrix from the parsed TOML files, keyed by their name without suffix.
+    """Return the matrix of the parsed TOML files, keyed by their name without suffix.
 
     Raises Error `matrix-invalid` with the file and the key where a row does not fit.
     """
@@ -60,12 +59,11 @@ def parse(
         shared = {
             row["folder"]: tuple(row["distributions"])
             for row in tables["distributions"]["shared"]
-            if row["files"]  # else only files without a use collide, such as headers
+            if row["files"]  # else only unused files collide, such as headers
         }
         place = "limits"
         limits = tuple(
-            Limit(onnxruntime=row["onnxruntime"], name=row["name"], requires=row["requires"])
-            for row in tables["limits"]["limit"]
+            Limit._make(row[field] for field in Limit._fields) for row in tables["limits"]["limit"]
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error

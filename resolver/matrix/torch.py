@@ -1,8 +1,8 @@
-"""The builds of torch: the table `torch` of the matrix as frozen rows.
+"""The rows of torch in the matrix, and their parser.
 
-A build is a release for one CUDA on one platform. PyPI carries one build of each release,
-read from its wheels; all of them are on PyTorch's own index, a folder for each CUDA, and what is
-said of those comes from documents (`documented`).
+A build is a release for one CUDA on one platform. PyPI has one build of each release, whose row
+comes from its wheels. PyTorch's own index has all of them, a folder for each CUDA; their rows come
+from documents.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ INDEX = "https://download.pytorch.org/whl"
 """PyTorch's own index: a folder for each CUDA, `cu128`."""
 TORCH = "torch"
 COMPANIONS = ("torchaudio", "torchvision")
-"""What is built against one release of torch and moves with it."""
+"""They are built against one release of torch, and are upgraded with it."""
 TomlTable = Mapping[str, Any]
 """A table or a row of a parsed TOML file."""
 
@@ -46,9 +46,9 @@ class TorchBuild(NamedTuple):
     sass: tuple[str, ...]
     ptx: tuple[str, ...]
     libraries: Literal["required", "inside"] | None
-    """Whether it requires NVIDIA's wheels or carries the libraries in `torch/lib`."""
+    """Whether it requires NVIDIA's wheels or has the libraries in `torch/lib`."""
     pins: tuple[str, ...]
-    """What it requires of NVIDIA's wheels that the matrix follows, as requirements."""
+    """Its requirements on NVIDIA's wheels, as far as the matrix knows those."""
     toolkit: Mapping[str, str]
     """The versions of the toolkit's parts that it was built with, by distribution."""
     glibc: str | None
@@ -75,7 +75,7 @@ class DomainLibrary(NamedTuple):
 
 
 class TorchTable(NamedTuple):
-    """Everything that is known of torch; empty where nobody asked."""
+    """The builds of torch and its domain libraries; empty where no plan needs them."""
 
     builds: tuple[TorchBuild, ...] = ()
     companions: tuple[DomainLibrary, ...] = ()
@@ -90,7 +90,7 @@ Parts = Mapping[str, Mapping[str, str]]
 
 
 def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
-    """Make the rows from the parsed `torch.toml` and the parts of each toolkit release.
+    """Return the rows of the parsed `torch.toml`, with the parts of each toolkit release.
 
     Raises KeyError, TypeError or AttributeError where a row does not fit.
     """
@@ -119,19 +119,12 @@ def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
 
 
 def _wheels(row: TomlTable) -> tuple[PypiWheel, ...]:
-    return tuple(
-        PypiWheel(
-            python=wheel["python"],
-            size=wheel["size"],
-            sha256=wheel["sha256"],
-            file=wheel["file"],
-        )
-        for wheel in row["wheels"]
-    )
+    fields = PypiWheel._fields
+    return tuple(PypiWheel._make(wheel[field] for field in fields) for wheel in row["wheels"])
 
 
 def _from_wheels(row: TomlTable, toolkits: Parts) -> TorchBuild:
-    """Return the build on PyPI; what it requires of NVIDIA's wheels tells its cuDNN."""
+    """Return the build on PyPI. Its requirements on NVIDIA's wheels tell its cuDNN."""
     wheels = _wheels(row)
     cuda = row.get("cuda")
     pins = tuple(_expanded(row.get("requires", ()), toolkits))
@@ -155,7 +148,7 @@ def _from_wheels(row: TomlTable, toolkits: Parts) -> TorchBuild:
 def _from_documents(row: TomlTable, alike: TomlTable, toolkits: Parts) -> TorchBuild:
     """Return a build on PyTorch's own index; `alike` is PyPI's of that release and platform.
 
-    It has wheels for the same Pythons. What it requires are the parts of its toolkit.
+    It has wheels for the same Pythons, and requires the parts of its toolkit.
     """
     parts = {**toolkits.get(row["toolkit"], {}), **row.get("parts", {})}
     digits = row["local"].removeprefix("cu")
@@ -179,11 +172,11 @@ def _from_documents(row: TomlTable, alike: TomlTable, toolkits: Parts) -> TorchB
 
 
 _EXTRAS = {"cudart": "cuda-runtime", "nvrtc": "cuda-nvrtc"}
-"""Extras of `cuda-toolkit` that are not called like the distribution that they bring."""
+"""Extras of `cuda-toolkit` that are not named like the distribution that they require."""
 
 
 def _expanded(lines: list[str], toolkits: Parts) -> Iterator[str]:
-    """Yield the requirements on NVIDIA's wheels, those behind `cuda-toolkit[…]` one by one."""
+    """Yield the requirements on NVIDIA's wheels, with those of `cuda-toolkit[…]` expanded."""
     for line in lines:
         wanted = requirement(line)
         if wanted is None or wanted.name != "cuda-toolkit":
