@@ -87,11 +87,8 @@ class Index:
         self._bases.add(base)
         page = f"{base}/{quote(name)}/"
         if page not in self._pages:
-            self._pages[page] = (
-                folder_page(page)
-                if page.startswith("file:")
-                else self.retry(lambda: self._get_page(page))
-            )
+            get_page = folder_page if page.startswith("file:") else self._get_page
+            self._pages[page] = self.retry(lambda: get_page(page))
         return without_credentials(page), self._pages[page]
 
     def size(self, url: str) -> int:

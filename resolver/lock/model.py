@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..companions.contents import LIBRARIES
 from ..errors import Error
 from ..facts.model import Facts
-from ..plan.wheels import HERE, PYPI, Pinned
+from ..plan.wheels import HERE, Pinned
 from .markers import MarkerPlace, marker_for, marker_place
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})
@@ -93,11 +93,6 @@ class LockedDistribution:
     marker: str
     """Where it is installed; empty: everywhere."""
     files: tuple[LockedFile, ...]
-
-    @property
-    def direct(self) -> bool:
-        """Return whether its address, and not its name, is in the lock."""
-        return self.index != PYPI
 
 
 def locked_distributions(
@@ -184,6 +179,6 @@ def _machine(name: str, facts: Facts) -> str:
     versions = (driver.version, driver.cuda and f"CUDA {driver.cuda}") if driver else ()
     known = ", ".join(filter(None, versions)) or ("?" if driver else "none")
     gpus = sorted({gpu.compute_capability or "?" for gpu in facts.gpus or ()})
-    found = "?" if facts.gpus is None else ", ".join(gpus) or "none"
-    machine = f"{', '.join(filter(None, system))}; driver {known}; GPU {found}"
+    capabilities = "?" if facts.gpus is None else ", ".join(gpus) or "none"
+    machine = f"{', '.join(filter(None, system))}; driver {known}; GPU {capabilities}"
     return f"for {name + ': ' if name else ''}{machine}"

@@ -184,7 +184,7 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
 
 
 def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
-    """Tell whether `changed` parses to what `text` does after `change`."""
+    """Return whether `changed` parses to what `text` does after `change`."""
     expected = copy.deepcopy(tomllib.loads(text))
     change(expected)
     try:

@@ -103,14 +103,9 @@ def _build(lock: Lock, base: str) -> str:
 
 def _copied(lock: Lock) -> list[str]:
     """Return the paths of the companions to copy into the build."""
-    paths = sorted(
-        {
-            file.url
-            for target in lock.targets
-            for file in target.chosen
-            if file.wheel.index_url == HERE and "://" not in file.url
-        }
-    )
+    chosen = [entry for target in lock.targets for entry in target.chosen]
+    urls = {entry.url for entry in chosen if entry.wheel.index_url == HERE}
+    paths = sorted(url for url in urls if "://" not in url)
     for path in paths:
         if not path.startswith("./"):
             raise Error("lock-docker-context", path=path)

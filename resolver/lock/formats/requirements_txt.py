@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...plan.wheels import PYPI
 from ..model import Lock, LockedDistribution, LockedFile, header, locked_distributions
 
 INSTALL = (
@@ -26,14 +27,13 @@ def pinned(lock: Lock) -> str:
 
 
 def _blocks(pin: LockedDistribution) -> list[str]:
-    if not pin.direct:
+    if pin.index == PYPI:
         return [_block(f"{pin.name}=={pin.version}", pin.marker, pin.files)]
-    blocks: list[str] = []
-    for file in pin.files:
-        url = file.pinned.url
-        # pip accepts a relative path only without a name.
-        blocks.append(_block(f"{pin.name} @ {url}" if "://" in url else url, file.marker, [file]))
-    return blocks
+    return [_block(_address(pin, file.pinned.url), file.marker, [file]) for file in pin.files]
+
+
+def _address(pin: LockedDistribution, url: str) -> str:
+    return f"{pin.name} @ {url}" if "://" in url else url  # pip allows a relative path no name
 
 
 def _block(what: str, marker: str, files: Sequence[LockedFile]) -> str:
