@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import data  # type: ignore[attr-defined] # it is beside this folder
+from . import data  # type: ignore[attr-defined] # its folder is `data/`
 from .errors import Error
 
 DATA = Path(data.__file__).parent

@@ -22,7 +22,7 @@ from .contents import (
 from .library_list import Entry, libraries
 
 MARKER = "ORTGPU_FIX_PROVIDED"
-"""The file in the stand-in's dist-info folder that tells it from the real CPU build."""
+"""The file in the stand-in's dist-info folder that distinguishes it from the real CPU build."""
 
 
 class LocalWheel(NamedTuple):

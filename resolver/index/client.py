@@ -92,7 +92,7 @@ class Index:
         return without_credentials(page), self._pages[page]
 
     def size(self, url: str) -> int:
-        """Return how many bytes the file at `url` has; 0 where the server does not say."""
+        """Return how many bytes the file at `url` has; 0 where the server does not tell."""
         if url.startswith("file:"):
             return local_path(url).stat().st_size
 

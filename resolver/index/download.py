@@ -124,7 +124,7 @@ class _Downloader:
             raise disk_error(error, path) from error
 
     def _copy(self, wheel: Wheel, source: Path, path: Path) -> Path:
-        """Copy `source`; a link would change with it."""
+        """Copy `source`; it is not linked, so that a change of one file leaves the other alone."""
         if not source.is_file():
             raise Error("file-not-on-index", file=wheel.file, url=str(source))
         part = path.with_name(f"{path.name}.part")

@@ -102,7 +102,7 @@ def read_requirements_file(path: Path) -> bytes:
 
 def _installed_by(place: str) -> Iterator[Requirement]:
     """Yield the name, and a wheel's version, that an address or a path installs, where it tells."""
-    # pip_api would ask that interpreter for pip instead of ours.
+    # pip_api would run the pip of that interpreter instead of ours.
     os.environ.pop("PIPAPI_PYTHON_LOCATION", None)
     import pip_api
 

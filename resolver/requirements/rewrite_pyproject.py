@@ -113,7 +113,7 @@ def _list(document: Document, path: Path) -> list[object]:
 
 
 def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
-    """Yield every requirement of the project, its extras and groups, and where it stands."""
+    """Yield every requirement of the project, its extras and groups, with its path."""
     paths: list[Path] = list(_LISTS)
     for parent in _LISTS_BY_NAME:
         paths += [(*parent, name) for name in _table(document, parent)]
@@ -124,7 +124,7 @@ def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
 
 
 def _poetry(document: Document) -> Iterator[Path]:
-    """Yield where poetry's tables name a build of onnxruntime."""
+    """Yield the paths of the builds of onnxruntime in the tables of poetry."""
     poetry = ("tool", "poetry")
     parents: list[Path] = [(*poetry, "dependencies"), (*poetry, "dev-dependencies")]
     parents += [
