@@ -1,12 +1,13 @@
-"""What uv and pip are given to work with, and how they are run."""
+"""What uv and pip have in common: the files they read, and how they are run."""
 
 from __future__ import annotations
 
 import contextlib
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -20,6 +21,7 @@ from ..utils.process import Finished, Runner, install_environment
 from ..versions import version as parsed
 from .guard import guarded_command
 
+_Parsed = TypeVar("_Parsed")
 RESOLVE_SECONDS = 300.0
 INSTALL_SECONDS = 3600.0
 _NETWORK = frozenset(
@@ -29,24 +31,103 @@ _NETWORK = frozenset(
         *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     }
 )
-"""Variables that say how a network is reached: nothing of it is needed for installing."""
+"""Variables that configure the network: an engine that installs gets none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFile:
-    """A wheel that is here, checked."""
+    """A wheel that is downloaded and checked."""
 
     wheel: Wheel
     path: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineBase:
+    """What uv and pip share; see `choose.Engine`."""
+
+    version: str
+    environ: Mapping[str, str]
+    runner: Runner
+    break_system_packages: bool = False
+
+    @property
+    def name(self) -> str:
+        """`uv 0.9.5`, `pip 25.1`: for people."""
+        return f"{type(self).__name__.lower()} {self.version}"
+
+    def ask(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        requires: Sequence[str],
+        output: str,
+        parse: Callable[[str], Iterable[_Parsed]],
+    ) -> tuple[_Parsed, ...]:
+        """Run the engine `argv` that resolves `requires`, and return its `output`, parsed.
+
+        `output` is the name of that for people, `parse` is given the standard output. Raises Error
+        `requirements-impossible` where the engine fails or its output cannot be parsed.
+        """
+        names = ", ".join(requires)
+        done = check_outcome(
+            self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=names
+        )
+        try:
+            return tuple(parse(done.stdout))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            said = f"{output} cannot be read: {error}"
+            raise Error("requirements-impossible", requires=names, said=said) from error
+
+    def install_staged(
+        self,
+        argv: Sequence[str],
+        staged: Sequence[StagedFile],
+        target: Target,
+        folder: Path,
+        lock: Path,
+    ) -> None:
+        """Run the engine `argv` with the options for installing `staged`.
+
+        The wheels are not named as `name @ file:...`: that would stay in direct_url.json and
+        `pip freeze`. The package that every start of Python runs is compiled here, for nobody may
+        be able to write its bytecode later; the rest is compiled when it is used.
+        """
+        rows = [
+            f"{file.wheel.name}=={file.wheel.version} --hash=sha256:{file.wheel.sha256}"
+            for file in staged
+        ]
+        argv = [*argv, "--quiet", "--no-index", "--no-deps", "--require-hashes"]
+        argv += ["--find-links", str(staged[0].path.parent)]
+        argv += ["-r", write_lines(folder / "install.txt", rows)]
+        argv += ["--break-system-packages"] if self.break_system_packages else []
+        self._run_offline(argv, folder, lock)
+        if any(file.wheel.name == LIBRARIES for file in staged):
+            package = str(Path(target.purelib, PACKAGE))
+            compiling = [target.executable, "-I", "-S", "-m", "compileall", "-q", package]
+            with contextlib.suppress(Error):  # bytecode is not required
+                self._run_offline(compiling, folder, lock)
+
+    def _run_offline(self, argv: Sequence[str], folder: Path, lock: Path) -> None:
+        temporary = folder / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        env = {
+            name: value
+            for name, value in install_environment(self.environ).items()
+            if name.upper() not in _NETWORK
+        }
+        env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
+        command = guarded_command(argv, lock)
+        check_outcome(self.runner, command, env, INSTALL_SECONDS, "engine-failed")
+
+
 def constraints(
     requires: Sequence[str], target: Target, movable: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
-    """Return `name==version` for everything installed that `requires` does not move.
+    """Return `name==version` for everything installed that `requires` allows as it is.
 
-    What is not a version (PEP 440) cannot be a constraint, and is left out. Raises Error
-    `requirements-impossible` where a line of `requires` is none.
+    `movable` names and versions that PEP 440 does not know are left out. Raises Error
+    `requirements-impossible` where a line of `requires` is not a requirement.
     """
     wanted: dict[str, list[SpecifierSet]] = {}
     for line in requires:
@@ -59,32 +140,29 @@ def constraints(
     for name, version in installed_versions(target).items():
         if name in movable or parsed(version) is None:
             continue
-        if all(one.contains(version, prereleases=True) for one in wanted.get(name, [])):
+        if all(rule.contains(version, prereleases=True) for rule in wanted.get(name, [])):
             rows.append(f"{name}=={version}")
     return tuple(sorted(rows))
 
 
 def installed_versions(target: Target) -> dict[str, str]:
     """Return the version of every installed distribution by its canonical name."""
-    versions: dict[str, str] = {}
-    for one in target.installed:
-        versions.setdefault(one.key, one.version)
-    return versions
+    return {installed.key: installed.version for installed in reversed(target.installed)}
 
 
 def write_installed_as_wheels(target: Target, folder: Path) -> Path:
-    """Write a wheel without content for everything installed into `folder`, and return that.
+    """Write a wheel without content for everything installed into `folder`, and return `folder`.
 
-    So an engine finds it though no index has it any more. The number of its build is high: of one
-    version an engine takes the highest, and need not look into what an index has.
+    So an engine finds an installed version that is on no index any more. Of one version an engine
+    takes the wheel with the highest build number, and need not look into the one on the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, version in installed_versions(target).items():
-        one = target.find(name)
-        stem = f"{name.replace('-', '_')}-{version}"
+    first = {installed.key: installed for installed in reversed(target.installed)}
+    for name, installed in first.items():
+        stem = f"{name.replace('-', '_')}-{installed.version}"
         info = f"{stem}.dist-info"
-        requires = "".join(f"Requires-Dist: {line}\n" for line in (one.requires if one else ()))
-        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
+        requires = "".join(f"Requires-Dist: {line}\n" for line in installed.requires)
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {installed.version}\n{requires}"
         wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nBuild: 99999\nTag: py3-none-any\n"
         with zipfile.ZipFile(folder / f"{stem}-99999-py3-none-any.whl", "w") as file:
             file.writestr(f"{info}/METADATA", head)
@@ -93,56 +171,11 @@ def write_installed_as_wheels(target: Target, folder: Path) -> Path:
     return folder
 
 
-def write_lines(path: Path, lines: Sequence[str]) -> Path:
-    """Write `lines` to the file `path`, for an engine to read, and return it."""
+def write_lines(path: Path, lines: Iterable[str]) -> str:
+    """Write `lines` to the file `path`, whose folder is made, and return the path as text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def hashed_requirements(staged: Sequence[StagedFile]) -> tuple[str, ...]:
-    """Return the requirements that stand for exactly these wheels.
-
-    Not as `name @ file:…`: that would stay visible for ever, in direct_url.json and `pip freeze`.
-    """
-    return tuple(
-        f"{one.wheel.name}=={one.wheel.version} --hash=sha256:{one.wheel.sha256}" for one in staged
-    )
-
-
-def run_install(
-    runner: Runner, argv: Sequence[str], environ: Mapping[str, str], folder: Path, lock: Path
-) -> Finished:
-    """Run an engine that installs: no configuration, no way to a network, its files in `folder`."""
-    temporary = folder / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
-    env = {
-        name: value
-        for name, value in install_environment(environ).items()
-        if name.upper() not in _NETWORK
-    }
-    env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
-    return check_outcome(runner, guarded_command(argv, lock), env, INSTALL_SECONDS, "engine-failed")
-
-
-def install_compiled(  # noqa: PLR0917
-    runner: Runner,
-    argv: Sequence[str],
-    environ: Mapping[str, str],
-    staged: Sequence[StagedFile],
-    target: Target,
-    folder: Path,
-    lock: Path,
-) -> None:
-    """Run an engine that installs `staged`, and compile what will run at every start of Python.
-
-    An image may be one in which nobody writes bytecode later. The rest is compiled as it is used.
-    """
-    run_install(runner, argv, environ, folder, lock)
-    if any(one.wheel.name == LIBRARIES for one in staged):
-        package = str(Path(target.purelib, PACKAGE))
-        compiling = [target.executable, "-I", "-S", "-m", "compileall", "-q", package]
-        with contextlib.suppress(Error):  # it works without
-            run_install(runner, compiling, environ, folder, lock)
+    return str(path)
 
 
 def check_outcome(
@@ -153,19 +186,18 @@ def check_outcome(
     code: str,
     **values: object,
 ) -> Finished:
-    """Run `argv`; where it fails raise Error `code` with what it said, `said`, and `values`."""
+    """Run `argv`; where it fails raise Error `code` with `values` and, as `said`, its output."""
     try:
         done = runner(argv, timeout=seconds, env=env)
     except OSError as error:
         raise Error(code, said=error.strerror or str(error), **values) from error
     if done.returncode != 0:
-        said = f"no end after {seconds:.0f} s" if done.timed_out else _tail(done)
+        said = f"no end after {seconds:.0f} s" if done.timed_out else _last_lines(done)
         raise Error(code, said=said, **values)
     return done
 
 
-def _tail(done: Finished) -> str:
-    """Return the last lines of what a failed program said."""
+def _last_lines(done: Finished) -> str:
     lines = [line.rstrip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines()]
     lines = [line for line in lines if line and not line.startswith("WARNING: Location")]
     return "\n".join(lines[-12:]) or f"exit status {done.returncode}"

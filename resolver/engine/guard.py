@@ -1,9 +1,8 @@
-"""Start an engine so that whoever comes after us knows whether it still runs.
+"""Runs an engine under a lock, so that a later run can tell whether it still runs.
 
-A script, and the other end of it. An engine outlives the program that started it where that is
-killed. The script takes a lock, writes its process id into the locked file and becomes the engine,
-which holds the lock to its own end; where the program that started it is gone by then, it does not
-begin at all. On Windows the engine runs without it.
+This file is also the script that does it. An engine may outlive a killed ortgpu-fix. The script
+takes the lock, writes its process id into the locked file and becomes the engine, which holds the
+lock until it ends; where ortgpu-fix is gone by then, the script ends instead. Not used on Windows.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PATIENCE = 20.0
-"""Seconds that a killed engine may take to end; one that hangs in the kernel takes longer."""
+"""Seconds to wait for a killed engine; one that hangs in the kernel may take longer."""
 
 
 def guarded_command(argv: Sequence[str], lock: Path) -> list[str]:
@@ -28,10 +27,7 @@ def guarded_command(argv: Sequence[str], lock: Path) -> list[str]:
 
 
 def wait_for_engine(lock: Path) -> None:
-    """End the engine that holds `lock`, if one does, and return when it is gone.
-
-    Raises TimeoutError where it does not go.
-    """
+    """End the engine that holds `lock`, if one does. Raises TimeoutError where it does not end."""
     if sys.platform == "win32" or not lock.exists():
         return
     import fcntl  # noqa: PLC0415 - not on Windows
@@ -59,7 +55,7 @@ def _become(lock: str, parent: int, argv: list[str]) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     os.ftruncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
-    if os.getppid() != parent:  # whoever put everything back did not wait for us
+    if os.getppid() != parent:  # a roll back may be under way
         sys.exit("the program that started this is gone")
     os.set_inheritable(descriptor, True)  # noqa: FBT003
     os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point

@@ -1,4 +1,4 @@
-"""pip as the engine: the target's own, or ours working on the target."""
+"""pip as the engine: the pip of the target, or our own working on the target."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from ..errors import Error
 from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
 from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
-from ..utils.process import Runner, own_environment
+from ..utils.process import own_environment
 from .common import (
-    RESOLVE_SECONDS,
+    EngineBase,
     StagedFile,
-    check_outcome,
     constraints,
-    hashed_requirements,
-    install_compiled,
     installed_versions,
     write_installed_as_wheels,
     write_lines,
@@ -34,20 +30,11 @@ from .requirement_closure import follow_requirements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pip:
+class Pip(EngineBase):
     """A pip that can work on the target."""
 
     command: tuple[str, ...]
-    """How it is called."""
-    version: str
-    environ: Mapping[str, str]
-    runner: Runner
-    break_system_packages: bool = False
-
-    @property
-    def name(self) -> str:
-        """For people."""
-        return f"pip {self.version}"
+    """The program and its first arguments."""
 
     def resolve(
         self,
@@ -59,25 +46,18 @@ class Pip:
     ) -> tuple[Pinned, ...]:
         """Choose wheels with `pip install --dry-run --report`; see `Engine`.
 
-        pip is told not to look at what is installed: `target` says it, and it is offered as wheels
-        without content.
+        pip ignores what is installed; `target` says what that is, and each of its distributions is
+        offered as a wheel without content.
         """
         if not requires:
             return ()
         rows = constraints(requires, target, movable)
-        flags = ["--constraint", str(write_lines(_made(folder) / "constraints.txt", rows))]
-        flags += [
-            "--ignore-installed",
-            "--find-links",
-            str(write_installed_as_wheels(target, folder / "installed")),
-        ]
-        chosen = self._chosen(requires, flags, sources, folder)
-        installed = installed_versions(target)
-        return tuple(
-            one.pinned
-            for one in chosen
-            if installed.get(one.pinned.wheel.name) != one.pinned.wheel.version
-        )
+        offered = write_installed_as_wheels(target, folder / "installed")
+        flags = ["--constraint", write_lines(folder / "constraints.txt", rows)]
+        flags += ["--ignore-installed", "--find-links", str(offered)]
+        installed = installed_versions(target).items()
+        chosen = [pinned for pinned, _ in self._chosen(requires, flags, sources, folder)]
+        return tuple(one for one in chosen if (one.wheel.name, one.wheel.version) not in installed)
 
     def resolve_for(
         self,
@@ -87,29 +67,29 @@ class Pip:
         sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
-        """Choose wheels by pip's flags for other platforms, as `Resolver` says."""
+        """Choose wheels with pip's options for other platforms; see `Engine`."""
         if not requires:
             return ()
         flags = ["--ignore-installed", "--target", str(folder / "nowhere")]
-        flags += ["--constraint", str(write_lines(_made(folder) / "within.txt", within))]
+        flags += ["--constraint", write_lines(folder / "within.txt", within)]
         flags += ["--python-version", facts.python.version.rstrip("+")]
         tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
         flags += ["--implementation", "cp", "--abi", tag]
         flags += [word for one in platforms(facts) for word in ("--platform", one)]
-        asked, markers = list(requires), marker_environment(facts)
+        to_resolve, markers = list(requires), marker_environment(facts)
         while True:
-            chosen = self._chosen(asked, flags, sources, folder)
-            known = {one.pinned.wheel.name: one.requires for one in chosen}
-            reached = follow_requirements(requires, known, markers)
-            if not set(reached.missing) - set(asked):
-                return tuple(one.pinned for one in chosen if one.pinned.wheel.name in reached.names)
-            asked += reached.missing
+            chosen = self._chosen(to_resolve, flags, sources, folder)
+            known = {pinned.wheel.name: lines for pinned, lines in chosen}
+            closure = follow_requirements(requires, known, markers)
+            if not set(closure.missing) - set(to_resolve):
+                return tuple(pinned for pinned, _ in chosen if pinned.wheel.name in closure.names)
+            to_resolve += closure.missing
 
     def _chosen(
         self, requires: Sequence[str], flags: Sequence[str], sources: IndexConfig, folder: Path
-    ) -> list[_Chosen]:
-        """Ask pip what it would install."""
-        report = _made(folder) / "report.json"
+    ) -> tuple[tuple[Pinned, list[str]], ...]:
+        """Return each wheel that pip would install, and its `Requires-Dist` lines."""
+        report = folder / "report.json"
         argv = [*self.command, "install", "--dry-run", "--quiet", "--report", str(report)]
         argv += ["--no-input", "--disable-pip-version-check", "--only-binary", ":all:", *flags]
         if self.break_system_packages:
@@ -118,13 +98,14 @@ class Pip:
             argv += ["--find-links", str(sources.find_links.absolute())]
         if sources.offline:
             argv.append("--no-index")
-        argv += ["--requirement", str(write_lines(folder / "requires.txt", requires))]
+        argv += ["--requirement", write_lines(folder / "requires.txt", requires)]
         env = own_environment(self.environ)
         if sources.origin in {"flag", "uv"} and not sources.offline:
             env["PIP_INDEX_URL"] = sources.index_url
         if sources.alone:  # a variable replaces what a file says, and an empty one does not
             env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
-            env["PIP_FIND_LINKS"] = _made(folder / "installed").absolute().as_uri()
+            (folder / "installed").mkdir(exist_ok=True)
+            env["PIP_FIND_LINKS"] = (folder / "installed").absolute().as_uri()
         for name, value in {
             "PIP_CERT": sources.cert,
             "PIP_CLIENT_CERT": sources.client_cert,
@@ -132,48 +113,23 @@ class Pip:
             "PIP_TRUSTED_HOST": " ".join(sorted(sources.trusted_hosts)),
             "PIP_KEYRING_PROVIDER": "subprocess" if sources.keyring else None,
         }.items():
-            if value:  # what pip does not know where the user configured it for uv
+            if value:  # pip does not know what the user configured for uv
                 env.setdefault(name, value)
-        asked = ", ".join(requires)
-        check_outcome(
-            self.runner, argv, env, RESOLVE_SECONDS, "requirements-impossible", requires=asked
+        return self.ask(
+            argv, env, requires, "pip's report", lambda _: _parse_report(report.read_bytes())
         )
-        try:
-            return list(_read(report.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            said = f"pip's report cannot be read: {error}"
-            raise Error("requirements-impossible", requires=asked, said=said) from error
 
     def install(
         self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
     ) -> None:
         """Install exactly `staged`; see `Engine`."""
-        wanted = write_lines(_made(folder) / "install.txt", hashed_requirements(staged))
-        argv = [*self.command, "install", "--quiet", "--no-input", "--no-index", "--no-deps"]
-        argv += ["--no-cache-dir", "--no-compile", "--no-warn-script-location"]
-        argv += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]
-        argv += ["--find-links", str(staged[0].path.parent), "--requirement", str(wanted)]
-        if self.break_system_packages:
-            argv.append("--break-system-packages")
-        install_compiled(self.runner, argv, self.environ, staged, target, folder, lock)
+        argv = [*self.command, "install", "--no-input", "--no-cache-dir", "--no-compile"]
+        argv += ["--no-warn-script-location", "--disable-pip-version-check"]
+        argv += ["--only-binary", ":all:"]
+        self.install_staged(argv, staged, target, folder, lock)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chosen:
-    """What pip would install."""
-
-    pinned: Pinned
-    requires: tuple[str, ...]
-    """Its `Requires-Dist` lines."""
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _read(text: str) -> Iterator[_Chosen]:
-    """Read pip's installation report."""
+def _parse_report(text: bytes) -> Iterator[tuple[Pinned, list[str]]]:
     document = cast("dict[str, list[dict[str, dict[str, object]]]]", json.loads(text))
     for row in document["install"]:
         url = str(row["download_info"]["url"])
@@ -187,11 +143,11 @@ def _read(text: str) -> Iterator[_Chosen]:
             sha256=_sha256(archive),
         )
         requires = cast("list[str]", row["metadata"].get("requires_dist", []))
-        yield _Chosen(pinned=Pinned(wheel=wheel, url=url), requires=tuple(requires))
+        yield Pinned(wheel=wheel, url=url), requires
 
 
 def _sha256(archive: Mapping[str, str | dict[str, str]]) -> str:
-    """Return the hash in `archive_info`, whose newer form came with pip 23.1."""
+    """Return the hash in `archive_info`; pip 23.1 and newer write `hashes`."""
     hashes = archive.get("hashes")
     if isinstance(hashes, dict):
         return hashes["sha256"]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from packaging.tags import Tag
 
-from ..errors import Error
 from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
@@ -17,38 +16,26 @@ from ..facts.wheel_tags import tags_of
 from ..index.config import IndexConfig
 from ..index.pinning import wheel_target_of
 from ..plan.wheels import Pinned
-from ..utils.process import Runner, own_environment
+from ..utils.process import own_environment
 from .common import (
-    RESOLVE_SECONDS,
+    EngineBase,
     StagedFile,
-    check_outcome,
     constraints,
-    hashed_requirements,
-    install_compiled,
     installed_versions,
     write_installed_as_wheels,
     write_lines,
 )
 from .uv_output import parse_uv_output, uv_platform
 
-_OTHERS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
-"""What names other places than the default index, or a file that does."""
+_INDEXES = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
+"""Variables that name other indexes than the default one, or a file that does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uv:
-    """A uv that answers."""
+class Uv(EngineBase):
+    """A uv that runs."""
 
     program: str
-    version: str
-    environ: Mapping[str, str]
-    runner: Runner
-    break_system_packages: bool = False
-
-    @property
-    def name(self) -> str:
-        """For people."""
-        return f"uv {self.version}"
 
     def resolve(
         self,
@@ -60,26 +47,19 @@ class Uv:
     ) -> tuple[Pinned, ...]:
         """Choose wheels with `uv pip compile`; see `Engine`.
 
-        It does not look at what is installed, so that is offered to it as wheels without content:
-        an installed version that no index has any more is then no problem. (`uv pip install
-        --dry-run` looks, and leaves a lock file in the environment.)
+        uv does not look at what is installed here, so each installed distribution is offered as a
+        wheel without content; its version need not be on an index any more. (`uv pip install
+        --dry-run` does look, but leaves a lock file in the environment.)
         """
         if not requires:
             return ()
-        folder.mkdir(parents=True, exist_ok=True)
         fixed = constraints(requires, target, movable)
         offered = write_installed_as_wheels(target, folder / "installed")
         flags = ["--python", target.executable, "--find-links", str(offered)]
-        flags += ["--constraints", str(write_lines(folder / "constraints.txt", fixed))]
-        found = self._compiled(
-            requires,
-            flags,
-            sources,
-            folder,
-            tags=wheel_target_of(target).tags,
-            installed=installed_versions(target),
-        )
-        best = {one.wheel.name: one for one in reversed(found)}  # the best is the first
+        flags += ["--constraints", write_lines(folder / "constraints.txt", fixed)]
+        tags, installed = wheel_target_of(target).tags, installed_versions(target)
+        chosen = self._compiled(requires, flags, sources, folder, tags, installed=installed)
+        best = {pinned.wheel.name: pinned for pinned in reversed(chosen)}  # the first is the best
         return tuple(reversed(best.values()))
 
     def resolve_for(
@@ -90,22 +70,19 @@ class Uv:
         sources: IndexConfig,
         folder: Path,
     ) -> tuple[Pinned, ...]:
-        """Choose wheels with uv's flags for other platforms; see `Engine`.
+        """Choose wheels with uv's options for other platforms; see `Engine`.
 
-        uv has no word for a free-threaded Python of another machine: there it takes the releases
-        that fit any platform, and the wheels are looked through here.
+        uv has no option for a free-threaded Python of another machine: for one it chooses releases
+        for all platforms, and the wheels are filtered here.
         """
         if not requires:
             return ()
-        folder.mkdir(parents=True, exist_ok=True)
         flags = ["--python-version", facts.python.version.rstrip("+"), "--python", sys.executable]
-        flags += ["--constraints", str(write_lines(folder / "within.txt", within))]
+        flags += ["--constraints", write_lines(folder / "within.txt", within)]
         free = facts.python.free_threaded
         flags += ["--universal"] if free else ["--python-platform", uv_platform(facts)]
-        markers = marker_environment(facts)
-        return self._compiled(
-            requires, flags, sources, folder, tags=tuple(tags_of(facts)), markers=markers
-        )
+        tags, markers = tuple(tags_of(facts)), marker_environment(facts)
+        return self._compiled(requires, flags, sources, folder, tags, markers=markers)
 
     def _compiled(
         self,
@@ -113,72 +90,55 @@ class Uv:
         flags: Sequence[str],
         sources: IndexConfig,
         folder: Path,
-        *,
         tags: Sequence[Tag],
+        *,
         installed: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
     ) -> tuple[Pinned, ...]:
-        """Ask `uv pip compile` what it would take, and read its pylock.toml."""
+        """Run `uv pip compile`, and parse the pylock.toml that it prints."""
         argv = [self.program, "pip", "compile", "--quiet", "--no-progress"]
         argv += ["--format", "pylock.toml", "--only-binary", ":all:", *flags]
         if sources.find_links is not None:
             argv += ["--find-links", str(sources.find_links.absolute())]
         if sources.offline:
             argv += ["--offline", "--no-index"]
-        argv.append(str(write_lines(folder / "requires.txt", requires)))
-        asked = ", ".join(requires)
-        done = check_outcome(
-            self.runner,
+        argv.append(write_lines(folder / "requires.txt", requires))
+        return self.ask(
             argv,
             self._environment(sources),
-            RESOLVE_SECONDS,
-            "requirements-impossible",
-            requires=asked,
+            requires,
+            "uv's answer",
+            lambda text: parse_uv_output(text, Path.cwd(), tags, installed or {}, markers),
         )
-        try:
-            return tuple(parse_uv_output(done.stdout, Path.cwd(), tags, installed or {}, markers))
-        except (KeyError, TypeError, ValueError) as error:
-            said = f"uv's answer cannot be read: {error}"
-            raise Error("requirements-impossible", requires=asked, said=said) from error
 
     def install(
         self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
     ) -> None:
         """Install exactly `staged`; see `Engine`.
 
-        The cache is one of our own, on the environment's filesystem: uv unpacks into it and links
-        from it, so that nothing is copied, and when it is removed no second name is left by which
-        a file of the environment could be changed. uv's own cache gets no gigabytes.
+        The cache is our own and on the environment's filesystem: uv unpacks into it and links from
+        it, so that nothing is copied. It is removed afterwards, so that a file of the environment
+        has no second name by which it could be changed. uv's own cache does not grow.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        wanted = write_lines(folder / "install.txt", hashed_requirements(staged))
-        argv = [self.program, "pip", "install", "--quiet", "--no-progress", "--no-config"]
-        argv += ["--python", target.executable, "--offline", "--no-index", "--no-deps"]
-        argv += ["--no-build", "--require-hashes", "--find-links", str(staged[0].path.parent)]
+        argv = [self.program, "pip", "install", "--no-progress", "--no-config"]
+        argv += ["--python", target.executable, "--offline", "--no-build"]
         argv += ["--cache-dir", str(folder / "cache"), "--link-mode", "hardlink"]
-        if self.break_system_packages:
-            argv.append("--break-system-packages")
-        argv += ["--requirements", str(wanted)]
-        install_compiled(self.runner, argv, self.environ, staged, target, folder, lock)
+        self.install_staged(argv, staged, target, folder, lock)
 
     def _environment(self, sources: IndexConfig) -> dict[str, str]:
         env = own_environment(self.environ)
         env.pop("VIRTUAL_ENV", None)
-        if sources.origin in {"flag", "pip"}:  # uv knows its own configuration, not pip's
+        if sources.origin in {"flag", "pip"}:  # uv reads its own configuration only
             env.pop("UV_INDEX_URL", None)
             env["UV_DEFAULT_INDEX"] = sources.index_url
         if sources.alone:
-            for name in _OTHERS:
-                env.pop(name, None)
+            env = {name: value for name, value in env.items() if name not in _INDEXES}
             env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
-        if sources.cert is not None:
-            env.setdefault("SSL_CERT_FILE", sources.cert)
-        if sources.client_cert is not None:
-            env.setdefault("SSL_CLIENT_CERT", sources.client_cert)
-        if sources.proxy is not None:
-            env.setdefault("ALL_PROXY", sources.proxy)
-        if sources.keyring is not None:
-            env.setdefault("UV_KEYRING_PROVIDER", "subprocess")
-        if sources.trusted_hosts:
-            env.setdefault("UV_INSECURE_HOST", " ".join(sorted(sources.trusted_hosts)))
-        return env
+        configured = {
+            "SSL_CERT_FILE": sources.cert,
+            "SSL_CLIENT_CERT": sources.client_cert,
+            "ALL_PROXY": sources.proxy,
+            "UV_KEYRING_PROVIDER": "subprocess" if sources.keyring else None,
+            "UV_INSECURE_HOST": " ".join(sorted(sources.trusted_hosts)) or None,
+        }
+        return {name: value for name, value in configured.items() if value is not None} | env

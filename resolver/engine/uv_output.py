@@ -1,4 +1,4 @@
-"""uv's words: the lock that it prints, and its names of platforms."""
+"""Parses the lock that uv prints, and names platforms as uv does."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ def parse_uv_output(
     installed: Mapping[str, str],
     markers: Mapping[str, str] | None,
 ) -> Iterator[Pinned]:
-    """Read the pylock.toml that uv prints; of a release, the wheels that fit, the best first.
+    """Parse the pylock.toml that uv prints; yield the `fitting` wheels, best first per release.
 
-    Paths in it are relative to `folder`. Left out is what was asked for by its address, what is
-    `installed` in the same version, and what the `markers` exclude. Raises ValueError, KeyError or
-    TypeError where it is not of that shape, or a release has no wheel that fits.
+    Paths in it are relative to `folder`. Left out are releases required by URL, those `installed`
+    in the same version, and those that `markers` exclude. Raises ValueError, KeyError or TypeError
+    where the text has another shape, or a release has no wheel that fits.
     """
     ranks = {tag: rank for rank, tag in enumerate(fitting)}
-    document = tomllib.loads(text)
-    for package in cast("list[dict[str, object]]", document.get("packages", [])):
+    for package in cast("list[dict[str, object]]", tomllib.loads(text).get("packages", [])):
         if "archive" in package:
             continue
         name, version = canonicalize_name(str(package["name"])), str(package["version"])
@@ -49,15 +48,16 @@ def parse_uv_output(
             continue
         if markers and condition and not Marker(str(condition)).evaluate(dict(markers)):
             continue
-        found: list[tuple[int, Pinned]] = []
+        ranked: list[tuple[int, Pinned]] = []
         for row in cast("list[dict[str, object]]", package.get("wheels", [])):
-            one = _pinned(name, version, row, folder)
-            fits = [ranks[tag] for tag in parse_wheel_filename(one.wheel.file)[3] if tag in ranks]
-            if fits:
-                found.append((min(fits), one))
-        if not found:
+            wheel = _pinned(name, version, row, folder)
+            tags = parse_wheel_filename(wheel.wheel.file)[3]
+            ranks_here = [ranks[tag] for tag in tags if tag in ranks]
+            if ranks_here:
+                ranked.append((min(ranks_here), wheel))
+        if not ranked:
             raise KeyError(f"no wheel of {name} {version}")
-        yield from (one for _, one in sorted(found, key=lambda row: row[0]))
+        yield from (wheel for _, wheel in sorted(ranked, key=lambda row: row[0]))
 
 
 def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) -> Pinned:
@@ -76,12 +76,12 @@ def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) ->
 
 
 def uv_platform(facts: Facts) -> str:
-    """Return uv's word for the machine of `facts`; it knows every glibc up to its own newest."""
+    """Return uv's `--python-platform` for the machine of `facts`."""
     machine = facts.platform.machine
     if facts.platform.system == "windows":
         return f"{machine}-pc-windows-msvc"
     kind, (major, minor) = libc_tag(facts)
     if kind == "musl":
         return f"{machine}-unknown-linux-musl"
-    known = [one for one in _GLIBC_MINORS if one <= minor]
-    return f"{machine}-manylinux_{major}_{max(known, default=_GLIBC_MINORS[0])}"
+    known = max((number for number in _GLIBC_MINORS if number <= minor), default=_GLIBC_MINORS[0])
+    return f"{machine}-manylinux_{major}_{known}"

@@ -373,7 +373,7 @@ def test_what_a_failing_engine_said_is_kept(tmp_path: Path, runner: Recorded, sa
 
 
 def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortgpu_fix.engine.pip.RESOLVE_SECONDS", 0)
+    monkeypatch.setattr("ortgpu_fix.engine.common.RESOLVE_SECONDS", 0)
 
     with pytest.raises(Error) as caught:
         resolve(pip(Recorded("x", -9)), tmp_path)
