@@ -1,4 +1,4 @@
-"""Do a plan: stage, set aside, install, verify; and put everything back where one of them fails."""
+"""The transaction: stages wheels, sets files aside, installs, verifies; rolls back on failure."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from ..facts.target import Target
 from ..index.client import Index
 from ..plan.model import Plan
 from ..utils.progress import Progress
-from . import conflicts
+from .conflicts import UnmetRequirement, environment_of, new_conflicts
 from .environment_lock import hold_environment_lock
 from .history import UNFINISHED, prune_history, recorded_changes
 from .staging import StagedWheels, stage_wheels
 from .state_folder import Site, prepare_state_folder, remove_tree
 from .swap import Verify, swap_distributions
+from .torch_requirements import distributions_afterwards
 
-RESUMED = frozenset(
+_RESUMED = frozenset(
     {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
 )
-"""A network that fails may be back soon: what was brought by then is kept for the next run."""
+"""The network may be back soon: after these errors the next run uses what was downloaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What the user has allowed that is refused without."""
+    """What is refused unless the user allows it."""
 
     conflicts: bool = False
-    """Distributions that stay may lose what they require."""
+    """Distributions that stay may lose a dependency."""
     externally_managed: bool = False
     conda: bool = False
-    """pip's distributions may be changed inside a conda environment."""
+    """Distributions that pip installed into a conda environment may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +42,14 @@ class Applied:
     """What was done."""
 
     removed: tuple[str, ...]
-    """Canonical names of the distributions that left for good."""
+    """Canonical names."""
     installed: tuple[tuple[str, str], ...]
-    """Canonical name and version of what came."""
+    """Canonical names and versions."""
     engine: str
-    conflicts: tuple[conflicts.UnmetRequirement, ...]
+    conflicts: tuple[UnmetRequirement, ...]
     """New conflicts that were allowed."""
     untidy: int
-    """Bytes of former changes or of the stage that could not be removed; 0 is usual."""
+    """Bytes of earlier changes or of the stage that could not be removed; usually 0."""
 
 
 def apply(
@@ -64,30 +65,30 @@ def apply(
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
-    `local` are wheels that were made here, by file name; they are installed too. On return
-    everything is done and verified, and `restore.undo` can take it back until the next change.
+    `local` are further wheels to install, by file name. On return everything is done and verified,
+    and `rollback.undo_last` can undo it until the next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `environment-locked`, `unfinished-change`,
-    `environment-changed`, `would-conflict`, those of `stage.stage` and of `leaving.leaving`.
-    After it everything is put back and Error `install-failed`, `verify-failed`, `apply-interrupted`
-    or `apply-failed` says why; `restore-failed` where that could not be done.
+    `environment-changed`, `would-conflict`, those of `stage_wheels` and of `files_to_remove`.
+    Later failures are rolled back, and Error `install-failed`, `verify-failed`,
+    `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
     with hold_environment_lock(site):
         prepare_state_folder(site)
-        if any(one.state in UNFINISHED for one in recorded_changes(site)):
+        if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
         try:
             staged = stage_wheels(
                 plan, target, index=index, engine=engine, progress=progress, local=local
             )
-            broken = _conflicts(plan, target, staged, allowed)
+            conflicts = _allowed_conflicts(plan, target, staged, allowed)
             _check_unchanged(plan, target, staged)
         except Error as error:
-            if error.code not in RESUMED:
+            if error.code not in _RESUMED:
                 remove_tree(site.stage)
             raise
         try:
@@ -98,18 +99,15 @@ def apply(
             untidy = remove_tree(site.stage) + prune_history(site)
     return Applied(
         removed=plan.uninstall,
-        installed=_coming(staged),
+        installed=tuple((file.wheel.name, file.wheel.version) for file in staged.staged),
         engine=engine.name,
-        conflicts=broken,
+        conflicts=conflicts,
         untidy=untidy,
     )
 
 
 def check_environment_owner(target: Target, allowed: Allowed) -> None:
-    """Refuse an environment that is somebody else's to change.
-
-    Raises Error `externally-managed`, `conda-environment` or `user-environment`.
-    """
+    """Raise Error `externally-managed`, `conda-environment` or `user-environment`."""
     if target.externally_managed and not allowed.externally_managed:
         raise Error("externally-managed", path=target.executable)
     if target.kind == "conda" and not allowed.conda:
@@ -118,39 +116,25 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
         raise Error("user-environment", path=target.executable)
 
 
-def _coming(staged: StagedWheels) -> tuple[tuple[str, str], ...]:
-    return tuple((one.wheel.name, one.wheel.version) for one in staged.staged)
-
-
-def _conflicts(
+def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
-) -> tuple[conflicts.UnmetRequirement, ...]:
-    """Return what distributions would miss then and do not miss now, where that is allowed."""
-    now: dict[str, conflicts.InstalledDistribution] = {}
-    for one in target.installed:
-        has = conflicts.InstalledDistribution(
-            name=one.key, version=one.version, requires=one.requires
-        )
-        now.setdefault(one.key, has)
-    then = {name: has for name, has in now.items() if name not in plan.uninstall}
-    for new in staged.contents:
-        then[new.name] = conflicts.InstalledDistribution(
-            name=new.name, version=new.version, requires=new.requires
-        )
-    environment = conflicts.environment_of(target.version, target.implementation)
-    broken = conflicts.new_conflicts(now.values(), then.values(), environment)
-    if broken and not allowed.conflicts:
-        raise Error("would-conflict", conflicts="; ".join(map(str, broken)))
-    return broken
+) -> tuple[UnmetRequirement, ...]:
+    wheels = [file.wheel for file in staged.staged]
+    then = distributions_afterwards(plan, target, dict(zip(wheels, staged.contents, strict=True)))
+    environment = environment_of(target.version, target.implementation)
+    conflicts = new_conflicts(target.installed, then.installed, environment)
+    if conflicts and not allowed.conflicts:
+        raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
+    return conflicts
 
 
 def _check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
-    """Refuse where the distributions of the plan are not those that it was made for any more."""
-    for one in target.installed:
-        concerned = one.key in plan.uninstall or one.key in dict(_coming(staged))
-        if concerned and not Path(one.metadata_path).exists():
-            raise Error("environment-changed", name=one.name)
-    known = {Path(one.metadata_path).name for one in target.installed}
+    """Refuse where the environment changed since `target` was read."""
+    names = {*plan.uninstall, *(file.wheel.name for file in staged.staged)}
+    for installed in target.installed:
+        if installed.key in names and not Path(installed.metadata_path).exists():
+            raise Error("environment-changed", name=installed.name)
+    known = {Path(installed.metadata_path).name for installed in target.installed}
     known |= {Path(path).name for path in target.broken}
     for new in staged.contents:
         if new.info not in known and Path(target.purelib, new.info).exists():

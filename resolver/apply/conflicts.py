@@ -1,6 +1,6 @@
-"""What installed distributions would miss after a change, and did not miss before.
+"""Finds requirements of installed distributions that a change would leave unmet.
 
-Requirements are judged as `pip check` judges them: no extras, markers of the target.
+Requirements are evaluated as `pip check` does: without extras, with the markers of the target.
 """
 
 from __future__ import annotations
@@ -9,36 +9,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.markers import default_environment
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
+from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD
-
-PROVIDES = {GPU_BUILD: CPU_BUILD}
-"""Whoever requires the second is served by the first: the modules are there under both names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledDistribution:
-    """A distribution that is, or would be, there."""
-
-    name: str
-    """Canonical."""
-    version: str
-    requires: tuple[str, ...] = ()
+from ..facts.target import Installed
+from ..versions import requirement as parse_requirement
+from ..versions import version as parse_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmetRequirement:
-    """A requirement that nothing meets."""
+    """A requirement that no distribution meets."""
 
     by: str
     """`fastembed 0.9.1`."""
     requirement: str
-    """As the metadata spell it, without the marker."""
+    """As in the metadata, without the marker."""
     found: str | None
-    """The version that is there instead; None where there is none."""
+    """The version that is installed instead; None where there is none."""
 
     def __str__(self) -> str:
         """Return `fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)`."""
@@ -49,74 +39,51 @@ def environment_of(version: str, implementation: str) -> dict[str, str]:
     """Return the marker environment of a Python `version` on this machine."""
     environment = {name: str(value) for name, value in default_environment().items()}
     names = {"cpython": "CPython", "pypy": "PyPy"}
-    environment |= {
+    return environment | {
         "python_version": ".".join(version.split(".")[:2]),
         "python_full_version": version,
         "implementation_name": implementation,
         "implementation_version": version,
         "platform_python_implementation": names.get(implementation, implementation),
     }
-    return environment
 
 
 def unmet_requirements(
-    distributions: Iterable[InstalledDistribution], environment: Mapping[str, str]
+    distributions: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[UnmetRequirement, ...]:
     """Return every requirement of `distributions` that none of them meets, sorted.
 
-    A requirement that cannot be read is nobody's conflict; neither is a version that is none.
+    Of two with one name the first counts. A requirement that is not PEP 508 is passed over, and a
+    version that is not PEP 440 meets everything. The GPU build meets what the CPU build meets: both
+    have the same modules.
     """
-    there = {one.name: one for one in distributions}
-    versions = {one.name: one.version for one in there.values()}
-    for giver, given in PROVIDES.items():
-        if giver in versions:
-            versions.setdefault(given, versions[giver])
-    found = [
-        missing
-        for one in there.values()
-        for line in one.requires
-        if (missing := _missing(one, line, versions, environment)) is not None
-    ]
-    return tuple(sorted(found, key=lambda one: (one.by, one.requirement)))
+    first = {distribution.key: distribution for distribution in reversed([*distributions])}
+    versions = {name: distribution.version for name, distribution in first.items()}
+    if GPU_BUILD in versions:
+        versions.setdefault(CPU_BUILD, versions[GPU_BUILD])
+    unmet = []
+    for name, distribution in first.items():
+        for line in distribution.requires:
+            wanted = parse_requirement(line)
+            if wanted is None or not is_in_force(wanted, environment, ""):
+                continue
+            found = versions.get(canonicalize_name(wanted.name))
+            number = parse_version(found or "")
+            if found is None or (
+                number is not None and not wanted.specifier.contains(number, prereleases=True)
+            ):
+                bare = Requirement(line)
+                bare.marker = None
+                by = f"{name} {distribution.version}"
+                unmet.append(UnmetRequirement(by=by, requirement=str(bare), found=found))
+    return tuple(sorted(unmet, key=lambda row: (row.by, row.requirement)))
 
 
 def new_conflicts(
-    before: Iterable[InstalledDistribution],
-    after: Iterable[InstalledDistribution],
-    environment: Mapping[str, str],
+    before: Iterable[Installed], after: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[UnmetRequirement, ...]:
-    """Return what would be unmet after a change and was not, of the same distribution, before."""
-    known = {
-        (one.by.split(" ")[0], one.requirement) for one in unmet_requirements(before, environment)
-    }
-    return tuple(
-        one
-        for one in unmet_requirements(after, environment)
-        if (one.by.split(" ")[0], one.requirement) not in known
-    )
-
-
-def _missing(
-    one: InstalledDistribution,
-    line: str,
-    versions: Mapping[str, str],
-    environment: Mapping[str, str],
-) -> UnmetRequirement | None:
-    try:
-        requirement = Requirement(line)
-    except InvalidRequirement:
-        return None
-    marker = requirement.marker
-    if marker is not None and not marker.evaluate({**environment, "extra": ""}):
-        return None
-    found = versions.get(canonicalize_name(requirement.name))
-    if found is not None:
-        try:
-            if requirement.specifier.contains(Version(found), prereleases=True):
-                return None
-        except InvalidVersion:
-            return None
-    requirement.marker = None
-    return UnmetRequirement(
-        by=f"{one.name} {one.version}", requirement=str(requirement), found=found
-    )
+    """Return what is unmet `after` a change and was not, of the same distribution, `before`."""
+    rows = unmet_requirements(before, environment)
+    known = {(row.by.split(" ")[0], row.requirement) for row in rows}
+    rows = unmet_requirements(after, environment)
+    return tuple(row for row in rows if (row.by.split(" ")[0], row.requirement) not in known)

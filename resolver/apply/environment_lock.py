@@ -1,6 +1,6 @@
 """The lock of an environment: one run at a time changes it.
 
-The lock is the system's own, so that it ends with its holder, however that ends.
+It is a lock of the operating system, which ends with its holder, even a killed one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
 
 
 def _holder(path: Path) -> dict[str, object]:
-    """Return what the holder of the lock has written about itself, by now."""
+    """Return what the holder of the lock has written about itself."""
     with contextlib.suppress(OSError, ValueError):
         about = json.loads(path.read_text(encoding="utf-8"))
         return about if isinstance(about, dict) else {}

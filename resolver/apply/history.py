@@ -1,7 +1,7 @@
-"""What is kept of earlier changes of an environment, and when it may go.
+"""The changes of an environment that can be undone, and when their files are removed.
 
-A folder without a journal stands for nothing, a change that came to its end can be undone
-until the next one does, and one that did not has to be put back first: that is `restore`.
+A change folder without a journal is ignored. A committed change can be undone until the next one
+commits. An unfinished change is rolled back before anything else.
 """
 
 from __future__ import annotations
@@ -22,120 +22,107 @@ UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedChange:
-    """A change that the state folder tells of."""
+    """A change in the state folder."""
 
     number: int
     state: JournalState
     begin: Begin | None
-    """None where nothing had begun when it ended."""
-    size: int
-    """Bytes that it keeps."""
+    """None where the change was interrupted before its first record."""
 
 
 def recorded_changes(site: Site) -> tuple[RecordedChange, ...]:
-    """Return the changes that the state folder of this environment tells of, the newest first.
+    """Return the changes in the state folder of this environment, the newest first.
 
     Raises Error `journal-damaged` where a journal cannot be read.
     """
-    found = []
-    for number, folder in change_folders(site):
-        records = read_journal(folder)
-        found.append(
-            RecordedChange(
-                number=number,
-                state=state(records),
-                begin=begin_of(records) if records else None,
-                size=size_of(folder),
-            )
+    journals = [(number, read_journal(folder)) for number, folder in change_folders(site)]
+    return tuple(
+        RecordedChange(
+            number=number, state=state(records), begin=begin_of(records) if records else None
         )
-    return tuple(found)
+        for number, records in journals
+    )
 
 
 def history_summary(
     site: Site, installed: Iterable[tuple[str, str]]
 ) -> tuple[ChangeState | None, int]:
-    """Return what the state folder holds, in a word, and the bytes that it takes.
+    """Return the state of the recorded changes, and the bytes of the state folder.
 
-    `installed` are canonical name and version of what is installed now. What cannot be read is
-    taken for unfinished.
+    `installed` are canonical names and versions of what is installed now. A journal that cannot be
+    read counts as unfinished.
     """
     try:
-        found = recorded_changes(site)
+        changes = recorded_changes(site)
         size = size_of(site.state)
     except (Error, OSError):
         return "unfinished", 0
-    if any(one.state in UNFINISHED for one in found):
+    if any(change.state in UNFINISHED for change in changes):
         return "unfinished", size
-    last = next((one.begin for one in found if one.state == "committed"), None)
+    last = next((change.begin for change in changes if change.state == "committed"), None)
     if last is not None and not changed_since(last, installed):
         return "kept", size
-    return ("stale", size) if found or site.stage.exists() else (None, 0)
+    return ("stale", size) if changes or site.stage.exists() else (None, 0)
 
 
 def changed_since(begin: Begin, installed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the names of what is not installed as the change `begin` left it, sorted."""
+    """Return the names of distributions that changed after the change `begin`, sorted."""
     now = dict(installed)
-    left = dict.fromkeys(begin.removed) | dict(begin.installed)
-    return tuple(sorted(name for name, version in left.items() if now.get(name) != version))
+    then = dict.fromkeys(begin.removed) | dict(begin.installed)
+    return tuple(sorted(name for name, version in then.items() if now.get(name) != version))
 
 
 def discard_undo_data(site: Site) -> int:
-    """Remove everything that is kept, so that nothing can be undone; return the bytes that stay.
+    """Remove all changes, so that nothing can be undone; return the bytes that stay.
 
-    Raises Error `unfinished-change` where something has to be put back first, `environment-locked`
-    and `journal-damaged`.
+    Raises Error `unfinished-change` where one must be rolled back first, `environment-locked` and
+    `journal-damaged`.
     """
     if not site.state.exists():
         return 0
     with hold_environment_lock(site):
-        if any(one.state in UNFINISHED for one in recorded_changes(site)):
+        if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=site.prefix)
         return prune_history(site, everything=True) + remove_tree(site.stage)
 
 
 def prune_history(site: Site, *, everything: bool = False) -> int:
-    """Remove what nothing can be undone with, or `everything`; return the bytes that stay.
+    """Remove the changes that cannot be undone, or `everything`; return the bytes that stay.
 
-    What stays by rights is the newest change that came to its end, and those that did not. The
-    caller holds the lock. What cannot be removed is no failure: the next run tries again. Raises
-    Error `journal-damaged`.
+    The newest committed change is kept, and unfinished ones always. The caller holds the lock. What
+    cannot be removed is tried again by the next run. Raises Error `journal-damaged`.
     """
-    left, keep = 0, not everything
+    remaining, keep = 0, not everything
     for _, folder in change_folders(site):
-        how = state(read_journal(folder))
-        if how in UNFINISHED:
-            continue
-        if how == "committed" and keep:
-            keep = False
+        progress = state(read_journal(folder))
+        if progress in UNFINISHED or (progress == "committed" and keep):
+            keep = keep and progress != "committed"
             continue
         try:
             delete_journal(folder)
         except OSError:
-            left += size_of(folder)
+            remaining += size_of(folder)
         else:
-            left += remove_tree(folder)
-    return left
+            remaining += remove_tree(folder)
+    return remaining
 
 
 def delete_journal(folder: Path) -> None:
-    """Remove the journal of a change, after which the rest stands for nothing. Raises OSError."""
+    """Remove the journal of a change; the rest of the folder is ignored then. Raises OSError."""
     (folder / "journal").unlink(missing_ok=True)
     if folder.exists():
         sync_folder(folder)
 
 
 def change_folders(site: Site) -> Iterator[tuple[int, Path]]:
-    """Give number and folder of every change, the newest first."""
+    """Yield number and folder of every change, the newest first."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         entries = [entry for entry in site.state.iterdir() if entry.name.isdigit()]
         yield from sorted(((int(entry.name), entry) for entry in entries), reverse=True)
 
 
 def read_journal(folder: Path) -> tuple[Record, ...]:
-    """Return what the journal in `folder` says; nothing where there is none.
-
-    Raises Error `journal-damaged`.
-    """
+    """Return the journal in `folder`, empty without one. Raises Error `journal-damaged`."""
     try:
         return decode((folder / "journal").read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""The journal of a change: what is about to be done, so that it can be undone.
+"""The journal of a change: every step, recorded before it is done, so that it can be undone.
 
-A journal is a text of JSON lines. A line is on the disk before what it says is done, so a
-line that was torn off by a crash stands for nothing. Paths are relative to the site-packages
-folder of the environment, so that an environment that was moved can still be put back.
+A journal is a text of JSON lines. A line is on the disk before its step is done, so an incomplete
+last line is ignored. Paths are relative to the site-packages folder of the environment, so that an
+environment that was moved can still be rolled back.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Begin:
     """A change begins."""
 
     plan: str
-    """What is to be done, in short, for people."""
+    """A summary for people."""
     removed: tuple[str, ...]
-    """Canonical names of the distributions that leave."""
+    """Canonical names of the distributions to remove."""
     installed: tuple[tuple[str, str], ...]
-    """Canonical name and version of every distribution that comes."""
+    """Canonical name and version of every distribution to install."""
     when: str = ""
     """ISO 8601."""
 
@@ -53,18 +53,18 @@ class Install:
     created: tuple[str, ...]
     """Every file that it will write."""
     whole: tuple[str, ...]
-    """Folders that will be its own altogether: the dist-info folders."""
+    """Folders in which all files will be its own: the dist-info folders."""
     standing: tuple[str, ...]
-    """The folders among the parents of `created` that are there already."""
+    """The parents of `created` that exist already."""
     temporary: tuple[str, ...]
-    """Files there now that look like an engine's temporary ones, and are not."""
+    """Existing files with names like an engine's temporary ones."""
     folders: tuple[str, ...] = ()
-    """Folders that it may make though no file comes into them."""
+    """Folders that it may create without a file in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Something is done: the engine (`installed`), all of it (`commit`), or the way back began."""
+    """A step is done: the engine (`installed`), everything (`commit`); or the roll back begins."""
 
     step: Literal["installed", "commit", "undo"]
 
@@ -82,7 +82,7 @@ _NAMES: dict[type, str] = {kind: name for name, kind in _KINDS.items()}
 def encode(record: Record) -> str:
     """Return the line of `record`, with a line break before it and after it.
 
-    The one before ends a line that an earlier failure may have torn.
+    The first ends a line that an earlier failure may have left incomplete.
     """
     if isinstance(record, Mark):
         return f'\n{{"step": "{record.step}"}}\n'
@@ -95,8 +95,8 @@ def encode(record: Record) -> str:
 def decode(text: str) -> tuple[Record, ...]:
     """Return the records of the journal `text`.
 
-    A line that cannot be read is passed over where it is the last before the way back, or the last
-    of all: it was torn while it was written. Anywhere else it raises Error `journal-damaged`.
+    The last line, and the last one before the roll back, may be incomplete and is ignored then.
+    Raises Error `journal-damaged` for any other line that cannot be parsed.
     """
     records: list[Record] = []
     torn = 0
@@ -112,14 +112,14 @@ def decode(text: str) -> tuple[Record, ...]:
             torn = 0
             records.append(record)
     if records and records[0] == Mark(step="undo"):
-        return ()  # not even the beginning could be written
+        return ()  # nothing was recorded before the roll back
     if records and not isinstance(records[0], Begin):
         raise Error("journal-damaged", line=1)
     return tuple(records)
 
 
 def state(records: tuple[Record, ...]) -> JournalState:
-    """Return how far the change of these records has come."""
+    """Return the state of the change of these records."""
     if not records:
         return "nothing"
     if Mark(step="undo") in records:
@@ -133,13 +133,13 @@ def begin_of(records: tuple[Record, ...]) -> Begin:
 
 
 def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str], ...]:
-    """Return all moves, the last one first: the order of the way back."""
+    """Return all moves, the last one first: the order of a roll back."""
     moves = [move for record in records if isinstance(record, MovedFiles) for move in record.moves]
     return tuple(reversed(moves))
 
 
 def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int], ...]:
-    """Return the folders that were removed, the outer ones first: the order of the way back."""
+    """Return the folders that were removed, the outer ones first: the order of a roll back."""
     folders = [
         row for record in records if isinstance(record, RemovedFolders) for row in record.folders
     ]
@@ -147,7 +147,7 @@ def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def install_of(records: tuple[Record, ...]) -> Install | None:
-    """Return what the engine was going to write, or None where it was never started."""
+    """Return what the engine was to write; None where it was not started."""
     return next((record for record in records if isinstance(record, Install)), None)
 
 

@@ -1,15 +1,15 @@
-"""Which files have to leave before others come.
+"""Finds the files to set aside before others are installed; changes nothing.
 
-Reads RECORDs and folders, changes nothing. Several distributions may own one file (all of
-`nvidia-*` share `nvidia/__init__.py`, both builds of onnxruntime share everything): a file leaves
-where all of its owners leave, or where a wheel that comes brings it anew.
+Several distributions may own one file (all `nvidia-*` share `nvidia/__init__.py`, both builds of
+onnxruntime share everything): it is removed where all its owners are, or a new wheel has it too.
 """
 
-# Paths are text here: there are tens of thousands of them.
+# Paths are strings: there are tens of thousands of them.
 # ruff: noqa: PTH112, PTH114, PTH120, PTH208
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import re
@@ -22,9 +22,9 @@ from .state_folder import NAME, Site, join
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
 _SHARED = "onnxruntime"
-"""The folder of which nothing may be left over when another build comes into it."""
+"""The folder in which no file of another build may remain."""
 _BUILDS = ("onnxruntime", "ort-")
-"""How the names of those begin whose files are in that folder."""
+"""How the names of the distributions begin whose files are in that folder."""
 
 
 def files_to_remove(
@@ -36,127 +36,118 @@ def files_to_remove(
     incoming: Iterable[str] = (),
     whole: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Return the absolute paths of all files that leave, sorted.
+    """Return the absolute paths of all files to set aside, sorted.
 
-    `names` are the canonical names of the distributions that leave, those among them that are
-    `coming` again included; `incoming` the absolute paths that will be written, `whole` the folders
-    that must be empty before. What an owner outside of `names` lists stays, unless it is written
-    anew. In a venv a distribution that lost its list leaves all the same where its files are known
-    without: those that come again, and the shared folder.
+    `names` are the canonical names of the distributions to remove, with those that are `coming`
+    again; `incoming` are the absolute paths that will be written, `whole` the folders that must be
+    empty before. What other distributions own stays, unless it will be written. In a venv a
+    distribution without RECORD is removed all the same where its files are known without it: it
+    comes again, or has its files in the shared folder.
 
     Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
-    be taken out file by file, `installed-outside` where it lies outside the environment and is to
-    leave for good, and `path-outside` where a link would lead what is written out of it.
+    be removed file by file, `installed-outside` where one that does not come again is outside the
+    environment, and `path-outside` where a file would be written outside of it, through a link.
     """
-    own = [one for one in target.installed if one.key in names]
-    gone: set[str] = set()
-    for one in own:
-        if _within(site, one):
-            known = target.kind == "venv" and (one.key in coming or one.key.startswith(_BUILDS))
-            gone |= _files(site, one, known=known)
-        elif one.key not in coming:
-            raise Error("installed-outside", name=one.name, path=one.metadata_path)
+    paths: set[str] = set()
     stays: set[str] = set()
-    for one in target.installed:
-        if one.key not in names and _within(site, one):
-            stays.update(_record(one) or ())
-    gone -= stays
+    for installed in target.installed:
+        if installed.key not in names:
+            if _within(site, installed):
+                stays.update(_record(installed) or ())
+        elif _within(site, installed):
+            comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
+            paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
+        elif installed.key not in coming:
+            raise Error("installed-outside", name=installed.name, path=installed.metadata_path)
     written = {site.plain(path) for path in incoming}
     for path in written:
         if not site.inside(path):
             raise Error("path-outside", path=path)
-    gone |= written
-    gone |= {path for folder in whole for path in files_under(folder)}
-    gone |= set(_leftovers(site, gone, stays))
-    gone |= set(bytecode(gone))
-    there = {path for path in gone if os.path.lexists(path)}
-    folders = {path for path in there if os.path.isdir(path) and not os.path.islink(path)}
+    paths = (paths - stays) | written
+    paths |= {path for folder in whole for path in files_under(folder)}
+    paths |= _leftovers(site, paths) - stays
+    paths |= set(bytecode(paths))
+    paths = {path for path in paths if os.path.lexists(path)}
+    folders = {path for path in paths if os.path.isdir(path) and not os.path.islink(path)}
     for path in written & folders:
         raise Error("path-outside", path=path)
-    return tuple(sorted(there - folders))
+    return tuple(sorted(paths - folders))
 
 
 def bytecode(paths: Iterable[str]) -> Iterator[str]:
-    """Give what interpreters have cached of the modules among `paths`."""
+    """Yield the bytecode files of the modules among `paths`."""
     stems: dict[str, set[str]] = {}
     for path in paths:
         if path.endswith(".py"):
             folder, name = os.path.split(path)
             stems.setdefault(join(folder, "__pycache__"), set()).add(name.removesuffix(".py"))
-    for folder, wanted in stems.items():
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            continue
-        for name in names:
-            cached = _CACHED.fullmatch(name)
-            if cached and cached["stem"] in wanted:
-                yield join(folder, name)
+    for folder, modules in stems.items():
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                cached = _CACHED.fullmatch(name)
+                if cached and cached["stem"] in modules:
+                    yield join(folder, name)
 
 
 def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
     """Return canonical name and version of what is installed in this environment itself.
 
-    A venv may see the distributions of the Python below it, too.
+    A venv may see the distributions of its base Python, too.
     """
-    return [(one.key, one.version) for one in target.installed if _within(site, one)]
+    return [(row.key, row.version) for row in target.installed if _within(site, row)]
 
 
-def _within(site: Site, one: Installed) -> bool:
-    """Tell whether the metadata are in a folder that this environment installs into."""
-    folder, places = os.path.dirname(one.metadata_path), {site.purelib, site.platlib}
-    # Most often the path is the real one, and a disk need not be asked about it.
-    return folder in places or os.path.realpath(folder) in places
+def _within(site: Site, installed: Installed) -> bool:
+    folder, roots = os.path.dirname(installed.metadata_path), {site.purelib, site.platlib}
+    # Mostly the path is the real one; then the disk need not be read.
+    return folder in roots or os.path.realpath(folder) in roots
 
 
-def _files(site: Site, one: Installed, *, known: bool) -> set[str]:
-    """Return what RECORD lists of a distribution that leaves, and all of its metadata folder.
+def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
+    """Return what RECORD lists of a distribution to remove, and all of its metadata folder.
 
-    Where it has none that is an error, unless the files are `known` without it.
+    Without a RECORD that is an error, unless the files are `known` without it.
     """
-    if one.editable:
-        raise Error("installed-editable", name=one.name, path=one.metadata_path)
-    if one.installer == "conda":
-        raise Error("installed-conda", name=one.name, path=one.metadata_path)
-    listed = _record(one)
+    where = {"name": installed.name, "path": installed.metadata_path}
+    if installed.editable:
+        raise Error("installed-editable", **where)
+    if installed.installer == "conda":
+        raise Error("installed-conda", **where)
+    listed = _record(installed)
     if listed is None and not known:
-        raise Error("no-record", name=one.name, path=one.metadata_path)
-    inner = files_under(site.plain(one.metadata_path))
-    return {path for path in listed or () if site.inside(path)}.union(inner)
+        raise Error("no-record", **where)
+    metadata = files_under(site.plain(installed.metadata_path))
+    return {path for path in listed or () if site.inside(path)}.union(metadata)
 
 
-def _record(one: Installed) -> frozenset[str] | None:
-    """Return the absolute paths that the RECORD of `one` lists, or None where it has none."""
+def _record(installed: Installed) -> set[str] | None:
+    """Return the absolute paths in the RECORD of `installed`; None where it has none."""
+    record = Path(installed.metadata_path, "RECORD")
     try:
-        text = Path(one.metadata_path, "RECORD").read_text(
-            encoding="utf-8", errors="surrogateescape"
-        )
+        text = record.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    base = os.path.realpath(Path(one.metadata_path).parent)
-    plain: dict[str, str] = {}
-    found = set()
+    base = os.path.realpath(record.parent.parent)
+    real: dict[str, str] = {}
+    paths = set()
     for row in csv.reader(text.splitlines()):
-        if not row or not row[0]:
-            continue
-        folder, name = os.path.split(os.path.normpath(join(base, row[0])))
-        if folder not in plain:
-            plain[folder] = os.path.realpath(folder)
-        found.add(join(plain[folder], name))
-    return frozenset(found)
+        if row and row[0]:
+            folder, name = os.path.split(os.path.normpath(join(base, row[0])))
+            if folder not in real:
+                real[folder] = os.path.realpath(folder)
+            paths.add(join(real[folder], name))
+    return paths
 
 
-def _leftovers(site: Site, gone: set[str], stays: set[str]) -> Iterator[str]:
-    """Give what nobody that stays owns in the shared folder, where anything of it leaves."""
-    for root in dict.fromkeys((site.purelib, site.platlib)):
-        shared = join(root, _SHARED)
-        if not any(path.startswith(shared + os.sep) for path in gone):
-            continue
-        yield from (path for path in files_under(shared) if path not in stays)
+def _leftovers(site: Site, paths: set[str]) -> set[str]:
+    """Return all files in the shared folder, where one of `paths` is in it."""
+    shared = {join(root, _SHARED) for root in (site.purelib, site.platlib)}
+    used = [folder for folder in shared if any(path.startswith(folder + os.sep) for path in paths)]
+    return {path for folder in used for path in files_under(folder)}
 
 
 def files_under(folder: str) -> Iterator[str]:
-    """Give every file and every symbolic link under `folder`; nothing where it is itself a link."""
+    """Yield every file and symbolic link under `folder`; nothing where it is a link itself."""
     if os.path.islink(folder):
         return
     for inner, folders, names in os.walk(folder):
@@ -164,13 +155,16 @@ def files_under(folder: str) -> Iterator[str]:
         yield from (join(inner, name) for name in [*names, *links])
 
 
-def emptied_folders(paths: Iterable[str], site: Site) -> set[str]:
-    """Return every folder between `paths` and the roots of the environment, roots excluded."""
+def emptied_folders(paths: Iterable[str], site: Site, folders: Iterable[str] = ()) -> set[str]:
+    """Return `folders` and every folder between them or `paths` and the environment's roots.
+
+    The roots are excluded.
+    """
     roots = {site.purelib, site.platlib, site.scripts, site.prefix, str(Path(site.purelib, NAME))}
-    found: set[str] = set()
-    for path in paths:
-        folder = os.path.dirname(path)
-        while folder not in roots and folder not in found and site.inside(folder):
-            found.add(folder)
+    between: set[str] = set()
+    for start in {*map(os.path.dirname, paths), *folders}:
+        folder = start
+        while folder not in roots and folder not in between and site.inside(folder):
+            between.add(folder)
             folder = os.path.dirname(folder)
-    return found
+    return between

@@ -1,12 +1,11 @@
-"""Put an environment back: after a failure, after a crash, or because the user wants it.
+"""Rolls an environment back: after a failure, after a crash, or for `--undo`.
 
-Works from the journal alone and can be repeated: whatever ends it half-way, the next run goes on.
-What came is moved away rather than removed: that takes milliseconds for gigabytes, and a library in
-use allows it everywhere. When its journal is gone the environment is whole; `prune_history` removes
-what was moved away, now or at any later run.
+Only the journal is needed, and a roll back that was interrupted is continued by the next run.
+New files are moved to `trash/`, not removed: that takes milliseconds for gigabytes, and works for
+libraries in use. Deleting the journal ends the roll back; `prune_history` then removes the rest.
 """
 
-# Paths are text here: there are tens of thousands of them.
+# Paths are strings: there are tens of thousands of them.
 # ruff: noqa: PTH101, PTH103, PTH106, PTH116, PTH120, PTH208
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..engine import guard as engine_guard
 from ..errors import Error
 from ..index.download import disk_error
 from ..utils.signals import signals_ignored
-from .change import append, engine_temporaries, innermost, move
+from .change import append, engine_temporaries, move
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -38,18 +37,18 @@ from .state_folder import Site, join, sync_folder
 
 
 def recover_interrupted(site: Site) -> tuple[RecordedChange, ...]:
-    """Take back every change that never came to its end, and return them; none is the usual case.
+    """Roll back every unfinished change, and return them; usually there is none.
 
     Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.
     """
     if not any(True for _ in change_folders(site)):
         return ()
     with hold_environment_lock(site):
-        found = tuple(one for one in recorded_changes(site) if one.state in UNFINISHED)
-        for one in found:
-            roll_back(site, site.state / str(one.number))
+        changes = tuple(row for row in recorded_changes(site) if row.state in UNFINISHED)
+        for change in changes:
+            roll_back(site, site.state / str(change.number))
         prune_history(site)
-    return found
+    return changes
 
 
 def undo_last(
@@ -57,22 +56,22 @@ def undo_last(
     installed: Iterable[tuple[str, str]],
     restored: Callable[[], None] = lambda: None,
 ) -> int:
-    """Take back the last change that came to its end; return the bytes that could not be removed.
+    """Roll back the last committed change; return the bytes that could not be removed.
 
-    `installed` are canonical name and version of what is installed now. `restored` is called when
-    everything is as it was; what came with the change is removed from the disk after that, which
-    takes seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the
-    distributions of the change are not as it left them, `disk-full` or `disk-failed` before
-    anything is moved, and those of `recover_interrupted`.
+    `installed` are the canonical names and versions of what is installed now. `restored` is called
+    when everything is as before; the files of the change are removed after that, which takes
+    seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the distributions of
+    the change were changed since, `disk-full` or `disk-failed` before anything is moved, and those
+    of `recover_interrupted`.
     """
     with hold_environment_lock(site):
-        done = next((one for one in recorded_changes(site) if one.state == "committed"), None)
-        if done is None or done.begin is None:
+        last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
+        if last is None or last.begin is None:
             raise Error("nothing-to-undo")
-        other = changed_since(done.begin, installed)
-        if other:
-            raise Error("undo-changed", names=", ".join(other))
-        folder = site.state / str(done.number)
+        names = changed_since(last.begin, installed)
+        if names:
+            raise Error("undo-changed", names=", ".join(names))
+        folder = site.state / str(last.number)
         try:
             append(folder, Mark(step="undo"))
         except OSError as error:
@@ -83,10 +82,10 @@ def undo_last(
 
 
 def roll_back(site: Site, folder: Path) -> None:
-    """Put back what the change in `folder` moved; `prune_history` removes the rest.
+    """Move the files of the change in `folder` back; `prune_history` removes the rest.
 
-    Raises Error `restore-failed` with the first file that could not be put back; everything else
-    is, and the journal stays for another try.
+    Raises Error `restore-failed` with the first file that could not be moved back; all others are,
+    and the journal stays for another try.
     """
     failures = _Failures()
     with failures.noted(str(site.state)):
@@ -101,7 +100,7 @@ def roll_back(site: Site, folder: Path) -> None:
 
 
 class _Failures:
-    """What could not be put back; the rest goes on."""
+    """Counts failures, and keeps the first."""
 
     def __init__(self) -> None:
         self.first: tuple[str, OSError] | None = None
@@ -119,19 +118,22 @@ class _Failures:
 def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
     records = read_journal(folder)
     aside = str(folder / "aside")
-    moves = [(_absolute(site, path), join(aside, kept)) for path, kept in moves_of(records)]
-    back = {path for path, kept in moves if not os.path.lexists(kept)}
+    moves = [(_absolute(site, path), join(aside, name)) for path, name in moves_of(records)]
+    moved_back = {path for path, source in moves if not os.path.lexists(source)}
     install = install_of(records)
     if install is not None:
-        _remove_created(site, folder, install, back, failures)
+        _remove_created(site, folder, install, moved_back, failures)
     for relative, mode in emptied_of(records):
         with failures.noted(relative):
-            _make_folder(_absolute(site, relative), mode)
-    for path, kept in moves:
-        if os.path.lexists(kept):
+            path = _absolute(site, relative)
+            os.makedirs(path, exist_ok=True)
+            if os.stat(path).st_mode & 0o7777 != mode:
+                os.chmod(path, mode)
+    for path, source in moves:
+        if os.path.lexists(source):
             with failures.noted(path):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                move(kept, path)
+                move(source, path)
     for name in {os.path.dirname(path) for path, _ in moves}:
         with failures.noted(name):
             sync_folder(name)
@@ -141,35 +143,31 @@ def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
 
 
 def _remove_created(
-    site: Site, folder: Path, install: Install, back: set[str], failures: _Failures
+    site: Site, folder: Path, install: Install, moved_back: set[str], failures: _Failures
 ) -> None:
-    """Move away what the engine wrote, whole or half, except what has been put `back` already."""
+    """Move what the engine wrote, complete or not, to the trash, except what is `moved_back`."""
     trash = str(folder / "trash")
     os.makedirs(trash, exist_ok=True)
     used = len(os.listdir(trash))
     created = [_absolute(site, path) for path in install.created]
     whole = [_absolute(site, path) for path in install.whole]
     folders = [_absolute(site, path) for path in install.folders]
-    folders += [folder for path in whole for folder, _, _ in os.walk(path)]
-    around = emptied_folders([*created, *innermost(folders)], site)
-    known = {_absolute(site, path) for path in install.temporary}
-    gone = {*created, *bytecode(created), *(engine_temporaries(site, around) - known)}
-    gone |= {path for path in whole for path in files_under(path)}
-    for number, path in enumerate(sorted(gone - back), start=used):
+    folders += [inner for path in whole for inner, _, _ in os.walk(path)]
+    around = emptied_folders(created, site, folders)
+    files = {*created, *bytecode(created)}
+    files |= engine_temporaries(site, around) - {
+        _absolute(site, path) for path in install.temporary
+    }
+    files |= {file for path in whole for file in files_under(path)}
+    for number, path in enumerate(sorted(files - moved_back), start=used):
         if os.path.lexists(path):
             with failures.noted(path):
                 move(path, join(trash, str(number)))
-    standing = {_absolute(site, path) for path in install.standing}
-    caches = {join(path, "__pycache__") for path in around}
-    for path in sorted({*around, *caches} - standing, key=len, reverse=True):
+    around |= {join(path, "__pycache__") for path in around}
+    around -= {_absolute(site, path) for path in install.standing}
+    for path in sorted(around, key=len, reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-
-
-def _make_folder(path: str, mode: int) -> None:
-    os.makedirs(path, exist_ok=True)
-    if os.stat(path).st_mode & 0o7777 != mode:
-        os.chmod(path, mode)
 
 
 def _absolute(site: Site, path: str) -> str:

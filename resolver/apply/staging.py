@@ -1,15 +1,16 @@
-"""Bring everything that will be installed into the environment's own filesystem, and look at it.
+"""Stages the wheels to install: downloads them to the environment's filesystem and checks them.
 
-After this nothing of the network is needed any more, and it is known which files will come.
+After staging no network is needed, and it is known which files will be written.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from ..engine.choose import Engine
 from ..engine.common import StagedFile
@@ -17,18 +18,31 @@ from ..errors import Error
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import disk_error, download_all, file_digest
-from ..index.pinning import pin_from_index, wheel_target_of
+from ..index.pinning import (
+    files_in_folder,
+    index_has,
+    newest_from_index,
+    pin_from_index,
+    wheel_target_of,
+)
+from ..index.wheel_choice import WheelTarget, find_newest
 from ..plan.model import Plan
-from ..plan.wheels import HERE, Wheel
+from ..plan.wheels import HERE, PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .staging_torch import resolve_torch_closure
 from .state_folder import Site
-from .torch_requirements import incoming_torch
+from .torch_requirements import (
+    FAMILY,
+    TorchRequirement,
+    distributions_afterwards,
+    incoming_torch,
+    movable_distributions,
+    torch_requirements,
+)
 from .wheel_contents import WheelContents
 from .wheel_reader import read_wheel_contents
 
 _UNPACKED = 1.7
-"""Unpacked size over wheel size, before the wheels can be looked into; nvidia's are at 1.3-1.7."""
+"""Unpacked size over wheel size, assumed until the wheels are here; NVIDIA's have 1.3 to 1.7."""
 _MARGIN = 64 << 20
 
 
@@ -50,89 +64,70 @@ def stage_wheels(
     progress: Progress,
     local: Mapping[str, bytes] | None = None,
 ) -> StagedWheels:
-    """Stage what `plan` installs, what it requires besides, and `local` wheels by their file names.
+    """Stage what `plan` installs, what that requires besides, and `local` wheels by file name.
 
-    What an interrupted run brought is used, what belongs to no plan any more is removed. Raises
-    Error `no-space`, `requirements-impossible`, those of `named_index.settled`,
-    `torch_stage.closure` and `download.download_all`, and
-    `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel that must not be
-    unpacked. Nothing of the environment has changed then.
+    Downloads of an interrupted run are used; files of other plans are removed. Raises Error
+    `no-space`, `requirements-impossible`, `torch-contradicts-plan`, those of `pin_from_index`,
+    `newest_from_index` and `download_all`, and `wheel-escapes`, `wheel-odd`, `wheel-huge` or
+    `wheel-broken` for a wheel that must not be unpacked. The environment is unchanged then.
     """
     site = Site.of(target)
     folder = site.stage / "wheels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        install = tuple(
-            pin_from_index(wheel, index, wheel_target_of(target)) for wheel in plan.install
-        )
-        _check_space(folder, install)
+        wheel_target = wheel_target_of(target)
+        wheels = [pin_from_index(wheel, index, wheel_target) for wheel in plan.install]
+        _check_download_space(folder, wheels)
         progress("resolve")
         work = site.stage / "resolve"
         if incoming_torch(plan):
-            found = resolve_torch_closure(
-                plan,
-                install,
-                target,
-                index=index,
-                engine=engine,
-                folder=folder,
-                work=work,
-                progress=progress,
+            pinned = _resolve_torch_closure(
+                plan, wheels, target, index, engine, folder, work, progress
             )
-            pinned, more = found.pinned, found.wheels
         else:
-            pinned, more = engine.resolve(plan.requires, target, index.sources, work), ()
-        wheels = [*install, *more, *(one.wheel for one in pinned)]
-        _clear(folder, {wheel.file for wheel in wheels})
-        _check_space(folder, wheels)
-        urls = {one.wheel.file: one.url for one in pinned}
+            pinned = engine.resolve(plan.requires, target, index.sources, work)
+        wheels += [pin.wheel for pin in pinned]
+        names = {wheel.file for wheel in wheels}
+        for entry in folder.iterdir():
+            if entry.name.removesuffix(".part") not in names:
+                entry.unlink()
+        _check_download_space(folder, wheels)
+        urls = {pin.wheel.file: pin.url for pin in pinned}
         paths = download_all(index, wheels, folder, progress, urls)
         staged = [
             StagedFile(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)
         ]
-        staged += [_bring(folder / name, content) for name, content in (local or {}).items()]
-        inside = tuple(read_wheel_contents(one.path) for one in staged)
-        _check_unpacked(folder, inside)
+        staged += [_stage_local(folder / name, data) for name, data in (local or {}).items()]
+        contents = tuple(read_wheel_contents(file.path) for file in staged)
+        _need(folder, sum(wheel.size for wheel in contents))
     except OSError as error:
         raise disk_error(error, folder) from error
-    return StagedWheels(staged=tuple(staged), contents=inside)
+    return StagedWheels(staged=tuple(staged), contents=contents)
 
 
-def _bring(path: Path, content: bytes) -> StagedFile:
-    """Write a wheel that was made here beside the others."""
-    path.write_bytes(content)
-    inside = read_wheel_contents(path)
+def _stage_local(path: Path, data: bytes) -> StagedFile:
+    path.write_bytes(data)
+    contents = read_wheel_contents(path)
     wheel = Wheel(
-        name=inside.name,
-        version=inside.version,
+        name=contents.name,
+        version=contents.version,
         index_url=HERE,
         file=path.name,
-        size=len(content),
+        size=len(data),
         sha256=file_digest(path),
     )
     return StagedFile(wheel=wheel, path=path)
 
 
-def _clear(folder: Path, wanted: set[str]) -> None:
-    for entry in folder.iterdir():
-        if entry.name.removesuffix(".part") not in wanted:
-            entry.unlink()
-
-
-def _check_space(folder: Path, wheels: Sequence[Wheel]) -> None:
-    """Refuse before the download; moving aside is renaming and needs nothing."""
-    here = sum(entry.stat().st_size for entry in folder.iterdir())
+def _check_download_space(folder: Path, wheels: Sequence[Wheel]) -> None:
+    """Refuse before the download; setting files aside is renaming and needs no space."""
+    present = sum(entry.stat().st_size for entry in folder.iterdir())
     total = sum(wheel.size for wheel in wheels)
-    _need(folder, max(total - here, 0) + int(total * _UNPACKED))
-
-
-def _check_unpacked(folder: Path, inside: Sequence[WheelContents]) -> None:
-    _need(folder, sum(one.size for one in inside))
+    _need(folder, max(total - present, 0) + int(total * _UNPACKED))
 
 
 def _need(folder: Path, size: int) -> None:
-    needed = size + _MARGIN
-    free = shutil.disk_usage(os.fspath(folder)).free
+    needed, free = size + _MARGIN, shutil.disk_usage(folder).free
     if free < needed:
         raise Error(
             "no-space",
@@ -140,3 +135,56 @@ def _need(folder: Path, size: int) -> None:
             needed=f"{needed / 1e9:.1f} GB",
             free=f"{free / 1e9:.1f} GB",
         )
+
+
+def _resolve_torch_closure(  # noqa: PLR0917
+    plan: Plan,
+    wheels: list[Wheel],
+    target: Target,
+    index: Index,
+    engine: Engine,
+    folder: Path,
+    work: Path,
+    progress: Progress,
+) -> tuple[Pinned, ...]:
+    """Download torch and its companions, and resolve what the plan and they require.
+
+    Each distribution is taken from one index only: torch and its companions from the index in the
+    plan, what they require from the default index, and what that does not have from torch's, which
+    is appended to `wheels`. A newer version on another index is never chosen.
+    """
+    contents: dict[Wheel, WheelContents | None] = dict.fromkeys(wheels)
+    to_read = [wheel for wheel in wheels if wheel.name in FAMILY]
+    while True:
+        paths = download_all(index, to_read, folder, progress)
+        contents |= {
+            wheel: read_wheel_contents(path) for wheel, path in zip(to_read, paths, strict=True)
+        }
+        progress("resolve")
+        then = distributions_afterwards(plan, target, contents)
+        names = [wheel.name for wheel, inside in contents.items() if inside is not None]
+        needs = torch_requirements(plan, then, names)
+        fit = wheel_target_of(target)
+        to_read = [wheel for need in needs if (wheel := _from_torch(need, wheels, index, fit))]
+        if not to_read:
+            break
+        wheels += to_read
+    requires = [*plan.requires, *(str(need.requirement) for need in needs)]
+    sources = replace(index.sources, alone=True)
+    return engine.resolve(requires, then, sources, work, movable_distributions(plan, target))
+
+
+def _from_torch(
+    need: TorchRequirement, wheels: Sequence[Wheel], index: Index, fit: WheelTarget
+) -> Wheel | None:
+    """Return the wheel for `need` from torch's index, where no other has it."""
+    by = next(wheel for wheel in wheels if wheel.name == need.by)
+    if by.index_url == PYPI or index.sources.offline:
+        return None
+    name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
+    folder = index.sources.find_links
+    if folder is not None and find_newest(files_in_folder(folder), name, specifier, fit):
+        return None
+    if index_has(name, specifier, PYPI, index, fit):
+        return None
+    return newest_from_index(name, specifier, by.index_url, index, fit)

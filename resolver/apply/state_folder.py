@@ -1,13 +1,13 @@
-"""The folder in which this program keeps what it needs to undo a change.
+"""The folder with everything that is needed to undo a change.
 
-`<site-packages>/.ortgpu-fix/` is on the filesystem of what is moved aside, goes where the
-environment goes, and is never imported: its name is no module's.
+`<site-packages>/.ortgpu-fix/` is on the filesystem of the files that are set aside, moves with the
+environment, and cannot be imported by that name.
 
-    lock                 who is changing this environment now; see `exclusive`
-    engine.lock          held by the running engine, so that its end can be waited for
+    lock                 see `environment_lock`
+    engine.lock          held by the running engine; see `engine.guard`
     stage/               wheels, downloaded and checked
     <number>/journal     one change; see `journal`
-    <number>/aside/      the files that it moved away
+    <number>/aside/      the files that it set aside
 """
 
 import contextlib
@@ -25,7 +25,7 @@ NAME = ".ortgpu-fix"
 
 
 def join(folder: str, name: str) -> str:
-    """Return the path of `name` in `folder`, as text: there are tens of thousands of them."""
+    """Return the path of `name` in `folder`, as a string: there are tens of thousands of them."""
     return os.path.join(folder, name)  # noqa: PTH118
 
 
@@ -40,16 +40,12 @@ class Site(NamedTuple):
     @classmethod
     def of(cls, target: Target) -> "Site":
         """Return the folders of `target`."""
-        return cls(
-            purelib=os.path.realpath(target.purelib),
-            platlib=os.path.realpath(target.platlib),
-            scripts=os.path.realpath(target.scripts),
-            prefix=os.path.realpath(target.prefix),
-        )
+        folders = (target.purelib, target.platlib, target.scripts, target.prefix)
+        return cls(*map(os.path.realpath, folders))
 
     @property
     def state(self) -> Path:
-        """The folder of this program in this environment; need not exist."""
+        """The state folder; need not exist."""
         return Path(self.purelib, NAME)
 
     @property
@@ -60,18 +56,18 @@ class Site(NamedTuple):
     def plain(self, path: str) -> str:
         """Return `path` (absolute, or relative to purelib) with the links of its folder resolved.
 
-        The last part stays as it is: a file that is a link is moved as a link.
+        A link in the last part stays: a file that is a link is moved as a link.
         """
         folder, name = os.path.split(os.path.normpath(join(self.purelib, path)))
         return join(os.path.realpath(folder), name)
 
     def inside(self, path: str) -> bool:
-        """Tell whether `path`, as `plain` returns it, is in this environment."""
+        """Return whether `path`, as `plain` returns it, is in this environment."""
         roots = (self.prefix, self.purelib, self.platlib, self.scripts)
         return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
 
     def relative(self, path: str) -> str:
-        """Return `path` relative to purelib; absolute where that cannot be (another drive)."""
+        """Return `path` relative to purelib; absolute where it is on another drive."""
         try:
             return os.path.relpath(path, self.purelib)
         except ValueError:
@@ -79,29 +75,22 @@ class Site(NamedTuple):
 
 
 def prepare_state_folder(site: Site) -> None:
-    """Create the state folder, and try that files can be created and removed where they will be.
+    """Create the state folder, and test that files can be created in the environment's folders.
 
-    The caller holds the lock, or is alone.
-
-    Raises Error `environment-read-only` with the folder and the reason.
+    The caller holds the lock. Raises Error `environment-read-only` with the folder and the reason.
     """
+    folder = site.purelib
     try:
         site.state.mkdir(exist_ok=True)
-    except OSError as error:
-        raise read_only(site.purelib, error) from error
-    for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
-        try:
+        for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:
             if Path(folder).is_dir():
-                _try_file(folder)
-        except OSError as error:  # noqa: PERF203 - few folders, and the first that fails is named
-            raise read_only(folder, error) from error
+                _test_writing(folder)
+    except OSError as error:
+        raise read_only(folder, error) from error
 
 
-def _try_file(folder: str) -> None:
-    """Create a file in `folder` and remove it; one without a name where there is such a thing.
-
-    That one leaves nothing behind even where removing fails. Raises OSError.
-    """
+def _test_writing(folder: str) -> None:
+    """Create and remove a file in `folder`, where possible one without a name."""
     unnamed = getattr(os, "O_TMPFILE", 0)
     if unnamed:
         try:
@@ -117,19 +106,19 @@ def _try_file(folder: str) -> None:
 
 
 def read_only(folder: str, error: OSError) -> Error:
-    """Return the Error `environment-read-only`, with the reason."""
+    """Return the Error `environment-read-only` with the reason."""
     reason = error.strerror or type(error).__name__
     return Error("environment-read-only", folder=folder, reason=reason)
 
 
 def remove_tree(path: Path) -> int:
-    """Remove `path` and what is in it as far as that can be done; return the bytes that remain."""
+    """Remove `path` and what is in it, as far as possible; return the bytes that remain."""
     shutil.rmtree(path, ignore_errors=True)
     return size_of(path)
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of all files under `path`; 0 where it is not there."""
+    """Return the bytes of all files under `path`; 0 where it does not exist."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -139,7 +128,7 @@ def size_of(path: Path) -> int:
 
 
 def sync_folder(path: str | Path) -> None:
-    """Bring the entries of the folder `path` to the disk, where the system can do that."""
+    """Flush the entries of the folder `path` to the disk; not possible on Windows."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

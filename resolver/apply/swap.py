@@ -1,4 +1,4 @@
-"""The switch: what leaves is set aside, what is staged comes, and is verified; or nothing changed.
+"""Swaps distributions: sets files aside, installs staged wheels, verifies; or changes nothing.
 
 The caller holds the lock of the environment and has staged everything.
 """
@@ -28,13 +28,13 @@ from .state_folder import Site, join, remove_tree
 from .wheel_contents import Scheme, WheelContents
 
 Verify = Callable[[], tuple[bool, str]]
-"""Verifies the environment: whether it is right, and if not why, in words."""
+"""Verifies the environment: returns whether it works, and the reason for people if not."""
 _OWN = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
-"""What engines write into a dist-info folder besides what the wheel has there."""
+"""Files that engines write into a dist-info folder besides those of the wheel."""
 
 
 class _VerificationFailed(Exception):  # noqa: N818 - a verdict
-    """The verification, or our own look at what the engine did, says no."""
+    """The verification failed, or the engine did not write what it should."""
 
 
 def swap_distributions(
@@ -48,10 +48,10 @@ def swap_distributions(
 ) -> None:
     """Change the environment.
 
-    Raises, with the environment as it was, those of `leaving.leaving`, Error `files-in-use`,
-    `disk-full` or `disk-failed` before the first change, and after it `install-failed`,
-    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where it could not be
-    put back.
+    Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
+    `disk-full` or `disk-failed` before the first change, and later `install-failed`,
+    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
+    failed.
     """
     site = Site.of(target)
     coming = {one.wheel.name: one.wheel.version for one in staged.staged}
@@ -129,7 +129,7 @@ def _insist(right: bool, reason: str) -> None:  # noqa: FBT001
 
 
 def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
-    """Return what to raise when everything is as it was."""
+    """Return what to raise after the roll back."""
     if isinstance(error, OSError) and not change.touched:
         return disk_error(error, change.folder)
     if isinstance(error, _VerificationFailed):

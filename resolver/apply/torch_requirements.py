@@ -1,8 +1,7 @@
-"""What a torch that comes requires besides the plan, by the metadata of its own wheel.
+"""What a new torch requires besides the plan, by the metadata of its wheel.
 
-The plan has what concerns onnxruntime too, at exact versions; the rest (nccl, triton, sympy)
-only the wheel knows. In come the plan, the environment and what is in the wheels; out come the
-requirements that nothing meets yet, and the environment that they are resolved within.
+The plan has what onnxruntime requires too, at exact versions. The other requirements (nccl, triton,
+sympy) are in the wheel only.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ..facts.target import Installed, Target
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
-from .conflicts import InstalledDistribution, environment_of, unmet_requirements
+from .conflicts import environment_of, unmet_requirements
 from .wheel_contents import WheelContents
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
-"""Whose own requirements the plan leaves to their metadata."""
+"""Distributions whose requirements are not in the plan."""
 _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
-"""What comes and goes with a torch."""
+"""Distributions that belong to a torch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,36 +31,35 @@ class TorchRequirement:
     """A requirement that neither the plan nor the environment meets."""
 
     by: str
-    """The canonical name of who requires it."""
+    """The canonical name of the distribution that requires it."""
     requirement: Requirement
-    """Its marker was judged, and is gone."""
+    """Without the marker, which is true."""
 
 
 def incoming_torch(plan: Plan) -> bool:
-    """Tell whether a torch, or a companion of it, comes with `plan`."""
+    """Return whether `plan` installs torch or a companion of it."""
     return any(wheel.name in FAMILY for wheel in plan.install)
 
 
 def distributions_afterwards(
     plan: Plan, target: Target, coming: Mapping[Wheel, WheelContents | None]
 ) -> Target:
-    """Return `target` as it is once `plan` is done and the wheels `coming` are installed.
+    """Return `target` after `plan` is done and the wheels `coming` are installed.
 
-    Contents that are not known yet are taken to require nothing.
+    Wheels whose contents are None are taken to require nothing.
     """
-    arriving = {wheel.name for wheel in coming}
-    gone = arriving | set(plan.uninstall)
-    staying = tuple(one for one in target.installed if one.key not in gone)
-    new = tuple(
+    gone = {*plan.uninstall, *(wheel.name for wheel in coming)}
+    staying = [installed for installed in target.installed if installed.key not in gone]
+    new = [
         Installed(
             name=wheel.name,
             version=wheel.version,
             metadata_path="",
-            requires=() if inside is None else inside.requires,
+            requires=() if contents is None else contents.requires,
         )
-        for wheel, inside in coming.items()
-    )
-    return target._replace(installed=staying + new)
+        for wheel, contents in coming.items()
+    ]
+    return target._replace(installed=(*staying, *new))
 
 
 def torch_requirements(
@@ -69,19 +67,17 @@ def torch_requirements(
 ) -> tuple[TorchRequirement, ...]:
     """Return what the distributions `names` of the environment `then` require and nothing meets.
 
-    Raises Error `torch-contradicts-plan` where one of them forbids what the plan has: its metadata
-    are not those that the matrix knows.
+    Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
+    metadata are not those that the matrix knows.
     """
     environment = environment_of(then.version, then.implementation)
-    there = [
-        InstalledDistribution(
-            name=one.key, version=one.version, requires=one.requires if one.key in names else ()
-        )
-        for one in then.installed
+    distributions = [
+        installed if installed.key in names else installed._replace(requires=())
+        for installed in then.installed
     ]
-    planned = {wheel.name: wheel.version for wheel in (*plan.selection, *plan.install)}
-    found = []
-    for missing in unmet_requirements(there, environment):
+    planned = _planned(plan)
+    unmet = []
+    for missing in unmet_requirements(distributions, environment):
         requirement = Requirement(missing.requirement)
         name = canonicalize_name(requirement.name)
         if name in planned:
@@ -91,15 +87,18 @@ def torch_requirements(
                 requires=missing.requirement,
                 planned=f"{name} {planned[name]}",
             )
-        found.append(TorchRequirement(by=missing.by.partition(" ")[0], requirement=requirement))
-    return tuple(found)
+        unmet.append(TorchRequirement(by=missing.by.partition(" ")[0], requirement=requirement))
+    return tuple(unmet)
 
 
 def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:
-    """Return which distributions another torch may bring in another version, by canonical name.
+    """Return the canonical names of distributions that belonged to the torch before.
 
-    Those of NVIDIA's, and Triton, that the plan does not hold: they came with the torch before it.
+    Those of NVIDIA and Triton that `plan` does not have: another torch may need other versions.
     """
-    planned = {wheel.name for wheel in (*plan.selection, *plan.install)}
-    there = {one.key for one in target.installed} - planned
-    return frozenset(name for name in there if name.startswith(_LIKE_TORCH))
+    names = {installed.key for installed in target.installed} - set(_planned(plan))
+    return frozenset(name for name in names if name.startswith(_LIKE_TORCH))
+
+
+def _planned(plan: Plan) -> dict[str, str]:
+    return {wheel.name: wheel.version for wheel in (*plan.selection, *plan.install)}

@@ -1,8 +1,4 @@
-"""What is in a wheel, and whether it may be unpacked.
-
-The list of a zip's members and the texts of its metadata go in; the files that an engine
-will write come out, or the reason for which it must not.
-"""
+"""What installing a wheel writes, from its zip members and metadata, or why it must not."""
 
 from __future__ import annotations
 
@@ -15,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
 
 from ..errors import Error
+from ..versions import version as parse_version
 
 Scheme = Literal["purelib", "platlib", "scripts", "headers", "data"]
 _SCHEMES: tuple[Scheme, ...] = ("purelib", "platlib", "scripts", "headers", "data")
 _MOST = 32 << 30
-"""Bytes that one wheel may unpack to."""
+"""Most bytes that one wheel may unpack to."""
 _RATIO = 400
-"""How many times its own size it may unpack to; machine code packs to a third, zeros to 1/1000."""
+"""Most unpacked bytes per byte of the wheel; machine code packs to 1/3, zeros pack to 1/1000."""
 _UNLISTED = frozenset({"RECORD", "RECORD.jws", "RECORD.p7s"})
 _UNSAFE = re.compile(r"[\x00-\x1f\\]")
 
@@ -35,11 +31,11 @@ class Member:
 
     name: str
     size: int
-    """Bytes, unpacked, as declared."""
+    """Bytes, unpacked, as the zip declares."""
     mode: int
-    """The Unix mode that the zip gives it; 0 where it gives none."""
+    """The Unix mode in the zip; 0 where there is none."""
     locked: bool = False
-    """Encrypted, or packed in a way that not every engine reads."""
+    """Encrypted, or compressed in a way that not every engine reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ class WheelContents:
     info: str
     """The dist-info folder."""
     files: tuple[tuple[Scheme, str], ...]
-    """Every file, as the folder that it goes to and the path below that."""
+    """Every file: the folder that it is written to, and the path below that."""
     folders: tuple[tuple[Scheme, str], ...]
     """Every folder without a file: uv makes those, too."""
     size: int
@@ -63,42 +59,32 @@ class WheelContents:
 def info_folder(file: str, members: Sequence[Member]) -> str:
     """Return the name of the dist-info folder of the wheel `file`.
 
-    Raises Error `wheel-broken` where no folder, or more than one, fits the name of the file.
+    Raises Error `wheel-broken` where not exactly one folder fits the name of the file.
     """
     try:
         name, version, _, _ = parse_wheel_filename(file)
     except InvalidWheelFilename as error:
         raise Error("wheel-broken", file=file, part="-") from error
-    folders = {
-        member.name.partition("/")[0]
-        for member in members
-        if member.name.partition("/")[0].endswith(".dist-info")
-    }
-    if len(folders) != 1:
+    folders = {member.name.partition("/")[0] for member in members}
+    infos = [folder for folder in folders if folder.endswith(".dist-info")]
+    if len(infos) != 1:
         raise Error("wheel-broken", file=file, part=".dist-info")
-    folder = folders.pop()
+    (folder,) = infos
     stem, _, number = folder.removesuffix(".dist-info").partition("-")
-    try:
-        fits = canonicalize_name(stem) == name and Version(number) == version
-    except InvalidVersion:
-        fits = False
-    if not fits:
+    if canonicalize_name(stem) != name or parse_version(number) != version:
         raise Error("wheel-broken", file=file, part=folder)
     return folder
 
 
 def wheel_contents(
-    file: str,
-    size: int,
-    members: Sequence[Member],
-    texts: dict[str, str],
+    file: str, size: int, members: Sequence[Member], texts: dict[str, str]
 ) -> WheelContents:
     """Return what installing the wheel `file` of `size` bytes writes.
 
     `texts` holds METADATA, WHEEL, RECORD and, where there is one, entry_points.txt, by their names.
-    Raises Error `wheel-escapes` where a member would leave the environment, `wheel-odd` where one
-    is no plain file or is there twice, `wheel-huge` where it cannot be what it says, and
-    `wheel-broken` where the metadata do not fit the members.
+    Raises Error `wheel-escapes` where a file would be written outside the environment, `wheel-odd`
+    where a member is not a regular file or occurs twice, `wheel-huge` where it unpacks to too many
+    bytes, and `wheel-broken` where the metadata do not fit the members.
     """
     info = info_folder(file, members)
     _check_members(file, size, members)
@@ -106,14 +92,16 @@ def wheel_contents(
     fields = _headers(texts.get("METADATA", ""))
     name, version = fields.get("name", [""])[0], fields.get("version", [""])[0]
     stem, _, number = info.removesuffix(".dist-info").partition("-")
-    if canonicalize_name(name) != canonicalize_name(stem) or not _same_version(version, number):
+    if canonicalize_name(name) != canonicalize_name(stem) or (
+        parse_version(version) != parse_version(number)
+    ):
         raise Error("wheel-broken", file=file, part="METADATA")
     wheel = _headers(texts.get("WHEEL", ""))
     if not wheel.get("wheel-version", [""])[0].startswith("1."):
         raise Error("wheel-broken", file=file, part="WHEEL")
     pure = wheel.get("root-is-purelib", [""])[0].lower() == "true"
-    files = [_goes_to(file, name, info, pure=pure) for name in _files(members)]
-    empty = [_goes_to(file, name, info, pure=pure) for name in _empty(members, info)]
+    files = [_destination(file, path, info, pure=pure) for path in _files(members)]
+    folders = [_destination(file, path, info, pure=pure) for path in _empty(members, info)]
     scripts = entry_points(texts.get("entry_points.txt", ""), file)
     return WheelContents(
         name=canonicalize_name(name),
@@ -121,16 +109,16 @@ def wheel_contents(
         requires=tuple(fields.get("requires-dist", [])),
         info=info,
         files=(*files, *(("scripts", script) for script in scripts)),
-        folders=tuple(empty),
+        folders=tuple(folders),
         size=sum(member.size for member in members),
     )
 
 
 def entry_points(text: str, file: str) -> tuple[str, ...]:
-    """Return the names of the scripts that installing makes from `entry_points.txt`.
+    """Return the names of the scripts that `entry_points.txt` defines.
 
-    Raises Error `wheel-broken` where the text cannot be read, `wheel-escapes` where a name is no
-    file name.
+    Raises Error `wheel-broken` where the text cannot be parsed, `wheel-escapes` where a name is not
+    a file name.
     """
     parser = configparser.RawConfigParser(delimiters=("=",), strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
@@ -138,7 +126,7 @@ def entry_points(text: str, file: str) -> tuple[str, ...]:
         parser.read_string(text)
     except configparser.Error as error:
         raise Error("wheel-broken", file=file, part="entry_points.txt") from error
-    sections = [name for name in ("console_scripts", "gui_scripts") if parser.has_section(name)]
+    sections = [part for part in ("console_scripts", "gui_scripts") if parser.has_section(part)]
     names = tuple(name for section in sections for name in parser.options(section))
     for name in names:
         if not name or "/" in name or name in {".", ".."} or _UNSAFE.search(name):
@@ -166,10 +154,9 @@ def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
             raise Error("wheel-odd", file=file, member=member.name)
         if not is_folder:
             files.add(member.name)
-        folders |= {"/".join(parts[:end]) for end in range(1, len(parts) + is_folder)}
-    both = files & folders
-    if both:
-        raise Error("wheel-odd", file=file, member=min(both))
+        folders |= _parents(member.name)
+    if files & folders:
+        raise Error("wheel-odd", file=file, member=min(files & folders))
     total = sum(member.size for member in members)
     if total > min(_MOST, (size + (1 << 20)) * _RATIO):
         raise Error("wheel-huge", file=file, size=total)
@@ -180,13 +167,12 @@ def _check_record(file: str, info: str, members: Sequence[Member], text: str) ->
         listed = {row[0] for row in csv.reader(text.splitlines(), strict=True) if row}
     except csv.Error as error:
         raise Error("wheel-broken", file=file, part="RECORD") from error
-    there = set(_files(members))
-    free = {f"{info}/{name}" for name in _UNLISTED}
-    if f"{info}/RECORD" not in there:
+    files = set(_files(members))
+    if f"{info}/RECORD" not in files:
         raise Error("wheel-broken", file=file, part="RECORD")
-    odd = (there - free) ^ (listed - free)
-    if odd:
-        raise Error("wheel-broken", file=file, part=min(odd))
+    wrong = (files ^ listed) - {f"{info}/{name}" for name in _UNLISTED}
+    if wrong:
+        raise Error("wheel-broken", file=file, part=min(wrong))
 
 
 def _files(members: Sequence[Member]) -> list[str]:
@@ -194,21 +180,20 @@ def _files(members: Sequence[Member]) -> list[str]:
 
 
 def _empty(members: Sequence[Member], info: str) -> list[str]:
-    """Return the folders among the members that hold no file, without the slash."""
+    """Return the folders among the members without a file in them, without the slash."""
     stem = info.removesuffix(".dist-info")
     schemes = {f"{stem}.data", *(f"{stem}.data/{scheme}" for scheme in _SCHEMES)}
-    full = {folder for name in _files(members) for folder in _above(name)}
+    used = schemes.union(*map(_parents, _files(members)))
     names = [member.name.rstrip("/") for member in members if member.name.endswith("/")]
-    return [name for name in names if name not in full | schemes]
+    return [name for name in names if name not in used]
 
 
-def _above(name: str) -> list[str]:
+def _parents(name: str) -> set[str]:
     parts = name.split("/")
-    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+    return {"/".join(parts[:end]) for end in range(1, len(parts))}
 
 
-def _goes_to(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str]:
-    """Return the folder that the member goes to, and its path below that."""
+def _destination(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str]:
     root: Scheme = "purelib" if pure else "platlib"
     data = f"{info.removesuffix('.dist-info')}.data/"
     if not name.startswith(data):
@@ -221,7 +206,7 @@ def _goes_to(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, st
 
 
 def _headers(text: str) -> dict[str, list[str]]:
-    """Return the fields at the head of METADATA or WHEEL, their names in lower case."""
+    """Return the fields of METADATA or WHEEL, their names in lower case."""
     fields: dict[str, list[str]] = {}
     head = re.split(r"\r?\n\r?\n", text, maxsplit=1)[0]
     for line in re.sub(r"\r?\n[ \t]+", " ", head).splitlines():
@@ -229,10 +214,3 @@ def _headers(text: str) -> dict[str, list[str]]:
         if colon:
             fields.setdefault(name.strip().lower(), []).append(value.strip())
     return fields
-
-
-def _same_version(one: str, other: str) -> bool:
-    try:
-        return Version(one) == Version(other)
-    except InvalidVersion:
-        return False

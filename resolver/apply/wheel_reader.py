@@ -1,4 +1,4 @@
-"""Look into a wheel that is here."""
+"""Reads the zip file of a wheel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNREADABLE = (
     RuntimeError,
     ValueError,
 )
-"""What the library raises for a damaged zip."""
+"""What `zipfile` raises for a damaged file."""
 
 
 def read_wheel_contents(path: Path) -> WheelContents:
@@ -39,16 +39,15 @@ def read_wheel_contents(path: Path) -> WheelContents:
             info = info_folder(path.name, members)
             texts = {}
             for name in _TEXTS:
-                if f"{info}/{name}" not in file.namelist():
-                    continue
-                if file.getinfo(f"{info}/{name}").file_size > _MAX_TEXT:
-                    raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
-                texts[name] = file.read(f"{info}/{name}").decode("utf-8", errors="replace")
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # sought before the beginning of the file
+                member = f"{info}/{name}"
+                if member in file.namelist():
+                    if file.getinfo(member).file_size > _MAX_TEXT:
+                        raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
+                    texts[name] = file.read(member).decode("utf-8", errors="replace")
+    except (OSError, *_UNREADABLE) as error:
+        # EINVAL: an offset before the beginning of the file
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise Error("wheel-broken", file=path.name, part="zip") from error
-    except _UNREADABLE as error:
         raise Error("wheel-broken", file=path.name, part="zip") from error
     return wheel_contents(path.name, path.stat().st_size, members, texts)
 

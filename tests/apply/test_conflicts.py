@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from ortgpu_fix.apply.conflicts import (
-    InstalledDistribution,
     UnmetRequirement,
     environment_of,
     new_conflicts,
     unmet_requirements,
 )
+from ortgpu_fix.facts.target import Installed
 
 HERE = environment_of("3.11.7", "cpython")
+
+
+def installed(name: str, version: str, requires: tuple[str, ...] = ()) -> Installed:
+    return Installed(name=name, version=version, metadata_path="", requires=requires)
 
 
 def test_the_target_s_python_counts_not_ours() -> None:
@@ -23,10 +27,10 @@ def test_the_target_s_python_counts_not_ours() -> None:
 
 def test_what_nothing_meets() -> None:
     there = [
-        InstalledDistribution(
-            name="a",
-            version="1",
-            requires=(
+        installed(
+            "a",
+            "1",
+            (
                 "b>=2",
                 "missing",
                 "old; python_version < '3.8'",
@@ -36,9 +40,9 @@ def test_what_nothing_meets() -> None:
                 "c==1.0",
             ),
         ),
-        InstalledDistribution(name="b", version="1.5"),
-        InstalledDistribution(name="c", version="1.0"),
-        InstalledDistribution(name="odd", version="not a version"),
+        installed("b", "1.5"),
+        installed("c", "1.0"),
+        installed("odd", "not a version"),
     ]
 
     assert unmet_requirements(there, HERE) == (
@@ -48,25 +52,20 @@ def test_what_nothing_meets() -> None:
 
 
 def test_a_gpu_build_serves_whoever_requires_onnxruntime() -> None:
-    asks = InstalledDistribution(name="fastembed", version="1", requires=("onnxruntime>=1.17",))
-    gpu = InstalledDistribution(name="onnxruntime-gpu", version="1.26.0")
-    old = InstalledDistribution(name="onnxruntime-gpu", version="1.16.3")
+    asks = installed("fastembed", "1", ("onnxruntime>=1.17",))
+    gpu = installed("onnxruntime-gpu", "1.26.0")
+    old = installed("onnxruntime-gpu", "1.16.3")
 
     assert unmet_requirements([asks, gpu], HERE) == ()
     assert unmet_requirements([asks, old], HERE)[0].found == "1.16.3"
-    assert (
-        unmet_requirements(
-            [asks, old, InstalledDistribution(name="onnxruntime", version="1.20")], HERE
-        )
-        == ()
-    )
+    assert unmet_requirements([asks, old, installed("onnxruntime", "1.20")], HERE) == ()
 
 
 def test_only_what_is_new_is_a_conflict() -> None:
-    broken = InstalledDistribution(name="a", version="1", requires=("x", "numpy<2"))
+    broken = installed("a", "1", ("x", "numpy<2"))
     numpy1, numpy2 = (
-        InstalledDistribution(name="numpy", version="1.26"),
-        InstalledDistribution(name="numpy", version="2.0"),
+        installed("numpy", "1.26"),
+        installed("numpy", "2.0"),
     )
 
     assert new_conflicts([broken, numpy1], [broken, numpy1], HERE) == ()
@@ -74,3 +73,10 @@ def test_only_what_is_new_is_a_conflict() -> None:
         UnmetRequirement(by="a 1", requirement="numpy<2", found="2.0"),
     )
     assert new_conflicts([broken, numpy2], [broken], HERE) == ()
+
+
+def test_of_two_with_one_name_the_first_counts() -> None:
+    asks, old, new = installed("a", "1", ("b>=2",)), installed("B", "1"), installed("b", "2")
+
+    assert unmet_requirements([asks, new, old], HERE) == ()
+    assert unmet_requirements([asks, old, new], HERE)[0].found == "1"
