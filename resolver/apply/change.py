@@ -83,22 +83,21 @@ class JournaledChange:
                 sync_folder(folder)
 
     def announce(
-        self, created: Sequence[str], whole: Sequence[str], folders: Sequence[str] = ()
+        self, created: Iterable[str], whole: Iterable[str], folders: Iterable[str] = ()
     ) -> None:
         """Record which files (absolute paths) and folders the engine will write."""
-        around = emptied_folders(created, self.site, folders)
-        standing = {folder for folder in around if os.path.isdir(folder)}
-        install = Install(
-            created=self._relative(created),
-            whole=self._relative(whole),
-            standing=self._relative(standing),
-            temporary=self._relative(engine_temporaries(self.site, standing)),
-            folders=self._relative(folders),
-        )
-        append(self.folder, install)
-
-    def _relative(self, paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(map(self.site.relative, sorted(set(paths))))
+        files, empty = sorted(set(created)), sorted(set(folders))
+        around = emptied_folders(files, self.site, empty)
+        standing = sorted(folder for folder in around if os.path.isdir(folder))
+        paths = {
+            "created": files,
+            "whole": sorted(set(whole)),
+            "standing": standing,
+            "temporary": sorted(engine_temporaries(self.site, standing)),
+            "folders": empty,
+        }
+        relative = {name: tuple(map(self.site.relative, row)) for name, row in paths.items()}
+        append(self.folder, Install(**relative))
 
     def installed(self, created: Iterable[str]) -> None:
         """Flush what the engine wrote to the disk, and record that it is done."""
