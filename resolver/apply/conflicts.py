@@ -67,15 +67,15 @@ def unmet_requirements(
             wanted = parse_requirement(line)
             if wanted is None or not is_in_force(wanted, environment, ""):
                 continue
-            found = versions.get(canonicalize_name(wanted.name))
-            number = parse_version(found or "")
-            if found is None or (
+            version = versions.get(canonicalize_name(wanted.name))
+            number = parse_version(version or "")
+            if version is None or (
                 number is not None and not wanted.specifier.contains(number, prereleases=True)
             ):
                 bare = Requirement(line)
                 bare.marker = None
                 by = f"{name} {distribution.version}"
-                unmet.append(UnmetRequirement(by=by, requirement=str(bare), found=found))
+                unmet.append(UnmetRequirement(by=by, requirement=str(bare), found=version))
     return tuple(sorted(unmet, key=lambda row: (row.by, row.requirement)))
 
 

@@ -56,8 +56,11 @@ class Pip(EngineBase):
         flags = ["--constraint", write_lines(folder / "constraints.txt", rows)]
         flags += ["--ignore-installed", "--find-links", str(offered)]
         installed = installed_versions(target).items()
-        chosen = [pinned for pinned, _ in self._chosen(requires, flags, sources, folder)]
-        return tuple(one for one in chosen if (one.wheel.name, one.wheel.version) not in installed)
+        return tuple(
+            pinned
+            for pinned, _ in self._chosen(requires, flags, sources, folder)
+            if (pinned.wheel.name, pinned.wheel.version) not in installed
+        )
 
     def resolve_for(
         self,
@@ -75,7 +78,7 @@ class Pip(EngineBase):
         flags += ["--python-version", facts.python.version.rstrip("+")]
         tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
         flags += ["--implementation", "cp", "--abi", tag]
-        flags += [word for one in platforms(facts) for word in ("--platform", one)]
+        flags += [word for tag in platforms(facts) for word in ("--platform", tag)]
         to_resolve, markers = list(requires), marker_environment(facts)
         while True:
             chosen = self._chosen(to_resolve, flags, sources, folder)
