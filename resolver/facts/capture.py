@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from ..errors import Error
-from ..utils.json_strict import as_table
 from . import model
+from .document import as_table
 from .driver import Evidence, judge_driver
 from .driver_replies import LibraryReply, parse_reply
 from .model import Architecture, Facts, Library, Platform, System, Toolkit

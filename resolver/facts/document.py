@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from collections.abc import Mapping
+from typing import NamedTuple, cast, get_args
 
 from packaging.utils import canonicalize_name
 
-from ..utils.json_strict import StrictObject, as_table, invalid
+from ..errors import Error
+from ..utils.json_reader import StrictObject
 from .model import (
     CPU_BUILD,
     GPU_BUILD,
@@ -31,6 +33,22 @@ from .model import (
 )
 
 SCHEMA = 1
+
+
+def as_table(record: NamedTuple) -> dict[str, object]:
+    """Return a record as a JSON object, ready for `json.dumps`, with all the records in it."""
+    return {name: _plain(value) for name, value in record._asdict().items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        # json.dumps writes a named tuple as a list, without its names.
+        if hasattr(value, "_fields"):
+            return as_table(cast("NamedTuple", value))
+        return [_plain(element) for element in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(element) for name, element in value.items()}
+    return value
 
 
 def to_json(facts: Facts) -> dict[str, object]:
@@ -61,13 +79,17 @@ def from_json(document: object) -> Facts:
     Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
     wrong there: missing, unknown, of another type, or with an impossible value.
     """
-    return StrictObject(document).read(_facts)
+    return StrictObject(document, refuse=_invalid).read(_facts)
+
+
+def _invalid(key: str, problem: str) -> Error:
+    return Error("facts-invalid", key=key or "the document", problem=problem)
 
 
 def _facts(table: StrictObject) -> Facts:
     schema = table.integer("schema")
     if schema != SCHEMA:
-        raise invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
+        raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
     packages = table.tables("packages", _package)
     if not table.has("onnxruntime"):
         build = _claimed_build(packages)

@@ -6,7 +6,7 @@ A library that hung or crashed has answered too: what it said before counts.
 import re
 from typing import Literal, NamedTuple, cast, get_args
 
-from ..utils.json_lenient import LenientObject, read_rows
+from ..utils.json_reader import LenientObject, read_rows
 from .model import Gpu
 
 QueryState = Literal["absent", "unloadable", "answered", "hangs", "crashed", "unasked"]

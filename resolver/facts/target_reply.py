@@ -10,7 +10,7 @@ import re
 from typing import get_args
 
 from ..errors import Error
-from ..utils.json_strict import Refuse, StrictObject
+from ..utils.json_reader import Refuse, StrictObject
 from .model import LIBC, Kind, OnnxRuntime
 from .target import Installed, Target
 

@@ -1,4 +1,4 @@
-"""Write files so that nobody ever sees half of one."""
+"""Write files whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import Error
 def write(path: Path, content: str | bytes) -> None:
     """Write `content` to `path`, whole or not at all; text in UTF-8.
 
-    Raises Error `file-unwritable`. What exists there keeps its permissions; a link is followed.
+    An existing file keeps its permissions; a link is followed. Raises Error `file-unwritable`.
     """
     try:
         data = content if isinstance(content, bytes) else content.encode()
@@ -34,7 +34,6 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def _umask() -> int:
-    """Return the process's umask; reading it means setting it."""
-    mask = os.umask(0o022)
+    mask = os.umask(0o022)  # reading it means setting it
     os.umask(mask)
     return mask

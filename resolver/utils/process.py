@@ -1,7 +1,7 @@
-"""Start other programs: the only place that does.
+"""Start other programs: the only module that does.
 
-Every child gets a time limit, its own process group (so that nothing it started outlives
-it, or us) and an environment that was chosen for it.
+Every child gets a time limit, a process group of its own (so that nothing that it started outlives
+it, or us) and a chosen environment.
 """
 
 import atexit
@@ -10,8 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
@@ -25,27 +25,15 @@ class Finished(NamedTuple):
     """How a child ended."""
 
     argv: tuple[str, ...]
-    """The program and its arguments."""
     returncode: int
     """The exit status; negative: the signal that ended it."""
     stdout: str
     stderr: str
     timed_out: bool = False
-    """True where the time limit ended it."""
 
 
-class Runner(Protocol):
-    """Whatever can run a program: `run`, or a recording of it in tests."""
-
-    def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float,
-        env: Mapping[str, str] | None = None,
-        text_in: str | None = None,
-    ) -> Finished:
-        """Run `argv` for at most `timeout` seconds; raise OSError where it cannot be started."""
+Runner = Callable[..., Finished]
+"""`run`, or a recording of it in tests."""
 
 
 def run(
@@ -97,12 +85,12 @@ def run(
 
 
 def _so_far(output: bytes | str | None) -> str:
-    """Return what a child had said when it was given up: bytes here, even of a text pipe."""
+    """Return the output before the second time limit: bytes, even of a text pipe."""
     return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
 
 
 def _let_go(process: subprocess.Popen[str]) -> None:
-    """Close our ends of the pipes of a child that even SIGKILL does not end, or not visibly."""
+    """Close our ends of the pipes of a child that SIGKILL does not end, or not visibly."""
     process.poll()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
@@ -127,29 +115,27 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return `environ` without what would change how a child Python behaves or imports.
 
-    PYTHON* is dropped as a whole: PYTHONPATH or PYTHONHOME of the caller's shell would make the
-    target interpreter see another environment than it has in use. And no child leaves bytecode in
-    an environment that is to be as it was.
+    Every PYTHON* is dropped: PYTHONPATH or PYTHONHOME would make the target interpreter see another
+    environment than its own. No child writes bytecode into an environment that must not change.
     """
-    kept = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
+    child = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+    return child | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def install_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for an engine that must install the staged files and nothing else.
+    """Return the environment for pip or uv that must install the staged files and nothing else.
 
-    Beyond `own_environment`, every PIP_* and UV_* setting is dropped and both engines are told to
-    read no configuration file: a stray find-links once put another torch into a staged install.
+    Beyond `own_environment`, every PIP_* and UV_* setting is dropped and no configuration file is
+    read: a stray find-links once put another torch into a staged install.
     """
     child = {
         name: value
         for name, value in own_environment(environ).items()
         if not name.startswith(("PIP_", "UV_")) and name != "VIRTUAL_ENV"
     }
-    child |= {
+    return child | {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",
         "UV_NO_CONFIG": "1",
     }
-    return child

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 
-@contextlib.contextmanager
-def signals_as_interrupt() -> Iterator[None]:
-    """Let the signals that end a program raise KeyboardInterrupt: there is something to undo.
+def signals_as_interrupt() -> AbstractContextManager[None]:
+    """Raise KeyboardInterrupt on SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block.
 
-    One that is ignored already (`nohup`, a job in the background) stays ignored.
+    A signal that is ignored already (`nohup`, a job in the background) stays ignored.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    with _handled(interrupt):
-        yield
+    return _handled(interrupt)
 
 
-@contextlib.contextmanager
-def signals_ignored() -> Iterator[None]:
-    """Let nothing but SIGKILL end what is done now; it takes well under a second."""
-    with _handled(signal.SIG_IGN):
-        yield
+def signals_ignored() -> AbstractContextManager[None]:
+    """Ignore SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block."""
+    return _handled(signal.SIG_IGN)
 
 
-@contextlib.contextmanager
-def _handled(
-    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
-) -> Iterator[None]:
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers, and only it is interrupted
         return

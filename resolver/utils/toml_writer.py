@@ -1,17 +1,12 @@
-"""Write TOML: one row a line, the same bytes for the same values.
-
-Enough of the language for what this project writes: the lock and its own tables.
-"""
+"""Write TOML, as much of it as this project needs: the same bytes for the same values."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_ESCAPES = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
-)
 Value = str | bool | int | Sequence["Value"] | Mapping[str, "Value"]
 
 
@@ -38,39 +33,28 @@ def single(name: str, keys: Mapping[str, Value | None]) -> str:
 
 def _lines(keys: Mapping[str, Value | None]) -> Iterator[str]:
     for key, value in keys.items():
-        if value is None:
-            continue
         if isinstance(value, Rows):
             yield f"{_key(key)} = ["
             yield from (f"    {inline(row)}," for row in value)
             yield "]"
-        else:
+        elif value is not None:
             yield f"{_key(key)} = {inline(value)}"
 
 
 def inline(value: Value) -> str:
     """Return a value on one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        return _string(value)
+    if isinstance(value, (str, int)):
+        return _scalar(value)
     if isinstance(value, Mapping):
-        if not value:
-            return "{}"
-        return (
-            "{ " + ", ".join(f"{_key(key)} = {inline(item)}" for key, item in value.items()) + " }"
-        )
+        pairs = ", ".join(f"{_key(key)} = {inline(item)}" for key, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
     return "[" + ", ".join(inline(item) for item in value) + "]"
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _string(name)
+    return name if _BARE.fullmatch(name) else _scalar(name)
 
 
-def _string(text: str) -> str:
-    escaped = text.translate(_ESCAPES)
-    return (
-        '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped) + '"'
-    )
+def _scalar(value: str | int) -> str:
+    """Write it as JSON does, except DEL, which TOML must escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..utils.json_lenient import LenientObject, read_rows
+from ..utils.json_reader import LenientObject, read_rows
 from .smoke_result import (
     TOLERANCE,
     LoadedLibrary,

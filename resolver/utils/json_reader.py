@@ -1,0 +1,194 @@
+"""Read JSON objects: leniently what a child printed, strictly what a user wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, cast
+
+from ..errors import Error
+
+T = TypeVar("T")
+C = TypeVar("C", bound=str)
+Refuse = Callable[[str, str], Error]
+"""Makes the Error for a key path (`gpus[0].name`; empty: the whole) and what is wrong there."""
+
+
+def _of_type(value: object, kind: type[T]) -> T | None:
+    """Return `value` where it is of this type, else None; true and false are no numbers."""
+    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    return cast("T", value) if right else None
+
+
+def read_rows(stdout: str) -> Iterator[LenientObject]:
+    """Yield the JSON objects in `stdout`, one a line; other lines are skipped."""
+    for line in stdout.splitlines():
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield LenientObject(value)
+
+
+class LenientObject:
+    """A JSON object; a value of another type than the method reads counts as absent."""
+
+    def __init__(self, value: Mapping[str, object]) -> None:
+        self._value = value
+
+    def has(self, key: str) -> bool:
+        """Tell whether the key exists, whatever its value."""
+        return key in self._value
+
+    def text(self, key: str) -> str | None:
+        """Return a text, or None."""
+        return _of_type(self._value.get(key), str)
+
+    def matching(self, key: str, form: re.Pattern[str]) -> str | None:
+        """Return a text of this form, or None."""
+        value = self.text(key)
+        return value if value and form.fullmatch(value) else None
+
+    def flag(self, key: str) -> bool:
+        """Tell whether the value is true."""
+        return self._value.get(key) is True
+
+    def integer(self, key: str) -> int | None:
+        """Return a whole number, or None."""
+        return _of_type(self._value.get(key), int)
+
+    def number(self, key: str) -> float | None:
+        """Return a number, or None."""
+        value = self._value.get(key)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    def values(self, key: str) -> list[object] | None:
+        """Return a list, or None."""
+        return _of_type(self._value.get(key), list)
+
+    def rows(self, key: str) -> list[LenientObject]:
+        """Return the elements of a list as objects: an empty one for each that is no object."""
+        return [LenientObject(_of_type(row, dict) or {}) for row in self.values(key) or ()]
+
+
+class StrictObject:
+    """A JSON object that knows its key path and which of its keys were read.
+
+    A value that is missing or wrong raises the Error that `refuse` makes. In a `closed` object so
+    does a key that was not read.
+    """
+
+    def __init__(
+        self, value: object, path: str = "", *, refuse: Refuse, closed: bool = True
+    ) -> None:
+        if not isinstance(value, dict):
+            raise refuse(path, "must be an object")
+        self._value = cast("dict[str, object]", value)
+        self._path = path
+        self._refuse = refuse
+        self._closed = closed
+        self._read: set[str] = set()
+
+    def read(self, make: Callable[[StrictObject], T]) -> T:
+        """Return what `make` makes of this object."""
+        result = make(self)
+        unknown = sorted(str(name) for name in self._value.keys() - self._read)
+        if self._closed and unknown:
+            raise self._refuse(self._key(unknown[0]), "is not a key of this document")
+        return result
+
+    def _key(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def has(self, name: str) -> bool:
+        """Tell whether the key exists."""
+        self._read.add(name)
+        return name in self._value
+
+    def null(self, name: str, *, required: bool = False) -> bool:
+        """Tell whether `name` is null or absent; a `required` key must exist."""
+        if not self.has(name) and required:
+            raise self._refuse(self._key(name), "is missing")
+        return self._value.get(name) is None
+
+    def _get(self, name: str, kind: type[T], what: str, *, required: bool) -> T | None:
+        if self.null(name):
+            if required:
+                raise self._refuse(self._key(name), "is missing")
+            return None
+        value = _of_type(self._value[name], kind)
+        if value is None:
+            raise self._refuse(self._key(name), f"must be {what}")
+        return value
+
+    def text(self, name: str) -> str:
+        """Return a required text."""
+        return self._get(name, str, "a text", required=True) or ""
+
+    def text_or_none(self, name: str) -> str | None:
+        """Return a text, or None."""
+        return self._get(name, str, "a text or null", required=False)
+
+    def integer(self, name: str) -> int:
+        """Return a required whole number."""
+        return self._get(name, int, "a whole number", required=True) or 0
+
+    def integer_or_none(self, name: str) -> int | None:
+        """Return a whole number, or None."""
+        return self._get(name, int, "a whole number or null", required=False)
+
+    def flag(self, name: str, *, default: bool = False, required: bool = False) -> bool:
+        """Return true or false; `default` where the key is absent and not `required`."""
+        value = self._get(name, bool, "true or false", required=required)
+        return default if value is None else value
+
+    def flag_or_none(self, name: str) -> bool | None:
+        """Return true, false, or None."""
+        return self._get(name, bool, "true, false or null", required=False)
+
+    def choice(self, name: str, choices: tuple[C, ...]) -> C:
+        """Return a required text that is one of `choices`."""
+        value = self.text(name)
+        if value not in choices:
+            problem = f"is {value!r}, must be one of {', '.join(choices)}"
+            raise self._refuse(self._key(name), problem)
+        return value
+
+    def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
+        """Return a text of this form, or None where the key is absent and not `required`."""
+        value = self._get(name, str, "a text", required=required)
+        if value is not None and not form.fullmatch(value):
+            raise self._refuse(self._key(name), f"is {value!r}, which is no such number")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts, empty where the key is absent."""
+        values = self._get(name, list, "a list of texts", required=False) or []
+        if not all(isinstance(value, str) for value in values):
+            raise self._refuse(self._key(name), "must be a list of texts")
+        return tuple(values)
+
+    def strings(self, name: str) -> dict[str, str]:
+        """Return an object of texts, empty where the key is absent."""
+        values = self._get(name, dict, "an object of texts", required=False) or {}
+        if not all(isinstance(value, str) for value in values.values()):
+            raise self._refuse(self._key(name), "must be an object of texts")
+        return dict(values)
+
+    def table(self, name: str, make: Callable[[StrictObject], T]) -> T:
+        """Return what `make` makes of a required object."""
+        value = self._get(name, dict, "an object", required=True)
+        return self._inner(value, self._key(name), make)
+
+    def tables(
+        self, name: str, make: Callable[[StrictObject], T], *, required: bool = True
+    ) -> tuple[T, ...]:
+        """Return what `make` makes of each object of a list."""
+        rows = self._get(name, list, "a list", required=required) or []
+        path = self._key(name)
+        return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
+
+    def _inner(self, value: object, path: str, make: Callable[[StrictObject], T]) -> T:
+        return StrictObject(value, path, refuse=self._refuse, closed=self._closed).read(make)
