@@ -1,7 +1,7 @@
-"""What was seen of a machine and an environment, as raw texts, and the facts in it.
+"""The raw texts that `probe` read of a machine and an environment, and the facts in them.
 
-`probe` makes a `Capture`; its JSON is also how a machine is recorded for the tests. It
-carries nothing private: homes, host names and serial numbers were replaced when it was made.
+The JSON of a `Capture` is also how a machine is recorded for the tests. Homes, host names and
+serial numbers were replaced when it was made.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +27,21 @@ from .target import packages_of, python_of
 from .target_reply import parse_target
 
 SCHEMA = 1
+_MACHINES: dict[str, Architecture] = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+}
+_CONTAINERS = {
+    "/run/.containerenv": "podman",
+    "/.dockerenv": "docker",
+    "KUBERNETES_SERVICE_HOST": "kubernetes",
+}
 
 
 class Child(NamedTuple):
-    """How another program answered."""
+    """The output and the end of a child process."""
 
     stdout: str = ""
     returncode: int | None = None
@@ -39,24 +50,24 @@ class Child(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """Raw texts and the answers of children, each under its source."""
+    """Raw texts and the output of children, each under its source."""
 
     system: str
     """`sys.platform`: `linux`, `win32`."""
     machine: str
     """`platform.machine()`: `x86_64`, `AMD64`, `aarch64`."""
     inside: str
-    """What `inside.py` printed in the target environment."""
+    """What `describe_target` printed in the target environment."""
     texts: Mapping[str, str] = MappingProxyType({})
-    """Files and the like by path; one that is not here was not there, or not readable."""
+    """Files by path; one that is missing did not exist or was not readable."""
     children: Mapping[str, Child] = MappingProxyType({})
-    """`gpu_query`, `gpu_query libcuda` (where NVML took the first one with it), `nvidia-smi`."""
+    """`gpu_query`, `gpu_query libcuda` (where NVML crashed the first one), `nvidia-smi`."""
     toolkits: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-    """The files that tell the version of each CUDA toolkit, by its folder."""
+    """The files with the version of each CUDA toolkit, by its folder."""
     libraries: tuple[tuple[str, str], ...] = ()
-    """Path and real path of each library of interest, in the order in which the loader looks."""
+    """Path and real path of each library of interest, in the order of the loader."""
     versions: Mapping[str, str] = MappingProxyType({})
-    """The versions that DLLs of `libraries` carry, by path."""
+    """The versions of DLLs of `libraries`, by path."""
     environment: Mapping[str, str] = MappingProxyType({})
 
 
@@ -69,10 +80,7 @@ def to_json(capture: Capture) -> dict[str, object]:
 
 
 def from_json(document: object) -> Capture:
-    """Read the document that `to_json` writes.
-
-    Raises Error `capture-invalid` where it is none.
-    """
+    """Read the document that `to_json` writes. Raises Error `capture-invalid`."""
     try:
         values = dict(cast("dict[str, object]", document))
         if values.pop("schema") != SCHEMA:
@@ -91,17 +99,20 @@ def from_json(document: object) -> Capture:
 def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
     """Return the facts in `capture`; `gpu_names` gives a compute capability by product name.
 
-    Raises Error `platform-unsupported` where nothing this program installs exists for the system,
-    `python-garbage` and `python-too-old` as `parse_target` does.
+    Raises Error `platform-unsupported` (there are no wheels for the system), and what
+    `parse_target` raises.
     """
     target = parse_target(capture.inside, "inside")
+    systems: dict[str, System] = {"linux": "linux", "win32": "windows"}
+    if capture.system not in systems:
+        raise Error("platform-unsupported", system=capture.system, machine=capture.machine)
     platform = Platform(
-        system=_system(capture),
+        system=systems[capture.system],
         machine=_machine(capture, target.platform, target.bits),
         libc=target.libc,
         distribution=_distribution(capture),
         wsl="microsoft" in capture.texts.get("/proc/sys/kernel/osrelease", "").lower(),
-        container=_container(capture),
+        container=next((name for mark, name in _CONTAINERS.items() if mark in capture.texts), None),
         jetson=next(iter(capture.texts.get("/etc/nv_tegra_release", "").splitlines()), None),
     )
     reading = judge_driver(_evidence(capture), gpu_names)
@@ -123,81 +134,53 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
     )
 
 
-def _system(capture: Capture) -> System:
-    systems: dict[str, System] = {"linux": "linux", "win32": "windows"}
-    if capture.system not in systems:
-        raise Error("platform-unsupported", system=capture.system, machine=capture.machine)
-    return systems[capture.system]
-
-
 def _machine(capture: Capture, platform: str, bits: int) -> Architecture:
-    """Return what the target's programs are made for: `linux-x86_64`, `win-amd64`, `linux-aarch64`.
+    """Return the architecture of the target's own tag: `linux-x86_64`, `win-amd64`.
 
-    An interpreter of 32 bits on a machine of 64 takes the wheels of neither.
+    An interpreter of 32 bits on a machine of 64 can use the wheels of neither.
     """
-    machines: dict[str, Architecture] = {
-        "x86_64": "x86_64",
-        "amd64": "x86_64",
-        "aarch64": "aarch64",
-        "arm64": "aarch64",
-    }
-    name = platform.rpartition("-")[2].lower()
-    if bits != 64 or name not in machines:  # noqa: PLR2004 - bits of a pointer
+    machine = _MACHINES.get(platform.rpartition("-")[2].lower())
+    if bits != 64 or machine is None:  # noqa: PLR2004 - bits of a pointer
         raise Error(
             "platform-unsupported", system=capture.system, machine=f"{platform}, {bits} bit"
         )
-    return machines[name]
+    return machine
 
 
 def _distribution(capture: Capture) -> str | None:
     """Return `Ubuntu 22.04`, or `Windows 10.0.22631`."""
-    build = capture.texts.get("windows")
-    if build is not None:
-        return f"Windows {build}"
+    if "windows" in capture.texts:
+        return f"Windows {capture.texts['windows']}"
     return parse_os_release(capture.texts.get("/etc/os-release", ""))
 
 
-def _container(capture: Capture) -> str | None:
-    marks = {
-        "/run/.containerenv": "podman",
-        "/.dockerenv": "docker",
-        "KUBERNETES_SERVICE_HOST": "kubernetes",
-    }
-    return next((name for mark, name in marks.items() if mark in capture.texts), None)
-
-
 def _evidence(capture: Capture) -> Evidence:
-    nvml, libcuda = (_asked(capture, library) for library in ("nvml", "libcuda"))
     smi = capture.children.get("nvidia-smi", Child())
-    proc = {
-        path: text
-        for path, text in capture.texts.items()
-        if path.startswith("/proc/driver/nvidia/gpus/")
-    }
+    proc = sorted(path for path in capture.texts if path.startswith("/proc/driver/nvidia/gpus/"))
     return Evidence(
-        nvml=nvml,
-        libcuda=libcuda,
+        nvml=_reply(capture, "nvml"),
+        libcuda=_reply(capture, "libcuda"),
         smi=parse_smi(smi.stdout) if smi.returncode == 0 else (),
         proc_version=parse_proc_version(capture.texts.get("/proc/driver/nvidia/version", "")),
-        proc_gpus=tuple(parse_proc_gpu(proc[path]) for path in sorted(proc)),
+        proc_gpus=tuple(parse_proc_gpu(capture.texts[path]) for path in proc),
         pci=parse_pci(capture.texts.get("/sys/bus/pci/devices", "")),
     )
 
 
-def _asked(capture: Capture, library: str) -> LibraryReply:
-    """Return what a library answered, in the child of its own where there was one."""
-    own = capture.children.get(f"gpu_query {library}")
-    child = own or capture.children.get("gpu_query", Child())
+def _reply(capture: Capture, library: str) -> LibraryReply:
+    """Return the reply of a library, from the child of its own where there was one."""
+    shared = capture.children.get("gpu_query", Child())
+    child = capture.children.get(f"gpu_query {library}", shared)
     return parse_reply(
         child.stdout, library, returncode=child.returncode, timed_out=child.timed_out
     )
 
 
 def _libraries(capture: Capture) -> tuple[Library, ...]:
-    """Return the first of each name: that one is loaded."""
-    found: dict[str, Library] = {}
+    """Return the first library of each name, which is the one that is loaded."""
+    libraries: dict[str, Library] = {}
     for path, real in capture.libraries:
         name = path.replace("\\", "/").rpartition("/")[2]
         version = capture.versions.get(path) or parse_file_version(name, real)
-        found.setdefault(name, Library(name=name, path=path, version=version))
-    return tuple(found[name] for name in sorted(found))
+        libraries.setdefault(name, Library(name=name, path=path, version=version))
+    return tuple(libraries[name] for name in sorted(libraries))

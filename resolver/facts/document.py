@@ -1,7 +1,4 @@
-"""The JSON of facts.
-
-`facts` writes this document and `--facts` reads it; its shape is a promise to users.
-"""
+"""The JSON of facts, which `facts` writes and `--facts` reads."""
 
 from __future__ import annotations
 
@@ -62,15 +59,10 @@ def to_json(facts: Facts) -> dict[str, object]:
 
 
 def _lean(package: Package) -> dict[str, object]:
-    """Return `package` without what is empty or false: there can be hundreds."""
-    row: dict[str, object] = {"name": package.name, "version": package.version}
-    if package.requires:
-        row["requires"] = list(package.requires)
-    if package.provided:
-        row["provided"] = True
-    if not package.intact:
-        row["intact"] = False
-    return row
+    """Return `package` without the values that are the default: there can be hundreds."""
+    defaults = package._field_defaults
+    row = as_table(package).items()
+    return {name: value for name, value in row if value not in (defaults.get(name), [])}
 
 
 def from_json(document: object) -> Facts:
@@ -110,10 +102,9 @@ def _facts(table: StrictObject) -> Facts:
 
 
 def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
-    """Return what a hand-written file leaves out: the build that its packages claim.
+    """Return the build that the packages of a hand-written file claim.
 
-    Where both builds are listed the CPU build is taken: pip unpacks it last as often as not, and a
-    plan that expects the worse is right in both cases.
+    Of both builds the CPU build is returned: a plan that expects the worse is right in both cases.
     """
     claims = {package.name: package for package in packages if not package.provided}
     for name in (CPU_BUILD, GPU_BUILD):

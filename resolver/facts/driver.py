@@ -1,7 +1,7 @@
-"""What NVML, libcuda, nvidia-smi and /proc said, put together: the driver and the GPUs.
+"""The driver and the GPUs, from the replies of NVML, libcuda, nvidia-smi and /proc.
 
-Each of them knows a part, and some lie or hang; here is decided who is believed for what.
-`Driver.error` begins with a code that stays, one of those in `_error`: `version-mismatch: …`.
+Each source knows a part, and some are wrong or hang: this module decides which one counts for what.
+`Driver.error` begins with a stable code, one of those in `_error`: `version-mismatch: …`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 
 
 class Evidence(NamedTuple):
-    """Everything that may say something about driver and GPUs."""
+    """All sources on driver and GPUs."""
 
     nvml: LibraryReply
     libcuda: LibraryReply
@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The answer, and where each part of it came from."""
+    """The driver and the GPUs, and the source of each part."""
 
     driver: Driver | None
     gpus: tuple[Gpu, ...] | None
@@ -37,10 +37,10 @@ class Reading(NamedTuple):
 
 
 def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> Reading:
-    """Return the driver and the GPUs of the machine; `gpu_names` knows capabilities by name.
+    """Return the driver and the GPUs of the machine; `gpu_names` gives capabilities by name.
 
-    No driver at all is a driver of None; one that cannot be read has an `error`. GPUs are None
-    where something is there that cannot be asked, and none (`()`) only where that was said.
+    `driver` is None where there is no driver; one that cannot be read has an `error`. `gpus` is
+    None where they cannot be counted, and `()` only where a source says that there are none.
     """
     sources: dict[str, str] = {}
     gpus, source = _gpus(evidence)
@@ -61,24 +61,23 @@ def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> 
         sources["driver.cuda"] = "libcuda"
     elif evidence.nvml.cuda is not None:
         cuda, sources["driver.cuda"] = evidence.nvml.cuda, "nvml"
-    error = _error(evidence, gpus)
+    error, source = _error(evidence, gpus) or (None, "")
     if error is not None:
-        sources["driver.error"] = error[1]
-    driver = Driver(version=version, cuda=cuda, error=error[0] if error else None)
+        sources["driver.error"] = source
+    driver = Driver(version=version, cuda=cuda, error=error)
     return Reading(driver=driver, gpus=gpus, sources=sources)
 
 
 def _present(evidence: Evidence) -> bool:
-    """Tell whether there is a driver, or something that might be one and cannot be asked.
+    """Tell whether there is a driver, or something that might be one and gives no reply.
 
-    NVML alone, without its kernel module, is none: distributions install it for monitors.
+    NVML without its kernel module is no driver: distributions install it for monitors.
     """
     nvml, libcuda = evidence.nvml, evidence.libcuda
-    alone = nvml.state == "answered" and nvml.code == NVML_NOT_LOADED and not evidence.pci
-    stub = libcuda.state == "answered" and libcuda.code == CUDA_STUB
+    alone = nvml.answered(NVML_NOT_LOADED) and not evidence.pci
     return (
         (nvml.state != "absent" and not alone)
-        or (libcuda.state != "absent" and not stub)
+        or (libcuda.state != "absent" and not libcuda.answered(CUDA_STUB))
         or evidence.proc_version is not None
         or bool(evidence.smi)
     )
@@ -97,10 +96,10 @@ def _version(evidence: Evidence) -> tuple[str | None, str]:
 
 
 def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
-    """Return the GPUs of the first that knows them all, and its name.
+    """Return the GPUs of the first source that knows them all, and its name.
 
-    libcuda goes before /proc where it shows as many: it knows more of each. A GPU on the PCI bus
-    for which there is no driver is still a GPU of this machine, of unknown capability.
+    libcuda comes before /proc where it shows as many: it knows more of each. A GPU on the PCI bus
+    without a driver is still a GPU of this machine, of unknown capability.
     """
     nvml, libcuda = evidence.nvml, evidence.libcuda
     if nvml.gpus:
@@ -115,11 +114,9 @@ def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
         return evidence.pci, "/sys/bus/pci/devices"
     if nvml.gpus is not None:
         return (), "nvml"
-    if libcuda.state == "answered" and libcuda.code in {0, CUDA_NO_DEVICE, CUDA_STUB}:
+    if libcuda.answered(0, CUDA_NO_DEVICE, CUDA_STUB):
         return (), "libcuda"
-    if libcuda.state == "absent" and (
-        nvml.state == "absent" or (nvml.state == "answered" and nvml.code == NVML_NOT_LOADED)
-    ):
+    if libcuda.state == "absent" and (nvml.state == "absent" or nvml.answered(NVML_NOT_LOADED)):
         return (), "no driver, no GPU on the PCI bus"
     return None, ""
 
@@ -127,67 +124,47 @@ def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
 def _named(
     gpu: Gpu, libcuda: LibraryReply, gpus: tuple[Gpu, ...], gpu_names: Callable[[str], str | None]
 ) -> Gpu:
-    """Complete a GPU: its capability by name, from libcuda's devices first."""
     if gpu.compute_capability is not None or gpu.name is None:
         return gpu
     devices = libcuda.gpus or ()
-    known = {device.name: device.compute_capability for device in devices}
-    capability = known.get(gpu.name) or gpu_names(gpu.name)
+    by_name = {device.name: device.compute_capability for device in devices}
+    capability = by_name.get(gpu.name) or gpu_names(gpu.name)
     if capability is None and len(devices) == len(gpus) == 1:  # NVML and CUDA name some differently
         capability = devices[0].compute_capability
     return gpu._replace(compute_capability=compute_capability(capability or ""))
 
 
 def _error(evidence: Evidence, gpus: tuple[Gpu, ...] | None) -> tuple[str, str] | None:
-    """Return why the driver cannot be read or used, `code: what was seen`, and who says so.
+    """Return why the driver cannot be read or used, as `code: evidence`, and the source.
 
-    The codes: version-mismatch (restart), no-answer, crashed, unloadable (of another architecture
-    or C library), unasked, nvml-N, not-loaded (the kernel module), libcuda-missing (a container
-    without the compute capability), gpu-lost, cuinit-N (802: fabric manager; 804: cuda-compat on a
-    GPU that does not take it).
+    The codes: version-mismatch (an update without a restart), no-answer, crashed, unloadable (of
+    another architecture or C library), unasked, nvml-N, not-loaded (the kernel module),
+    libcuda-missing (a container without the compute capability), gpu-lost, cuinit-N (802: fabric
+    manager; 804: cuda-compat on a GPU that does not support it).
     """
-    return (
-        _mismatch(evidence)
-        or _silent("nvml", "NVML", evidence.nvml)
-        or _silent("libcuda", "libcuda", evidence.libcuda)
-        or _refused(evidence)
-        or _unusable(evidence, gpus)
-    )
-
-
-def _mismatch(evidence: Evidence) -> tuple[str, str] | None:
-    """Library and kernel module are of two releases: an update without a restart."""
     nvml, libcuda = evidence.nvml, evidence.libcuda
-    if nvml.state == "answered" and nvml.code == NVML_MISMATCH:
+    if nvml.answered(NVML_MISMATCH):
         return f"version-mismatch: NVML answers 18, {nvml.problem}", "nvml"
-    if libcuda.state == "answered" and libcuda.code == CUDA_MISMATCH:
+    if libcuda.answered(CUDA_MISMATCH):
         return "version-mismatch: cuInit answers 803", "libcuda"
-    return None
-
-
-def _silent(source: str, name: str, asked: LibraryReply) -> tuple[str, str] | None:
-    if asked.state == "hangs":
-        return f"no-answer: {name} does not come back from {asked.call}", source
-    if asked.state == "crashed":
-        return f"crashed: {name} crashes in {asked.call}", source
-    if asked.state == "unloadable":
-        return f"unloadable: {name}: {asked.problem}", source
-    return None
-
-
-def _refused(evidence: Evidence) -> tuple[str, str] | None:
-    nvml = evidence.nvml
+    for source, name, reply in (("nvml", "NVML", nvml), ("libcuda", "libcuda", libcuda)):
+        if reply.state == "hangs":
+            return f"no-answer: {name} does not come back from {reply.call}", source
+        if reply.state == "crashed":
+            return f"crashed: {name} crashes in {reply.call}", source
+        if reply.state == "unloadable":
+            return f"unloadable: {name}: {reply.problem}", source
     if nvml.state == "unasked" and not evidence.smi:
         return "unasked: the question to the driver could not be put", "nvml"
     if nvml.state == "answered" and nvml.code not in {0, NVML_NOT_LOADED} and not evidence.smi:
         return f"nvml-{nvml.code}: NVML answers {nvml.code}, {nvml.problem}", "nvml"
-    return None
+    return _unusable(nvml, libcuda, gpus)
 
 
-def _unusable(evidence: Evidence, gpus: tuple[Gpu, ...] | None) -> tuple[str, str] | None:
-    nvml, libcuda = evidence.nvml, evidence.libcuda
-    not_loaded = nvml.state == "answered" and nvml.code == NVML_NOT_LOADED
-    if not_loaded and gpus:
+def _unusable(
+    nvml: LibraryReply, libcuda: LibraryReply, gpus: tuple[Gpu, ...] | None
+) -> tuple[str, str] | None:
+    if nvml.answered(NVML_NOT_LOADED) and gpus:
         return f"not-loaded: NVML answers 9, {nvml.problem}", "nvml"
     if libcuda.state == "absent":
         return "libcuda-missing: there is a driver, and its library libcuda is not here", "libcuda"

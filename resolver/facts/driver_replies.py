@@ -1,6 +1,6 @@
-"""What one of NVIDIA's libraries answered, in the lines that `gpu_query.py` printed.
+"""Parse the lines that `query_gpus` printed of one of NVIDIA's libraries.
 
-A library that hung or crashed has answered too: what it said before counts.
+What a library printed before it hung or crashed counts too.
 """
 
 import re
@@ -14,13 +14,13 @@ STATES = get_args(QueryState)
 
 
 class LibraryReply(NamedTuple):
-    """What became of asking one library."""
+    """What one library replied, or why it did not."""
 
     state: QueryState
     call: str = ""
     """The call that hangs or crashed."""
     code: int = 0
-    """What its initialisation returned; 0 is success."""
+    """The result of its initialisation; 0 is success."""
     problem: str = ""
     driver: str | None = None
     cuda: str | None = None
@@ -31,18 +31,22 @@ class LibraryReply(NamedTuple):
     """The indices of the GPUs whose MIG mode is on."""
     file: str | None = None
 
+    def answered(self, *codes: int) -> bool:
+        """Tell whether its initialisation returned one of `codes`."""
+        return self.state == "answered" and self.code in codes
+
 
 def parse_reply(
     stdout: str, library: str, *, returncode: int | None, timed_out: bool
 ) -> LibraryReply:
-    """Read what `gpu_query.py` printed of one library, and how it ended where it did not finish.
+    """Read what `query_gpus` printed of one library; how it ended tells a hang from a crash.
 
     A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
     """
     rows = [row for row in read_rows(stdout) if row.text("library") == library]
-    row = rows[-1] if rows else None
-    if row is None:
+    if not rows:
         return LibraryReply(state="hangs" if timed_out else "unasked", call="dlopen")
+    row = rows[-1]
     state = row.text("state")
     if state == "asking":  # a library that only hangs leaves the child to end by itself
         state = "hangs" if timed_out or returncode == 0 else "crashed"
@@ -51,19 +55,19 @@ def parse_reply(
     gpus = row.rows("gpus")
     return LibraryReply(
         state=cast("QueryState", state),
-        call=_said(row, "call"),
+        call=_text(row, "call"),
         code=row.integer("code") or 0,
-        problem=_said(row, "problem"),
-        driver=release(_said(row, "driver")),
+        problem=_text(row, "problem"),
+        driver=release(_text(row, "driver")),
         cuda=cuda_version(row.integer("cuda")),
         gpus=None if row.values("gpus") is None else tuple(_gpu(gpu) for gpu in gpus),
-        lost=next((_said(gpu, "problem") for gpu in gpus if gpu.has("problem")), ""),
+        lost=next((_text(gpu, "problem") for gpu in gpus if gpu.has("problem")), ""),
         mig=tuple(at for at, gpu in enumerate(gpus) if gpu.flag("mig")),
-        file=_said(row, "file") or None,
+        file=_text(row, "file") or None,
     )
 
 
-def _said(row: LenientObject, key: str) -> str:
+def _text(row: LenientObject, key: str) -> str:
     return (row.text(key) or "").strip()
 
 
@@ -74,7 +78,7 @@ def _gpu(row: LenientObject) -> Gpu:
     if pair is not None and len(pair) == 2:  # noqa: PLR2004 - major and minor
         capability = compute_capability(f"{pair[0]}.{pair[1]}")
     return Gpu(
-        name=_said(row, "name") or None,
+        name=_text(row, "name") or None,
         compute_capability=capability,
         memory_mib=memory // 2**20 if memory and memory > 0 else None,
     )
