@@ -1,7 +1,4 @@
-"""The compute capability of a GPU by its product name.
-
-For facts that have a name only: /proc tells no more. `gpus.toml` says how names are compared.
-"""
+"""The compute capability of a GPU by its product name; `gpus.toml` describes the comparison."""
 
 from __future__ import annotations
 
@@ -32,13 +29,13 @@ def _normalised(name: str) -> str:
 
 
 def capability_by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
-    """Return the look-up in the parsed `gpus.toml`: a name to its capability, None if not known."""
-    known = {
+    """Return the look-up in the parsed `gpus.toml`: from a name to its capability or None."""
+    capabilities = {
         _normalised(name): family["compute_capability"]
         for family in table["family"]
         for name in family["names"]
     }
-    return lambda name: known.get(_normalised(name))
+    return lambda name: capabilities.get(_normalised(name))
 
 
 def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:

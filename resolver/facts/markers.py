@@ -1,4 +1,4 @@
-"""The environment of PEP 508 markers on a machine, and whether a requirement is in force there."""
+"""The environment of PEP 508 markers on a machine, and which requirements apply there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ def marker_environment(facts: Facts) -> dict[str, str]:
     """Return the environment of PEP 508 markers for the target of `facts`."""
     windows = facts.platform.system == "windows"
     machine = facts.platform.machine
-    version = facts.python.version
-    implementation = facts.python.implementation
+    version, implementation = facts.python.version, facts.python.implementation
     return {
         "implementation_name": implementation,
         "implementation_version": version,
@@ -32,5 +31,5 @@ def marker_environment(facts: Facts) -> dict[str, str]:
 
 
 def is_in_force(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether `wanted` is in force under `markers`, with `extra` asked for (empty: none)."""
+    """Tell whether the marker of `wanted` is true in `markers` with `extra` (empty: none)."""
     return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})

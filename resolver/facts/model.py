@@ -1,11 +1,7 @@
-"""Facts: what is known of a machine and of a Python environment.
+"""What is known of a machine; parsers of what `probe` read.
 
-Only values; `facts_json` writes and reads them. Absent, unreadable and unknown stay three
-different things: `driver` None is a machine without a driver, `Driver.error` one that cannot be
-read, a None inside a value that is not known.
-
-All records that a plan meets are named tuples, and their annotations no texts: there are sixty of
-them, and dataclasses would take a fifth of the time that a plan takes.
+Absent, unreadable and unknown differ: `driver` None is a machine without a driver, `Driver.error`
+a driver that cannot be read, a None inside a value is not known.
 """
 
 import re
@@ -14,14 +10,12 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
-"""The two distributions that everybody mixes: they share one folder, and overwrite one another."""
+"""Two distributions that share one folder and overwrite one another."""
 System = Literal["linux", "windows"]
 Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
 ChangeState = Literal["kept", "stale", "unfinished"]
-"""A change that can be undone, what is left of one that cannot, one that never came to its end."""
-
-
+"""A change that can be undone, remains of one that cannot, and one that was interrupted."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 """How `Platform.libc` is written."""
 
@@ -41,16 +35,16 @@ class Platform(NamedTuple):
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its release (535.104.12) and the CUDA that it speaks (12.2)."""
+    """The NVIDIA driver: its release (535.104.12) and the CUDA that it supports (12.2)."""
 
     version: str | None = None
     cuda: str | None = None
     error: str | None = None
-    """It is there and cannot be read or used, and why: `version-mismatch: what was seen`."""
+    """Why it cannot be read or used: `version-mismatch: evidence`."""
 
 
 class Gpu(NamedTuple):
-    """One GPU."""
+    """A GPU; the memory in MiB."""
 
     name: str | None = None
     compute_capability: str | None = None
@@ -85,11 +79,11 @@ class Interpreter(NamedTuple):
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
-    """The tool whose lock the environment is made from, and made again: `uv`, `poetry`, `pdm`."""
+    """The tool that makes the environment from its lock: `uv`, `poetry`, `pdm`."""
     change: ChangeState | None = None
-    """What this program left in the environment; None where there is nothing of it."""
+    """The undo data of this program in the environment."""
     change_size: int = 0
-    """Bytes that it takes."""
+    """The bytes of the undo data."""
 
 
 class Package(NamedTuple):
@@ -101,11 +95,11 @@ class Package(NamedTuple):
     provided: bool = False
     """True for the stand-in that this program installs."""
     intact: bool = True
-    """False where files that it lists are gone: another distribution's removal took them."""
+    """False where files that it lists are missing."""
 
 
 class OnnxRuntime(NamedTuple):
-    """The build that is really in the shared folder `onnxruntime`."""
+    """The build whose files are in the shared folder `onnxruntime`."""
 
     distribution: str | None = None
     version: str | None = None
@@ -114,7 +108,7 @@ class OnnxRuntime(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Everything that a plan is made from, next to the matrix and the wishes."""
+    """What a plan is made from, beside the matrix and the options."""
 
     platform: Platform
     driver: Driver | None
@@ -126,7 +120,7 @@ class Facts(NamedTuple):
     onnxruntime: OnnxRuntime | None = None
     environment: Mapping[str, str] = MappingProxyType({})
     sources: Mapping[str, str] = MappingProxyType({})
-    """Where a fact came from: `{"driver.cuda": "libcuda", "gpus": "nvml"}`."""
+    """The source of a fact: `{"driver.cuda": "libcuda", "gpus": "nvml"}`."""
 
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""
@@ -134,4 +128,4 @@ class Facts(NamedTuple):
 
 
 LIBRARIES_SEARCHED = "libraries"
-"""The source in a facts file that says that its list of libraries is whole."""
+"""The key of `sources` that says that the list of libraries is complete."""

@@ -1,6 +1,6 @@
-"""Read the texts that a machine offers: each function one text, quoted as it looks.
+"""Parse the texts of a machine, one function a text; its docstring quotes the text.
 
-Any text is accepted; what is not understood is nothing, never an exception.
+Any text is accepted; what cannot be parsed is absent, never an exception.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .driver_replies import compute_capability, cuda_version, release
 from .model import Gpu
 
 SMI_FIELDS = "name,compute_cap,memory.total,driver_version"
-"""What nvidia-smi is asked for, and the order of its answer."""
+"""The columns that nvidia-smi is asked for, in their order."""
 SMI_OLD_FIELDS = "name,memory.total,driver_version"
 """The same for drivers before 510, whose nvidia-smi knows no compute_cap."""
 
@@ -22,7 +22,7 @@ SMI_OLD_FIELDS = "name,memory.total,driver_version"
 def parse_smi(text: str) -> tuple[tuple[Gpu, str | None], ...]:
     """Read the rows of `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`.
 
-    `NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.104.12`; what is not known reads `[N/A]` or
+    `NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.104.12`; an unknown value is `[N/A]` or
     `[Not Supported]`; the old form has no capability; failures and tables are no rows.
     """
     rows: list[tuple[Gpu, str | None]] = []
@@ -50,14 +50,14 @@ def parse_proc_version(text: str) -> str | None:
     `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.12  Wed Sep 20 …` or
     `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build …`.
     """
-    found = re.search(r"^NVRM version:.*?Kernel Module(.*)$", text, re.MULTILINE)
-    return release(found[1]) if found else None
+    line = re.search(r"^NVRM version:.*?Kernel Module(.*)$", text, re.MULTILINE)
+    return release(line[1]) if line else None
 
 
 def parse_proc_gpu(text: str) -> Gpu:
     r"""Read /proc/driver/nvidia/gpus/…/information: `Model: \t\t NVIDIA A100-SXM4-80GB`."""
-    found = re.search(r"^Model:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
-    return Gpu(name=found[1] if found and found[1] not in {"", "Unknown"} else None)
+    model = re.search(r"^Model:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    return Gpu(name=model[1] if model and model[1] not in {"", "Unknown"} else None)
 
 
 def parse_pci(text: str) -> tuple[Gpu, ...]:
@@ -68,29 +68,26 @@ def parse_pci(text: str) -> tuple[Gpu, ...]:
 
 def parse_os_release(text: str) -> str | None:
     """Read /etc/os-release: `NAME="Ubuntu"` and `VERSION_ID="22.04"` give `Ubuntu 22.04`."""
-    rows = re.findall(r"^(NAME|VERSION_ID)=[\"']?(.*?)[\"']?[ \t]*$", text, re.MULTILINE)
-    fields = dict(rows)
-    name = f"{fields.get('NAME', '')} {fields.get('VERSION_ID', '')}".strip()
-    return name or None
+    row = r"^(NAME|VERSION_ID)=[\"']?(.*?)[\"']?[ \t]*$"
+    fields = dict(re.findall(row, text, re.MULTILINE))
+    return f"{fields.get('NAME', '')} {fields.get('VERSION_ID', '')}".strip() or None
 
 
 def parse_toolkit(files: Mapping[str, str]) -> str | None:
-    """Return the version (`12.4`) of a CUDA toolkit from the first of its files that says it.
+    """Return the version (`12.4`) of a CUDA toolkit from the first of its files that has it.
 
     version.json: `{"cuda": {"name": "CUDA SDK", "version": "12.4.0"}, …}`;
     version.txt (up to 11.0): `CUDA Version 10.2.89`; cuda.h: `#define CUDA_VERSION 12040`.
     """
     try:
-        found = json.loads(files.get("version.json", ""))["cuda"]["version"]
+        version = re.match(_TOOLKIT, json.loads(files["version.json"])["cuda"]["version"])
     except (ValueError, LookupError, TypeError, RecursionError):
-        found = None
-    version = re.match(r"[0-9]+\.[0-9]+", found) if isinstance(found, str) else None
-    version = version or re.search(r"[0-9]+\.[0-9]+", files.get("version.txt", ""))
+        version = None
+    version = version or re.search(_TOOLKIT, files.get("version.txt", ""))
     if version:
         return version[0]
-    number = re.search(
-        r"^#define\s+CUDA_VERSION\s+([0-9]{4,6})\s*$", files.get("cuda.h", ""), re.MULTILINE
-    )
+    define = r"^#define\s+CUDA_VERSION\s+([0-9]{4,6})\s*$"
+    number = re.search(define, files.get("cuda.h", ""), re.MULTILINE)
     return cuda_version(int(number[1])) if number else None
 
 
@@ -104,6 +101,7 @@ def parse_ldconfig(text: str, machine: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, path) for name, flags, path in rows if flag in flags)
 
 
+_TOOLKIT = r"[0-9]+\.[0-9]+"
 _RUNTIME = re.compile(r"(?i:msvcp140\.dll|vcruntime140(?:_1)?\.dll)")
 _LIBRARY = re.compile(
     r"lib(?:cublas|cublasLt|cufft|cufftw|curand|nvJitLink|cudnn(?:_\w+)?)\.so\.\d+"
@@ -113,20 +111,20 @@ _LIBRARY = re.compile(
     r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll)"
     rf"|{_RUNTIME.pattern}"
 )
-"""A system's libraries are thousands, and each name is looked at: one pattern for all."""
+"""One pattern for all: a system has thousands of libraries."""
 
 
 def is_library(name: str) -> bool:
     """Tell whether a program would load this name: `libcudnn.so.9`, `cublas64_12.dll`.
 
-    cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). On Windows what cuDNN 8
-    (zlibwapi) and onnxruntime itself (the MSVC runtime) need counts as well.
+    cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). The libraries that cuDNN 8
+    (zlibwapi) and onnxruntime (the MSVC runtime) need on Windows count too.
     """
     return bool(_LIBRARY.fullmatch(name))
 
 
 def is_runtime(name: str) -> bool:
-    """Tell whether a name is that of the Visual C++ runtime's main libraries."""
+    """Tell whether this is one of the Visual C++ runtime's main libraries."""
     return bool(_RUNTIME.fullmatch(name))
 
 
@@ -138,7 +136,7 @@ Source: https://learn.microsoft.com/windows/win32/api/verrsrc/ns-verrsrc-vs_fixe
 
 
 def parse_dll_version(content: bytes) -> str | None:
-    """Return the file version (`14.42.34433.0`) that a DLL carries, None where it has none."""
+    """Return the file version (`14.42.34433.0`) of a DLL, or None."""
     at = content.find(_FIXED_FILE_INFO)
     if at < 0 or len(content) < at + 16:
         return None
@@ -147,9 +145,9 @@ def parse_dll_version(content: bytes) -> str | None:
 
 
 def parse_file_version(name: str, real: str) -> str | None:
-    """Return the version that the real file's name tells beyond `name`, else None.
+    """Return the version in the real file's name where it says more than `name`, else None.
 
-    `libcudnn.so.9` that is `libcudnn.so.9.1.0` has 9.1.0; `cudnn64_9.dll` tells nothing.
+    `libcudnn.so.9` that is `libcudnn.so.9.1.0` has 9.1.0; `cudnn64_9.dll` has none.
     """
-    found = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", real)
-    return found[1] if found and not real.endswith("/" + name) else None
+    version = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", real)
+    return version[1] if version and not real.endswith("/" + name) else None

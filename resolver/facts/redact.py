@@ -1,7 +1,4 @@
-"""What a facts file must not carry: homes, names of users and hosts, tokens.
-
-Only text goes in and comes out.
-"""
+"""Remove homes, names of users and hosts, and tokens from text that may be shared."""
 
 from __future__ import annotations
 
@@ -16,19 +13,16 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s\"']+@")
 _QUERY = re.compile(r"(://[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
 _BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
 _SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
-
-
 _NOBODY = {"admin", "app", "conda", "cuda", "lib", "nvidia", "opt", "python", "root", "user"}
-"""Names of accounts that are also names of folders, and nobody's."""
+"""Names of accounts that are names of folders too."""
 
 
 def redact(text: str, home: str | None = None, user: str | None = None) -> str:
     r"""Return `text` with `home`, and any other user's home, as `~`, and without secrets.
 
-    A folder that is named like `user` (`/scratch/alice/venv`) loses its name.
-
-    `home` is replaced where it is a whole path or its beginning (`/root/x`, not `/rootfs`), as it
-    is and as JSON writes it (`C:\\Users`). A home of `/`, as services have it, is no secret.
+    A folder with the name of `user` (`/scratch/alice/venv`) becomes `…`. `home` is replaced where
+    it is a path or its beginning (`/root/x`, not `/rootfs`), as it is and as JSON writes it
+    (`C:\\Users`). A home of `/`, as services have it, stays.
     """
     if home is not None and home.strip("/\\"):
         for form in dict.fromkeys((home, json.dumps(home)[1:-1])):

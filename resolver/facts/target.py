@@ -1,8 +1,4 @@
-"""The target environment: the one value that says where this program works.
-
-`inside_answer` makes it. Its paths are real ones; what goes into a facts file is in
-`python_of` and `packages_of`.
-"""
+"""The target environment, with its real paths, and the facts of it that may be shared."""
 
 from typing import NamedTuple
 
@@ -13,21 +9,21 @@ from .redact import redact
 
 
 class Installed(NamedTuple):
-    """A distribution that the target sees."""
+    """A distribution in the target environment."""
 
     name: str
-    """As its metadata spell it."""
+    """As in its metadata."""
     version: str
     metadata_path: str
     """Its dist-info or egg-info."""
     requires: tuple[str, ...] = ()
     installer: str | None = None
-    """`pip`, `uv`, `conda`; what the file INSTALLER says."""
+    """The content of the file INSTALLER: `pip`, `uv`, `conda`."""
     editable: bool = False
     provided: bool = False
     """True for the stand-in that this program installs."""
     missing: int = 0
-    """How many shared libraries of an nvidia distribution are gone, or are another one's."""
+    """How many shared libraries of an nvidia distribution are missing or replaced."""
 
     @property
     def key(self) -> str:
@@ -44,7 +40,7 @@ class Target(NamedTuple):
     implementation: str
     free_threaded: bool
     platform: str
-    """`linux-x86_64`, `win-amd64`: what sysconfig says of the interpreter, not of the kernel."""
+    """`linux-x86_64`, `win-amd64`: of the interpreter (sysconfig), not of the kernel."""
     bits: int
     prefix: str
     base_prefix: str
@@ -53,25 +49,25 @@ class Target(NamedTuple):
     scripts: str
     kind: Kind
     externally_managed: bool
-    """PEP 668; never true of a venv, as pip sees it."""
+    """PEP 668; never true of a venv, as in pip."""
     pip_version: str | None
     pth: bool
-    """`.pth` files are read: not by an embeddable Python whose `._pth` has no `import site`."""
+    """`.pth` files are read. An embeddable Python whose `._pth` has no `import site` does not."""
     libc: str | None
     build: OnnxRuntime | None
-    """What is in the shared folder `onnxruntime`; None where there is no such folder."""
+    """The build in the shared folder `onnxruntime`; None without that folder."""
     installed: tuple[Installed, ...]
     """In the order of sys.path: of two with one name the first is in use."""
     broken: tuple[str, ...]
-    """Metadata folders without name or version, and what pip leaves behind (`~nnxruntime`)."""
+    """Metadata folders without name or version, and remains of pip (`~nnxruntime`)."""
 
     def find(self, name: str) -> Installed | None:
         """Return the distribution of this canonical name that is in use, or None."""
-        return next((one for one in self.installed if one.key == name), None)
+        return next((package for package in self.installed if package.key == name), None)
 
 
 def python_of(target: Target, home: str | None = None) -> Interpreter:
-    """Return what a facts file says of the interpreter; `home` is written as `~`."""
+    """Return the interpreter for a facts file; `home` is written as `~`."""
     return Interpreter(
         version=target.version,
         implementation=target.implementation,
@@ -84,25 +80,22 @@ def python_of(target: Target, home: str | None = None) -> Interpreter:
 
 
 def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
-    """Return the distributions in use, by name; no path and no token of theirs."""
-    packages: dict[str, Package] = {}
-    for one in target.installed:
-        requires = tuple(redact(line, home) for line in one.requires)
-        packages.setdefault(
-            one.key,
-            Package(
-                name=one.key,
-                version=one.version,
-                requires=requires,
-                provided=one.provided,
-                intact=one.missing == 0,
-            ),
+    """Return the distributions in use, sorted by name, without paths and tokens."""
+    packages = {
+        installed.key: Package(
+            name=installed.key,
+            version=installed.version,
+            requires=tuple(redact(line, home) for line in installed.requires),
+            provided=installed.provided,
+            intact=installed.missing == 0,
         )
+        for installed in reversed(target.installed)  # the first of a name is in use
+    }
     return tuple(packages[name] for name in sorted(packages))
 
 
 def in_environment(facts: Facts, target: Target, home: str | None = None) -> Facts:
-    """Return `facts` of a machine with the environment of `target` in the place of its own."""
+    """Return the `facts` of a machine with the environment of `target`."""
     return facts._replace(
         python=python_of(target, home),
         packages=packages_of(target, home),

@@ -1,7 +1,6 @@
-"""Which wheels fit a Python on a machine that need not be this one: its tags, the best first.
+"""The wheel tags of a Python on a machine that need not be this one, the best first.
 
-`packaging.tags` knows the tags of a Python on the platforms that it is told; here are the
-platforms.
+`packaging.tags` makes them from platforms; this module makes the platforms.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from ..versions import numbers
 from .model import Facts
 
 GLIBC = "2.28"
-"""Of a Linux machine whose libc is not known: that of the oldest distribution that is still looked
-after (RHEL 8), so that what is chosen for it fits the newer ones too."""
+"""Assumed where the libc is not known: that of the oldest supported distribution (RHEL 8), so that
+the chosen wheels fit newer ones too."""
 _LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinux1"}
 """PEP 600."""
 _OLDEST = {"x86_64": 5, "aarch64": 17}
-"""The minor of the oldest glibc that wheels were ever built for."""
+"""The minor of the oldest glibc that wheels were built for."""
 
 
 def libc_tag(facts: Facts) -> tuple[str, tuple[int, ...]]:
@@ -36,14 +35,13 @@ def platforms(facts: Facts) -> tuple[str, ...]:
         return ("win_amd64" if machine == "x86_64" else "win_arm64",)
     kind, (major, newest) = libc_tag(facts)
     if kind == "musl":
-        found = [f"musllinux_{major}_{minor}" for minor in range(newest, -1, -1)]
+        policies = [f"musllinux_{major}_{minor}" for minor in range(newest, -1, -1)]
     else:
-        found = []
+        policies = []
         for minor in range(newest, _OLDEST[machine] - 1, -1):
-            found.append(f"manylinux_{major}_{minor}")
-            legacy = _LEGACY.get((major, minor))
-            found += [legacy] if legacy else []
-    return tuple(f"{one}_{machine}" for one in ("linux", *found))
+            policies.append(f"manylinux_{major}_{minor}")
+            policies += [_LEGACY[major, minor]] if (major, minor) in _LEGACY else []
+    return tuple(f"{policy}_{machine}" for policy in ("linux", *policies))
 
 
 def abi(version: str, *, free_threaded: bool) -> str:
