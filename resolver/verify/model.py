@@ -1,7 +1,4 @@
-"""What was proven in an environment.
-
-Only values; `verdict` and `torch_verdict` make them, `report_checks` says them.
-"""
+"""What real inference proved in an environment: the values that `verdict` makes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ VerificationVerdict = Literal[
 UP_TO_THE_DRIVER: frozenset[VerificationVerdict] = frozenset(
     {"no-gpu", "no-driver", "driver-too-old"}
 )
-"""The best that a machine without a GPU can answer: every library was found."""
+"""The best possible without a usable GPU: every library was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +37,38 @@ class CheckedTorch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was proven, with everything that it rests on."""
+    """What was proven, and the evidence."""
 
     verdict: VerificationVerdict
     values: tuple[tuple[str, str], ...] = ()
     """The placeholders of the verdict's text."""
     notes: tuple[Reason, ...] = ()
-    """What a reader should know beside the verdict; the same table of texts."""
+    """Additions to the verdict, from the same table of texts."""
     evidence: tuple[str, ...] = ()
-    """What was seen, in the order of the steps: facts, not texts."""
+    """Observations in the order of the steps."""
     models: tuple[ModelRun, ...] = ()
     libraries: tuple[LoadedLibrary, ...] = ()
     helped: tuple[str, ...] = ()
     """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
     plain: bool = False
-    """True where the check had no help: it saw what an unchanged application sees."""
+    """True where the check loaded no libraries itself, as an unchanged application."""
     build: CheckedTorch | None = None
-    """The torch for CUDA that is in the environment too."""
+    """The torch for CUDA in the environment."""
     torch: TorchResult | None = None
-    """What torch did in this process; None where it was not asked to."""
+    """What torch did in this process; None where it was not used."""
     orders: tuple[tuple[str, Verification], ...] = ()
-    """What was seen with torch in the process: imported `first`, `last`; and torch `alone`."""
+    """The verifications with torch in the process: imported `first`, `last`; and torch `alone`."""
 
     def to_json(self) -> dict[str, object]:
         """Return the document that `verify --json` prints."""
-        models = []
-        for run in self.models:
-            nodes = [{"op": op, "provider": provider} for op, provider in run.nodes]
-            models.append({**asdict(run), "nodes": nodes})
         return {
             "schema": SCHEMA,
             "verdict": self.verdict,
             "plain": self.plain,
-            "models": models,
+            "models": [
+                {**asdict(run), "nodes": [{"op": op, "provider": name} for op, name in run.nodes]}
+                for run in self.models
+            ],
             "libraries": [asdict(library) for library in self.libraries],
             "helped": list(self.helped),
             "torch": self._torch_json(),
@@ -83,21 +79,22 @@ class Verification:
     def _torch_json(self) -> dict[str, object] | None:
         if self.build is None:
             return None
-        orders = []
-        for order, seen in self.orders:
-            libraries = [asdict(library) for library in seen.libraries]
-            torch = asdict(seen.torch) if seen.torch else None
-            verdict = None if order == "alone" else seen.verdict
-            row = {"imported": order, "verdict": verdict, "torch": torch, "libraries": libraries}
-            orders.append(row)
+        orders = [
+            {
+                "imported": order,
+                "verdict": None if order == "alone" else verification.verdict,
+                "torch": asdict(verification.torch) if verification.torch else None,
+                "libraries": [asdict(library) for library in verification.libraries],
+            }
+            for order, verification in self.orders
+        ]
         return {**asdict(self.build), "orders": orders}
 
 
 def verification_exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
-    """Return 0 for what is proven as far as it can be here, else 6.
+    """Return 0 where inference works, else 6.
 
-    `elsewhere`: the environment is meant for another machine; on this one it is enough that every
-    library was found.
+    `elsewhere`: the environment is for another machine; here it suffices that every library loads.
     """
     enough = elsewhere and verification.verdict in UP_TO_THE_DRIVER
     return 0 if enough or verification.verdict == "works" else 6

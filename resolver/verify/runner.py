@@ -1,6 +1,6 @@
-"""Run the check in the target environment.
+"""Real inference, and what it proves.
 
-Starts `smoke` with the target's interpreter and hands its answer to `verdict`.
+Starts `smoke` with the target's interpreter and passes its output to `verdict`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from .verdict import judge
 
 MODELS = ("conv", "matmul", "fft")
 TIME_LIMIT = 600.0
-"""Seconds. Compiling PTX for a GPU that the build has no machine code for can take minutes, and is
-done once; a driver that does not even start is given up by the child after one."""
+"""Seconds. Compiling PTX for a GPU without machine code in the build can take minutes, once."""
 
 
 def verify(
@@ -35,14 +34,11 @@ def verify(
 ) -> Verification:
     """Run real inference with the interpreter `target`, and return what that proves.
 
-    `driver` is what the facts say of the machine. One GPU of each kind is used, those of the
-    compute capabilities in `ignore_gpus` excepted. With `plain` the check gets no help with
-    libraries: it sees what an application that was not changed for this sees. The child runs
-    neither with `-I` nor with `-s`, because packages in the user's own site-packages are what an
-    application finds too; only PYTHON* variables are dropped, and the script removes its own
-    folder from the path. Where a torch for CUDA is there too, both are tried in one process, in
-    both orders; each process has `timeout` seconds. Raises Error `verify-not-started` where
-    `target` cannot be run.
+    `driver` is of the machine's facts. One GPU of each kind is used, except those of the compute
+    capabilities in `ignore_gpus`. With `plain` the check loads no libraries itself, as an unchanged
+    application. The child runs without `-I` and `-s`, because an application imports from the
+    user's own site-packages too. With a torch for CUDA in the environment, both run in one process,
+    in both orders; each process has `timeout` seconds. Raises Error `verify-not-started`.
     """
     child = own_environment(environ)
     script = Path(__file__).with_name("children") / "smoke.py"

@@ -1,7 +1,4 @@
-"""Reads what the check in the target environment printed.
-
-`smoke` prints one JSON object a line, its `event`.
-"""
+"""Parse what `smoke` printed: one JSON object a line, each with its `event`."""
 
 from __future__ import annotations
 
@@ -24,28 +21,20 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
-    """Read what the child printed, as far as it came."""
-    events: dict[str, LenientObject] = {}
-    models: list[ModelRun] = []
-    torch_runs: list[TorchRun] = []
-    for row in read_rows(stdout):
-        name = row.text("event")
-        if name is not None:
-            events[name] = row
-            if name == "model":
-                models.append(_model(row))
-            if name == "torch-run":
-                torch_runs.append(_torch_run(row))
-    nothing = LenientObject({})
-    present, torch = events.get("torch-found", nothing), events.get("torch")
-    build, driver = events.get("onnxruntime", nothing), events.get("driver", nothing)
-    needed, doing = events.get("needed", nothing), events.get("doing", nothing)
-    step = filter(None, [doing.text("what"), doing.text("model"), doing.text("gpu")])
+    """Read the output of the child, which may have ended early."""
+    rows = [(row.text("event"), row) for row in read_rows(stdout)]
+    events = dict(rows)
+
+    def last(event: str) -> LenientObject:
+        return events.get(event, LenientObject({}))
+
+    build, driver, needed = last("onnxruntime"), last("driver"), last("needed")
+    step = filter(None, (last("doing").text(key) for key in ("what", "model", "gpu")))
     cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
     return SmokeResult(
-        ended="end" in events or (build is not nothing and not build.flag("whole")),
-        plain=events.get("start", nothing).flag("plain"),
-        visible=events.get("start", nothing).text("visible"),
+        ended="end" in events or ("onnxruntime" in events and not build.flag("whole")),
+        plain=last("start").flag("plain"),
+        visible=last("start").text("visible"),
         step=" ".join(step) or "start",
         version=build.text("version"),
         origin=build.text("file"),
@@ -56,7 +45,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
         driver_cuda=driver.matching("cuda", _VERSION),
         driver_init=driver.integer("init"),
         driver_error=driver.text("error"),
-        preload_error=events.get("preloaded", nothing).text("error"),
+        preload_error=last("preloaded").text("error"),
         needed=tuple(
             NeededLibrary(
                 name=row.text("name") or "",
@@ -66,20 +55,20 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
             )
             for row in needed.rows("libraries")
         ),
-        models=tuple(models),
+        models=tuple(_model(row) for event, row in rows if event == "model"),
         libraries=tuple(
             LoadedLibrary(name=row.text("name") or "", path=row.text("path") or "")
-            for row in events.get("loaded", nothing).rows("libraries")
+            for row in last("loaded").rows("libraries")
         ),
-        torch_version=present.text("version"),
-        torch_cuda=present.matching("cuda", _VERSION),
-        torch=None
-        if torch is None
-        else TorchResult(
-            error=torch.text("error"),
-            unavailable=torch.text("unavailable"),
-            runs=tuple(torch_runs),
-        ),
+        torch_version=last("torch-found").text("version"),
+        torch_cuda=last("torch-found").matching("cuda", _VERSION),
+        torch=TorchResult(
+            error=last("torch").text("error"),
+            unavailable=last("torch").text("unavailable"),
+            runs=tuple(_torch_run(row) for event, row in rows if event == "torch-run"),
+        )
+        if "torch" in events
+        else None,
         log=_COLOURS.sub("", stderr),
     )
 

@@ -1,7 +1,4 @@
-"""What the check in the target environment said, as values.
-
-`answer_lines` reads them, `verdict` judges them.
-"""
+"""The output of `smoke` as values, which `smoke_output` reads and `verdict` judges."""
 
 from __future__ import annotations
 
@@ -10,17 +7,17 @@ from dataclasses import dataclass
 
 GPU = "CUDAExecutionProvider"
 TOLERANCE = 1e-3
-"""Of the largest number expected. The models' numbers are exact in TF32, so this is generous."""
+"""A part of the largest expected number. The models' numbers are exact in TF32."""
 DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
-"""The driver's own libraries: no wheel brings them."""
+"""Libraries of the driver, which no wheel contains."""
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
-"""A function that a library expects of the driver's, and an old driver does not have."""
+"""A function that an old driver lacks."""
 CUDA_FAILURE = re.compile(r"CUDA failure (\d+): ([^;\n]*[^;\s])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRun:
-    """One model: where its nodes ran, how right the result was, how long it took."""
+    """One model: where its nodes ran, its deviation, its times in ms."""
 
     name: str
     gpu: str | None = None
@@ -28,18 +25,18 @@ class ModelRun:
     nodes: tuple[tuple[str, str], ...] = ()
     """Operator and provider, of each node that ran."""
     deviation: float | None = None
-    """The largest difference from what must come out, as a part of the largest number."""
+    """The largest difference from the expected output, as a part of its largest number."""
     correct: bool | None = None
-    """None where nothing came out."""
+    """None without an output."""
     create_ms: float | None = None
     first_ms: float | None = None
     second_ms: float | None = None
-    """The second run at the same shape: what the model costs from then on."""
+    """The second run at the same shape."""
     error: str | None = None
 
     @property
     def on_gpu(self) -> bool:
-        """Tell whether everything but the copying ran on the GPU."""
+        """Tell whether every node but the copies ran on the GPU."""
         ran = [provider for op, provider in self.nodes if not op.startswith("Memcpy")]
         return bool(ran) and all(provider == GPU for provider in ran)
 
@@ -49,7 +46,7 @@ class ModelRun:
         return f"{self.name} on {self.gpu}" if self.gpu else self.name
 
     def lines(self) -> list[str]:
-        """Return what happened, in a line or two."""
+        """Return the error, and the nodes with deviation and times, a line each."""
         lines = []
         if self.error:
             failure = CUDA_FAILURE.search(self.error)
@@ -63,7 +60,7 @@ class ModelRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLibrary:
-    """A CUDA-side library that the process had loaded, and from which file."""
+    """A CUDA library that the process had loaded."""
 
     name: str
     path: str
@@ -71,25 +68,26 @@ class LoadedLibrary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededLibrary:
-    """A library that the provider needs, and how loading it went."""
+    """A library that the provider needs, and the error of loading it."""
 
     name: str
     error: str | None
     helped: bool
-    """Only the check's own help loaded it, from a wheel."""
+    """Only the check itself loaded it, from a wheel."""
     optional: bool
 
     @property
     def driver(self) -> bool:
-        """Tell whether it is the driver that is missing: the library is its own, or needs it."""
-        error = self.error or ""
-        own = error and DRIVER_FILE.match(self.name)
-        return bool(own or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
+        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
+        if not self.error:
+            return False
+        files = (self.name, self.error)
+        return any(map(DRIVER_FILE.match, files)) or bool(DRIVER_SYMBOL.search(self.error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchRun:
-    """torch on one GPU: how far its numbers are from those of the CPU."""
+    """torch on one GPU: the differences from the CPU, as parts of the largest number."""
 
     gpu: str | None
     product: float | None
@@ -98,9 +96,11 @@ class TorchRun:
 
     @property
     def correct(self) -> bool:
-        """Tell whether both came out, and right."""
-        both = (self.product, self.convolution)
-        return self.error is None and all(one is not None and one <= TOLERANCE for one in both)
+        """Tell whether both results are right."""
+        results = (self.product, self.convolution)
+        return self.error is None and all(
+            result is not None and result <= TOLERANCE for result in results
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,9 @@ class TorchResult:
     """What torch did in the process."""
 
     error: str | None
-    """Why it could not be imported."""
+    """The error of its import."""
     unavailable: str | None
-    """Why it cannot use a GPU, in its own words; None where it can, or was not imported."""
+    """torch's own error where it cannot use a GPU."""
     runs: tuple[TorchRun, ...]
 
     @property
@@ -119,7 +119,7 @@ class TorchResult:
         return bool(self.runs) and all(run.correct for run in self.runs)
 
     def lines(self) -> list[str]:
-        """Return what happened, a line each."""
+        """Return the error, or the deviations on each GPU, a line each."""
         if self.error:
             return [f"torch cannot be imported: {self.error}"]
         if self.unavailable:
@@ -133,45 +133,43 @@ class TorchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeResult:
-    """All that the child said before it ended."""
+    """The output of the child."""
 
     ended: bool
-    """True where it came to its own end."""
+    """True where the child was not ended by a crash or the time limit."""
     plain: bool
     visible: str | None
     """CUDA_VISIBLE_DEVICES, where it is set."""
     step: str
-    """What it was doing last."""
+    """Its last step."""
     version: str | None
     """Of onnxruntime."""
     origin: str | None
-    """The file that was imported as `onnxruntime`; None where the folder is gutted."""
+    """The file that was imported as `onnxruntime`; None where the folder has none."""
     import_error: str | None
     usable: bool
-    """onnxruntime could be imported, and is whole."""
+    """onnxruntime could be imported, and is complete."""
     cuda: str | None
     """The CUDA major that the build needs."""
     driver_library: str | None
     driver_cuda: str | None
     driver_init: int | None
-    """What cuInit answered: 0 is success, 100 no GPU."""
+    """The result of cuInit: 0 is success, 100 no GPU."""
     driver_error: str | None
     preload_error: str | None
     needed: tuple[NeededLibrary, ...]
     models: tuple[ModelRun, ...]
     libraries: tuple[LoadedLibrary, ...]
     torch_version: str | None
-    """Of the torch that is in the environment."""
     torch_cuda: str | None
-    """What it was built for; None for a build for the CPU."""
+    """The CUDA of its build; None for a build for the CPU."""
     torch: TorchResult | None
-    """What it did; None where it was not asked to, or nothing is known of it."""
     log: str
-    """Its standard error, without colours."""
+    """The child's standard error, without colours."""
 
     @property
     def absent(self) -> tuple[NeededLibrary, ...]:
-        """Return what the provider cannot do without and is missing, the driver excepted."""
+        """Return the required libraries that are missing, except those of the driver."""
         return tuple(
             library
             for library in self.needed
@@ -180,11 +178,11 @@ class SmokeResult:
 
     @property
     def helped(self) -> tuple[str, ...]:
-        """Return the libraries that only the check's own help could load."""
+        """Return the libraries that only the check itself could load."""
         return tuple(library.name for library in self.needed if library.helped)
 
     def lines(self) -> list[str]:
-        """Return what each step found, a line each."""
+        """Return the observations of each step, a line each."""
         lines = []
         if self.import_error:
             lines.append(f"onnxruntime cannot be imported: {self.import_error}")

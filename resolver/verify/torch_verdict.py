@@ -1,8 +1,6 @@
 """What onnxruntime and torch prove in one process.
 
-In come the verification of onnxruntime alone and those with torch imported before and after
-it; out comes the first, with what the others add. What torch cannot do by itself is told, and is
-no fault of the pair.
+What torch cannot do alone is reported, and is no conflict.
 """
 
 from __future__ import annotations
@@ -16,79 +14,75 @@ from .model import UP_TO_THE_DRIVER, Verification
 
 Order = Literal["first", "last", "alone"]
 ORDERS: tuple[Order, ...] = ("first", "last")
-"""When torch is imported, and computes: before all that onnxruntime does, or after it."""
+"""When torch is imported and computes: before onnxruntime or after it."""
 
 
 def needs_torch_check(alone: Verification) -> bool:
-    """Tell whether torch must be looked at: it is for CUDA, and onnxruntime does what it can."""
-    fine = alone.verdict == "works" or alone.verdict in UP_TO_THE_DRIVER
-    return fine and alone.build is not None
+    """Tell whether torch must be checked: it is for CUDA, and onnxruntime has no defect."""
+    return alone.verdict in UP_TO_THE_DRIVER | {"works"} and alone.build is not None
 
 
 def needs_torch_alone(alone: Verification, orders: Mapping[Order, Verification]) -> bool:
-    """Tell whether torch has to show what it can by itself."""
-    return any(_trouble(alone, seen) is not None for seen in orders.values())
+    """Tell whether one of `orders` failed, so that torch must be checked alone too."""
+    return any(_problem(alone, both) is not None for both in orders.values())
 
 
 def combine(alone: Verification, orders: Mapping[Order, Verification]) -> Verification:
     """Return `alone`, the verification of onnxruntime, with what `orders` prove besides.
 
-    `orders` has torch `alone` too where one of the others is `needs_torch_alone`.
+    `orders` has torch `alone` too where `needs_torch_alone` says so.
     """
-    by_itself = orders.get("alone")
-    own = _torch_trouble(alone, by_itself) if by_itself else None
+    torch_alone = orders.get("alone")
+    defect = _torch_problem(alone, torch_alone) if torch_alone else None
     pairs = [(order, orders[order]) for order in ORDERS]
-    troubles = [(order, seen, _trouble(alone, seen)) for order, seen in pairs]
-    # Where torch was alive and onnxruntime failed it is the pair, whatever torch can do alone.
+    version = (("version", alone.build.version if alone.build else "?"),)
+    # Where torch was imported and onnxruntime failed it is a conflict, whatever torch does alone.
     conflicts = [
-        (order, what)
-        for order, seen, what in troubles
-        if what and (own is None or (_alive(seen) and seen.verdict != alone.verdict))
+        Reason(code=f"torch-{order}-fails", values=(("what", problem),))
+        for order, both in pairs
+        if (problem := _problem(alone, both))
+        and (
+            defect is None
+            or (both.torch and both.torch.error is None and both.verdict != alone.verdict)
+        )
     ]
-    version = alone.build.version if alone.build else "?"
-    notes = [
-        Reason(code=f"torch-{order}-fails", values=(("what", what),)) for order, what in conflicts
-    ]
-    if not conflicts and own is not None:
-        notes.append(Reason(code="torch-broken", values=(("version", version), ("what", own))))
+    notes = list(conflicts)
+    if not conflicts and defect is not None:
+        notes.append(Reason(code="torch-broken", values=(*version, ("what", defect))))
     elif not conflicts:
         code = "torch-works" if alone.verdict == "works" else "torch-loads"
-        notes.append(Reason(code=code, values=(("version", version),)))
-    twice = [note for _, seen in pairs for note in seen.notes if note.code == "library-twice"]
+        notes.append(Reason(code=code, values=version))
+    twice = [note for _, both in pairs for note in both.notes if note.code == "library-twice"]
     evidence = [
         f"torch imported {order}: {line}"
-        for order, seen in pairs
-        for line in (seen.torch.lines() if seen.torch else [f"onnxruntime: {seen.verdict}"])
+        for order, both in pairs
+        for line in (both.torch.lines() if both.torch else [f"onnxruntime: {both.verdict}"])
     ]
     return replace(
         alone,
         verdict="torch-conflict" if conflicts else alone.verdict,
-        values=(("version", version),) if conflicts else alone.values,
+        values=version if conflicts else alone.values,
         notes=tuple(dict.fromkeys((*alone.notes, *notes, *twice))),
         evidence=(*alone.evidence, *evidence),
         orders=tuple(orders.items()),
     )
 
 
-def _trouble(alone: Verification, seen: Verification) -> str | None:
-    """Return what went wrong with both in one process, and not with onnxruntime alone."""
-    if seen.verdict != alone.verdict:
-        last = seen.evidence[-1] if seen.evidence else ""
-        return f"onnxruntime: {seen.verdict}" + (f" ({last})" if last else "")
-    if seen.torch is None:  # onnxruntime ended the process, as it does alone
+def _problem(alone: Verification, both: Verification) -> str | None:
+    """Return what failed with both in one process, and not with onnxruntime alone."""
+    if both.verdict != alone.verdict:
+        evidence = f" ({both.evidence[-1]})" if both.evidence else ""
+        return f"onnxruntime: {both.verdict}{evidence}"
+    if both.torch is None:  # onnxruntime ended the process, as it does alone
         return None
-    return _torch_trouble(alone, seen)
+    return _torch_problem(alone, both)
 
 
-def _torch_trouble(alone: Verification, seen: Verification) -> str | None:
-    """Return what torch failed at; that it has no GPU is none where onnxruntime has none."""
-    torch = seen.torch
+def _torch_problem(alone: Verification, verification: Verification) -> str | None:
+    """Return what torch failed at; a missing GPU is no failure where onnxruntime has none."""
+    torch = verification.torch
     if torch is None:
-        return seen.evidence[-1] if seen.evidence else "torch ended the process"
+        return verification.evidence[-1] if verification.evidence else "torch ended the process"
     if torch.error or (alone.verdict == "works" and not torch.works):
-        return next(iter(line for line in torch.lines()), "torch computed nothing")
+        return next(iter(torch.lines()), "torch computed nothing")
     return None
-
-
-def _alive(seen: Verification) -> bool:
-    return seen.torch is not None and seen.torch.error is None

@@ -1,7 +1,6 @@
-"""What the check in the target environment proves.
+"""What the output and the end of `smoke` prove.
 
-In comes what `smoke` printed and how it ended; out comes a `Verification`. A child that died
-is an answer too: some releases (1.18 to 1.22) crash where there is no driver.
+A child that crashed proves something too: releases 1.18 to 1.22 crash without a driver.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
 
 OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
-"""CUDA failures by which GPUs that are there cannot be used at present."""
+"""CUDA failures by which the GPUs cannot be used at present."""
 EXPLAINED = frozenset({OUT_OF_MEMORY, NO_KERNEL_IMAGE, 802, 803, 804, 999})
-"""CUDA failures that have a text of their own."""
-
+"""CUDA failures with a text of their own."""
 _NO_KERNEL = re.compile(r"no kernel image is available|cudaErrorNoKernelImageForDevice")
 _NOT_LOADED = re.compile(
     r"Failed to load library \S+ with error: (?P<linux>[^\n]+)"
@@ -29,7 +27,7 @@ _NOT_LOADED = re.compile(
 )
 _ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
 _WATCHDOG = re.compile(r"^Timeout \(\d", re.MULTILINE)
-"""What `smoke` leaves when it ends itself because the driver does not start."""
+"""The last output of `smoke` when it ends itself because the driver does not start."""
 _FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|Failed to allocate memory")
 _MIXED = re.compile(r"CUDNN_STATUS_(SUBLIBRARY_)?(VERSION_MISMATCH|LOADING_FAILED)")
 _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|library .*not)")
@@ -41,38 +39,38 @@ def judge(
 ) -> Verification:
     """Return what the child's output and its end prove.
 
-    `driver` is what the machine's facts say of it; what the child itself found comes first.
+    `driver` is of the machine's facts; what the child reports of it counts first.
     """
     result = parse_smoke_output(stdout, stderr)
-    if result.ended:
-        found = _right(result) or _not_loaded(result, driver) or _failed(result, driver)
-        found = found or _ran(result)
+    if not result.ended:
+        judgement = _unfinished(result, returncode, timed_out=timed_out, driver=driver)
+    elif result.models and all(run.on_gpu and run.correct for run in result.models):
+        judgement = _Judgement("works")
     else:
-        found = _unfinished(result, returncode, timed_out=timed_out, driver=driver)
-    if found.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
-        found = _Judgement("library-missing", found.evidence, library=result.absent[0].name)
+        judgement = _not_loaded(result, driver) or _failed(result, driver) or _ran(result)
+    if judgement.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
+        judgement = _Judgement("library-missing", judgement.evidence, library=result.absent[0].name)
+    values = judgement.values
+    if judgement.verdict == "driver-too-old" and not values:
+        values = (("speaks", _driver_cuda(result, driver) or "?"), ("needs", result.cuda or "?"))
     return Verification(
-        verdict=found.verdict,
-        values=found.values or _versions(found.verdict, result, driver),
-        notes=(*found.notes, *_notes(result)),
-        evidence=(*result.lines(), *([found.evidence] if found.evidence else [])),
+        verdict=judgement.verdict,
+        values=values,
+        notes=(*judgement.notes, *_notes(result)),
+        evidence=(*result.lines(), *filter(None, [judgement.evidence])),
         models=result.models,
         libraries=result.libraries,
         helped=result.helped,
         plain=result.plain,
-        build=_torch_build(result),
+        build=CheckedTorch(version=result.torch_version or "?", cuda=result.torch_cuda)
+        if result.torch_cuda
+        else None,
         torch=result.torch,
     )
 
 
-def _torch_build(result: SmokeResult) -> CheckedTorch | None:
-    if result.torch_cuda is None:
-        return None
-    return CheckedTorch(version=result.torch_version or "?", cuda=result.torch_cuda)
-
-
 class _Judgement:
-    """A verdict on the way: what it rests on, the values of its text, a note that explains it."""
+    """A verdict with its evidence, the values of its text and a note that explains it."""
 
     def __init__(
         self,
@@ -88,20 +86,14 @@ class _Judgement:
         self.notes = (Reason(code=note, values=self.values),) if note else ()
 
 
-def _versions(
-    verdict: VerificationVerdict, result: SmokeResult, driver: Driver | None
-) -> tuple[tuple[str, str], ...]:
-    """Return what a driver that is too old speaks, and what the build needs."""
-    if verdict != "driver-too-old":
-        return ()
-    speaks = result.driver_cuda or (driver.cuda if driver else None)
-    return (("speaks", speaks or "?"), ("needs", result.cuda or "?"))
+def _driver_cuda(result: SmokeResult, driver: Driver | None) -> str | None:
+    return result.driver_cuda or (driver.cuda if driver else None)
 
 
 def _unfinished(
     result: SmokeResult, returncode: int, *, timed_out: bool, driver: Driver | None
 ) -> _Judgement:
-    """Judge a child that did not come to its own end."""
+    """Judge a child that a crash or the time limit ended."""
     if timed_out or (result.step == "cuInit" and _WATCHDOG.search(result.log)):
         return _Judgement("crashed", note="timed-out", step=result.step)
     end = f"{result.step}: ended by {_end(returncode)}"
@@ -114,7 +106,7 @@ def _unfinished(
 
 
 def _end(returncode: int) -> str:
-    """Return how a process ended, by the name that people know."""
+    """Return `SIGSEGV`, `exit code 1`, or `exit code 0xc0000005` (Windows)."""
     if returncode < 0:
         names = {number.value: number.name for number in signal.Signals}
         return names.get(-returncode, f"signal {-returncode}")
@@ -122,15 +114,15 @@ def _end(returncode: int) -> str:
 
 
 def _driver_lack(result: SmokeResult, driver: Driver | None) -> VerificationVerdict | None:
-    """Return what is wrong with the driver, as far as it is known; None where it suffices."""
-    speaks = result.driver_cuda or (driver.cuda if driver else None)
-    if speaks and result.cuda and int(speaks.partition(".")[0]) < int(result.cuda):
+    """Return what is wrong with the driver; None where it suffices or is not known."""
+    cuda = _driver_cuda(result, driver)
+    if cuda and result.cuda and int(cuda.partition(".")[0]) < int(result.cuda):
         return "driver-too-old"
     return None if result.driver_library else "no-driver"
 
 
 def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
-    """Judge what kept onnxruntime or its provider from being loaded."""
+    """Judge why onnxruntime or its provider could not be loaded."""
     if not result.usable:
         if absent := _ABSENT.search(result.import_error or ""):
             return _Judgement("library-missing", library=absent.group(0).partition(":")[0])
@@ -141,8 +133,8 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None
     if not message:
         return None
     reason = message.group("linux") or message.group("windows") or message.group(0)
-    named = _ABSENT.search(reason)
-    library = (named.group("name") or named.group("dll")) if named else "onnxruntime_providers_cuda"
+    absent = _ABSENT.search(reason)
+    library = absent.group(absent.lastgroup or 0) if absent else "onnxruntime_providers_cuda"
     lack = _driver_lack(result, driver)
     blocked = any(needed.driver for needed in result.needed if needed.name == library)
     if blocked or DRIVER_FILE.match(library) or (lack and DRIVER_SYMBOL.search(reason)):
@@ -151,7 +143,7 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None
 
 
 def _failed(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
-    """Judge what CUDA or its libraries said, where they said something."""
+    """Judge the errors of CUDA and its libraries."""
     for message in [*(run.error for run in result.models if run.error), result.log]:
         if failure := CUDA_FAILURE.search(message):
             logged = failure.group(0) if message is result.log else ""
@@ -176,14 +168,8 @@ def _cuda_failure(code: int, lack: VerificationVerdict | None, evidence: str = "
     return _Judgement("crashed", evidence, note=note)
 
 
-def _right(result: SmokeResult) -> _Judgement | None:
-    """Judge inference that left nothing to be desired, whatever was said on the way."""
-    right = bool(result.models) and all(run.on_gpu and run.correct for run in result.models)
-    return _Judgement("works") if right else None
-
-
 def _ran(result: SmokeResult) -> _Judgement:
-    """Judge inference that came to its end, and was not right."""
+    """Judge inference that finished with a wrong result or not on the GPU."""
     if wrong := [run.label for run in result.models if run.correct is False]:
         return _Judgement("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in result.models if not run.on_gpu]
@@ -193,7 +179,7 @@ def _ran(result: SmokeResult) -> _Judgement:
 
 
 def _notes(result: SmokeResult) -> list[Reason]:
-    """Return what is worth knowing whatever the verdict is."""
+    """Return the notes that apply to every verdict."""
     notes = []
     if result.helped:
         values = (("libraries", ", ".join(result.helped)),)
