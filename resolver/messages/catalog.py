@@ -1,6 +1,6 @@
-"""The texts for people, by code and language.
+"""Text for people: catalogue and layout.
 
-`texts.toml` holds them all; a code without a text is a defect that the tests look for.
+`texts.toml` has the texts by code and language; the tests find a code without a text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 class Message(NamedTuple):
-    """An error in words."""
+    """The text of an error."""
 
     code: str
     text: str
@@ -31,10 +31,7 @@ class Texts(NamedTuple):
     language: Language = "en"
 
     def error(self, error: Error) -> Message:
-        """Return the message, the hint and the exit code of `error`.
-
-        A value that is an error itself (what made another one happen) is said in its own words.
-        """
+        """Return the message of `error`; a value that is an error itself is written as its text."""
         row = self.table["errors"][error.code]
         values = {
             name: self.error(value).text if isinstance(value, Error) else value
@@ -56,32 +53,29 @@ class Texts(NamedTuple):
         return self._text("unlock", unlock.change.code, "text", unlock.change.values)
 
     def summary(self, finding: Finding) -> str:
-        """Return what was found, as one sentence."""
-        code, values = self._known(finding)
-        return self._text("findings", code, "summary", values)
+        """Return the finding as one sentence."""
+        return self._finding(finding, "summary")
 
     def remedy(self, finding: Finding) -> str:
-        """Return what mends it; empty where nothing has to be."""
-        code, values = self._known(finding)
-        return self._text("findings", code, "remedy", values)
+        """Return the remedy; empty where none is needed."""
+        return self._finding(finding, "remedy")
 
     def is_for_user(self, finding: Finding) -> bool:
         """Tell whether only the user can mend it, or may want to act on it."""
         return "by_user" in self.table["findings"].get(finding.code, {})
 
-    def _known(self, finding: Finding) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Return the code with a text: a finding made by a rule says it in the rule's words."""
+    def _finding(self, finding: Finding, key: str) -> str:
         if finding.code in self.table["findings"]:
-            return finding.code, finding.values
-        why = self._text("reasons", finding.code, "text", finding.values)
-        return "installed-unfit", (*finding.values, ("why", why))
+            return self._text("findings", finding.code, key, finding.values)
+        why = self._text("reasons", finding.code, "text", finding.values)  # the code of a rule
+        return self._text("findings", "installed-unfit", key, (*finding.values, ("why", why)))
 
     def label(self, code: str, **values: object) -> str:
-        """Return a heading or a line of the output."""
+        """Return a heading or a line."""
         return self._text("labels", code, "text", tuple(values.items()))
 
     def versions(self, versions: Sequence[str]) -> str:
-        """Return versions that stand side by side, newest first: `1.24.1 to 1.26.0`."""
+        """Return a range of adjacent versions, given newest first: `1.24.1 to 1.26.0`."""
         if len(versions) == 1:
             return versions[0]
         return self.label("versions", first=versions[-1], last=versions[0])
@@ -89,12 +83,12 @@ class Texts(NamedTuple):
     def verdict(
         self, code: str, values: tuple[tuple[str, str], ...] = (), key: str = "text"
     ) -> str:
-        """Return what a verification says (`text`), what it proves (`proves`), or its `hint`."""
+        """Return the `text` of a verification, what it `proves`, or its `hint`."""
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         return row[key][self.language].format(**dict(values)) if key in row else ""
 
     def progress(self, code: str, **values: object) -> str:
-        """Return what a step that takes long is doing."""
+        """Return the description of a long step."""
         return self._text("progress", code, "text", tuple(values.items()))
 
     def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:

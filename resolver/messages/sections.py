@@ -1,4 +1,4 @@
-"""What is said to people: lines under headings, whatever they are about."""
+"""The layout of text for people: lines under headings."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -9,27 +9,27 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
-"""How what is of a severity is drawn."""
+"""The style of rich for each severity."""
 
 
 class Row(NamedTuple):
-    """One line: what it is about, and what is to be said."""
+    """One line: a head and its text."""
 
     head: str = ""
     text: str = ""
     style: str = ""
-    """A style of rich: `red`, `yellow`, `green`, `dim`; empty for none."""
+    """A style of rich, or empty."""
 
 
 class Section(NamedTuple):
-    """Lines under a heading; without one they stand alone."""
+    """Lines under a heading, which may be empty."""
 
     rows: tuple[Row, ...]
     heading: str = ""
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as people say it: `277 MB`, `2.6 GB` (powers of 1000)."""
+    """Return a number of bytes for people: `277 MB`, `2.6 GB` (powers of 1000)."""
     value = float(count)
     for unit in ("B", "kB", "MB"):
         if value < 1000:  # noqa: PLR2004 - the step of the units
@@ -45,12 +45,12 @@ def join_neighbours(rows: Iterable[tuple[str, T]]) -> list[tuple[list[str], T]]:
 
 
 def width(text: str) -> int:
-    """Return how many columns `text` takes on a terminal: Chinese characters take two."""
+    """Return the columns of `text` on a terminal; Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def plain(sections: Sequence[Section]) -> str:
-    """Return `sections` as text without colour, headings flush and lines below them indented."""
+    """Return `sections` as text without colour, with the lines below headings indented."""
     blocks: list[str] = []
     for section in sections:
         indent = "  " if section.heading else ""

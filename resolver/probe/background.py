@@ -1,7 +1,7 @@
-"""Begin to look: the children that ask the environment and the driver what they are.
+"""Start the children that describe the target environment and query the driver.
 
-They take about as long as all of the rest that a plan needs, so they are on their way
-before the rest is even imported. What this module imports is kept small for that.
+They take about as long as the rest of a plan, so they start before the rest is imported; this
+module imports little for that reason.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .interpreter import find_interpreter
 
 T = TypeVar("T")
 SECONDS = 20.0
-"""How long an interpreter may take to say what it is; a network file system may be slow."""
+"""The time limit of an interpreter; a network file system may be slow."""
 GPU_SECONDS = 25.0
-"""For NVML and libcuda together, three fifths of it for NVML. The first contact with eight
-data-centre GPUs that nothing keeps awake takes more than ten seconds on a healthy machine."""
+"""For NVML and libcuda together, three fifths of it for NVML. The first contact with eight idle
+data-centre GPUs takes more than ten seconds on a healthy machine."""
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 
 
 class BackgroundCall(Generic[T]):
-    """What a call returns, or raises, while it runs beside us.
+    """A call that runs in a daemon thread.
 
-    A pool would be waited for when the user interrupts, and the driver may be what hangs.
+    A pool would be waited for when the user interrupts, and the driver may hang.
     """
 
     def __init__(self, call: Callable[[], T]) -> None:
@@ -42,11 +42,11 @@ class BackgroundCall(Generic[T]):
     def _work(self, call: Callable[[], T]) -> None:
         try:
             self._answers.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks
+        except BaseException as error:  # noqa: BLE001 - `result` raises it again
             self._errors.append(error)
 
     def result(self) -> T:
-        """Wait for the call, and return or raise as it did."""
+        """Wait for the call, and return or raise its result."""
         self._thread.join()
         for error in self._errors:
             raise error
@@ -54,7 +54,7 @@ class BackgroundCall(Generic[T]):
 
 
 class ProbeProcesses:
-    """The children of one look at an environment and its machine."""
+    """The children that describe one environment and its machine."""
 
     def __init__(
         self,
@@ -71,18 +71,13 @@ class ProbeProcesses:
                 "nvml", "libcuda", runner=runner, environ=environ, seconds=gpu_seconds
             )
         )
-        """What NVML and libcuda say; None where the child could not be started."""
         self.inside = BackgroundCall(
             lambda: describe_target(interpreter, runner=runner, environ=environ)
         )
-        """What `describe_target` returns or raises."""
 
 
 def start_probe(python: str | None, environ: Mapping[str, str]) -> ProbeProcesses:
-    """Begin to look at this machine and at the environment that `--python` names.
-
-    Raises what `find_interpreter` raises.
-    """
+    """Start on this machine and the environment of `--python`; raises as `find_interpreter`."""
     return ProbeProcesses(
         find_interpreter(python, environ, Path.cwd()), runner=run, environ=environ
     )
@@ -91,64 +86,47 @@ def start_probe(python: str | None, environ: Mapping[str, str]) -> ProbeProcesse
 def describe_target(
     interpreter: Path, *, runner: Runner, environ: Mapping[str, str], seconds: float = SECONDS
 ) -> str:
-    """Return what `inside.py` prints in `interpreter`.
+    """Return what the script `describe_target` prints in `interpreter`.
 
-    The script goes to its standard input: nothing needs to be readable there. `-I` is not used, for
-    it would hide the user's own site-packages, which the interpreter normally sees. `-B`
-    is: looking at an environment must not write into it, not even the bytecode of what its `.pth`
-    files import.
+    The script is its standard input: no file must be readable there. Without `-I`, which would hide
+    the user's own site-packages; with `-B`, because nothing may be written into the environment.
 
-    Raises Error `python-failed` where it cannot be started or ends with an error, `python-hangs`
-    after `seconds`, `python-too-old` where it is too old even to read the script.
+    Raises Error `python-failed` (not started, or ended with an error), `python-hangs` (no end after
+    `seconds`) and `python-too-old` (too old to read the script).
     """
     script = (Path(__file__).with_name("children") / "describe_target.py").read_text("utf-8")
     env = own_environment(environ)
     if "PYTHONNOUSERSITE" in environ:
         env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
-    answer = _run(interpreter, ["-B", "-"], runner=runner, env=env, seconds=seconds, text_in=script)
-    if answer.returncode != 0:
+
+    def run_python(*arguments: str, text_in: str | None = None) -> Finished:
+        argv = [str(interpreter), *arguments]
+        try:
+            finished = runner(argv, timeout=seconds, env=env, text_in=text_in)
+        except OSError as error:
+            raise Error("python-failed", path=interpreter, cause=error.strerror or error) from error
+        if finished.timed_out:
+            raise Error("python-hangs", path=interpreter, seconds=f"{seconds:g}")
+        return finished
+
+    finished = run_python("-B", "-", text_in=script)
+    if finished.returncode != 0:
         from ..facts.target_reply import OLDEST
 
-        old = _run(interpreter, ["-c", _VERSION], runner=runner, env=env, seconds=seconds)
-        version = old.stdout.strip()
+        version = run_python("-c", _VERSION).stdout.strip()
         numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
         if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
             raise Error("python-too-old", path=interpreter, version=version)
-        raise Error(
-            "python-failed",
-            path=interpreter,
-            cause=f"exit {answer.returncode}: {_tail(answer)}",
-        )
-    return answer.stdout
-
-
-def _run(
-    interpreter: Path,
-    arguments: list[str],
-    *,
-    runner: Runner,
-    env: Mapping[str, str],
-    seconds: float,
-    text_in: str | None = None,
-) -> Finished:
-    try:
-        answer = runner([str(interpreter), *arguments], timeout=seconds, env=env, text_in=text_in)
-    except OSError as error:
-        raise Error("python-failed", path=interpreter, cause=error.strerror or error) from error
-    if answer.timed_out:
-        raise Error("python-hangs", path=interpreter, seconds=f"{seconds:g}")
-    return answer
-
-
-def _tail(answer: Finished) -> str:
-    lines = (answer.stderr or answer.stdout).strip().splitlines()
-    return lines[-1][:200] if lines else "no word why"
+        lines = (finished.stderr or finished.stdout).strip().splitlines() or ["no word why"]
+        cause = f"exit {finished.returncode}: {lines[-1][:200]}"
+        raise Error("python-failed", path=interpreter, cause=cause)
+    return finished.stdout
 
 
 def query_gpus(
     *libraries: str, runner: Runner, environ: Mapping[str, str], seconds: float
 ) -> Finished | None:
-    """Run `gpu_query.py`; CUDA_VISIBLE_DEVICES is no fact of the machine and is taken away."""
+    """Run the script `query_gpus` for all GPUs, without CUDA_VISIBLE_DEVICES."""
     env = own_environment(environ)
     env.pop("CUDA_VISIBLE_DEVICES", None)
     pynvml = importlib.util.find_spec("pynvml")
@@ -161,7 +139,7 @@ def query_gpus(
 def run_if_startable(
     argv: list[str], *, runner: Runner, env: Mapping[str, str], seconds: float
 ) -> Finished | None:
-    """Run `argv` to its end; None where it could not be started."""
+    """Run `argv`; return None where it cannot be started."""
     try:
         return runner(argv, timeout=seconds, env=env)
     except OSError:

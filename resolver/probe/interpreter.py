@@ -1,4 +1,4 @@
-"""Which interpreter to work on."""
+"""Find the interpreter of the target environment."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
 
     `python` is an interpreter, its name on PATH, or the folder of an environment. Where it is None:
     the active virtual environment, an active conda environment other than base, a `.venv` in `cwd`,
-    the interpreter that runs this program. A link is not followed: the environment is where it is.
+    the interpreter that runs this program. A link is not followed, for a venv's interpreter is one.
 
-    Raises Error `python-not-found`, `python-folder-empty` (no interpreter in it) and
-    `python-broken` (a link to an interpreter that is gone).
+    Raises Error `python-not-found`, `python-folder-empty` and `python-broken` (a dangling link).
     """
     if python is not None:
         path = Path(os.path.abspath(cwd / Path(python).expanduser()))  # noqa: PTH100 - no links
@@ -39,15 +38,11 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
 
 
 def _interpreter(path: Path) -> Path:
-    if not path.is_dir():
-        return _existing(path)
-    found = next((path / place for place in _PLACES if os.path.lexists(path / place)), None)
-    if found is None:
-        raise Error("python-folder-empty", path=path)
-    return _existing(found)
-
-
-def _existing(path: Path) -> Path:
+    if path.is_dir():
+        places = [path / place for place in _PLACES if os.path.lexists(path / place)]
+        if not places:
+            raise Error("python-folder-empty", path=path)
+        path = places[0]
     if path.exists():
         return path
     if path.is_symlink():

@@ -1,7 +1,6 @@
-"""Read the machine and the target environment.
+"""Reads machine and target environment.
 
-Everything that may hang or crash is a child with a time limit; they run side by side.
-What is read is made fit to be shared here, before anything else sees it.
+What may hang or crash runs in child processes with time limits. Private data are removed here.
 """
 
 import os
@@ -45,12 +44,12 @@ _VARIABLES = (
 
 
 class ProbedMachine(NamedTuple):
-    """What `probe` saw."""
+    """The result of `probe`."""
 
     target: Target
-    """The environment with its real paths, to work on."""
+    """The environment, with its real paths."""
     capture: Capture
-    """Everything, fit to be shared; `capture.facts` reads it."""
+    """Everything, without private data; `capture.facts` reads it."""
 
 
 def target_of(
@@ -73,14 +72,14 @@ def probe(
     environ: Mapping[str, str],
     root: Path = Path("/"),
 ) -> ProbedMachine:
-    """Look at this machine and at the environment that is being asked.
+    """Return this machine and the environment of `processes`; `root` is `/` except in tests.
 
-    `root` stands for `/` where files of the system are read. Raises Error as `asking.ask` and
-    `parse_target` do; what the machine itself does not tell is not an error but a fact.
+    Raises what `describe_target` and `parse_target` raise. What cannot be read of the machine is no
+    error but a fact.
     """
     inside = processes.inside.result()
     target = parse_target(inside, str(processes.interpreter))
-    conda = target.base_prefix if _is_conda(target) else None
+    conda = target.base_prefix if Path(target.base_prefix, "conda-meta").is_dir() else None
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)
     libraries = (
@@ -94,8 +93,8 @@ def probe(
         machine=platform.machine(),
         inside=clean(last_json_line(inside)),
         texts={path: clean(text) for path, text in _texts(environ, root).items()},
-        children=_ask_driver(processes, runner=runner, environ=environ, root=root),
-        toolkits={clean(path): dict(told) for path, told in toolkits.items()},
+        children=_query_driver(processes, clean, runner=runner, environ=environ, root=root),
+        toolkits={clean(path): files for path, files in toolkits.items()},
         libraries=tuple((clean(path), clean(real)) for path, real in libraries),
         versions={clean(path): text for path, text in dll_versions(libraries).items()},
         environment={name: clean(environ[name]) for name in _VARIABLES if name in environ},
@@ -104,85 +103,69 @@ def probe(
 
 
 def _cleaner(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what takes this user's home and name out of a text."""
+    """Return the function that removes this user's home and name from a text."""
     name = "USERPROFILE" if sys.platform == "win32" else "HOME"
     home = environ.get(name) or os.path.expanduser("~")  # noqa: PTH111 - knows what to do without
     user = environ.get("USER") or environ.get("LOGNAME") or environ.get("USERNAME")
     return partial(redact, home=home, user=user)
 
 
-def _is_conda(target: Target) -> bool:
-    return Path(target.base_prefix, "conda-meta").is_dir()
-
-
-def _ask_driver(
-    processes: ProbeProcesses, *, runner: Runner, environ: Mapping[str, str], root: Path
+def _query_driver(
+    processes: ProbeProcesses,
+    clean: Callable[[str], str],
+    *,
+    runner: Runner,
+    environ: Mapping[str, str],
+    root: Path,
 ) -> dict[str, Child]:
-    """Return what NVML and libcuda said, and nvidia-smi where NVML did not name the GPUs.
+    """Return the output of NVML and libcuda, and of nvidia-smi where NVML did not list the GPUs.
 
-    nvidia-smi is NVML with another face: where NVML hangs, crashes or names a reason that will not
-    go away, it is not asked. Where NVML crashed, libcuda is asked in a child of its own.
+    nvidia-smi uses NVML: it is not run where NVML hangs, crashes or gives a lasting reason. Where
+    NVML crashed, libcuda is queried in a child of its own.
     """
-    clean = _cleaner(environ)
     first = _child(processes.gpu_query.result(), clean)
     children = {"gpu_query": first}
     nvml = parse_reply(first.stdout, "nvml", returncode=first.returncode, timed_out=first.timed_out)
     if nvml.state == "crashed":
         again = query_gpus("libcuda", runner=runner, environ=environ, seconds=processes.gpu_seconds)
         children["gpu_query libcuda"] = _child(again, clean)
-    final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"}
-    program = None if final or nvml.gpus is not None else _find_smi(environ, root)
-    if program is not None:
-        children["nvidia-smi"] = _child(_smi(program, runner=runner, environ=environ), clean)
+    final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"} or nvml.gpus is not None
+    places = [environ.get("PATH", ""), str(root / "usr/lib/wsl/lib")]
+    program = None if final else shutil.which("nvidia-smi", path=os.pathsep.join(places))
+    if program is None:
+        return children
+    env = own_environment(environ) | {"LC_ALL": "C"}
+    for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
+        argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+        smi = run_if_startable(argv, runner=runner, env=env, seconds=SMI_SECONDS)
+        children["nvidia-smi"] = _child(smi, clean)
+        if smi is None or "not a valid field" not in smi.stdout:
+            break
     return children
 
 
-def _child(answer: Finished | None, clean: Callable[[str], str]) -> Child:
-    if answer is None:
+def _child(finished: Finished | None, clean: Callable[[str], str]) -> Child:
+    if finished is None:
         return Child()
-    return Child(
-        stdout=clean(answer.stdout), returncode=answer.returncode, timed_out=answer.timed_out
-    )
-
-
-def _find_smi(environ: Mapping[str, str], root: Path) -> str | None:
-    places = [environ.get("PATH", ""), str(root / "usr/lib/wsl/lib")]
-    return shutil.which("nvidia-smi", path=os.pathsep.join(places))
-
-
-def _smi(program: str, *, runner: Runner, environ: Mapping[str, str]) -> Finished | None:
-    """Ask nvidia-smi, again without the field that drivers before 510 do not know."""
-    env = own_environment(environ) | {"LC_ALL": "C"}
-    answer = None
-    for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
-        argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-        answer = run_if_startable(argv, runner=runner, env=env, seconds=SMI_SECONDS)
-        if answer is None or "not a valid field" not in answer.stdout:
-            break
-    return answer
+    return Child(clean(finished.stdout), finished.returncode, finished.timed_out)
 
 
 def _texts(environ: Mapping[str, str], root: Path) -> dict[str, str]:
-    found = {path: find_text(root / path[1:]) for path in _TEXTS}
+    texts = {path: find_text(root / path[1:]) for path in _TEXTS}
     gpus = "/proc/driver/nvidia/gpus"
-    for name in names_in(root / gpus[1:]):
-        path = f"{gpus}/{name}/information"
-        found[path] = _model(find_text(root / path[1:]))
-    found |= {path: "" for path in _MARKS if (root / path[1:]).exists()}
+    for path in (f"{gpus}/{name}/information" for name in names_in(root / gpus[1:])):
+        text = find_text(root / path[1:])
+        if text is not None:  # `Model: \t\t NVIDIA A100-SXM4-80GB`; other lines are serial numbers
+            lines = (line for line in text.splitlines() if line.startswith("Model:"))
+            texts[path] = "".join(f"{line}\n" for line in lines)
+    texts |= {path: "" for path in _MARKS if (root / path[1:]).exists()}
     if "KUBERNETES_SERVICE_HOST" in environ:
-        found["KUBERNETES_SERVICE_HOST"] = ""
+        texts["KUBERNETES_SERVICE_HOST"] = ""
     if sys.platform == "win32":
-        found["windows"] = platform.version()
+        texts["windows"] = platform.version()
     else:
-        found["/sys/bus/pci/devices"] = _pci(root / "sys/bus/pci/devices") or None
-    return {path: text for path, text in found.items() if text is not None}
-
-
-def _model(text: str | None) -> str | None:
-    r"""Keep the one line that is no serial number: `Model: \t\t NVIDIA A100-SXM4-80GB`."""
-    if text is None:
-        return None
-    return "".join(line + "\n" for line in text.splitlines() if line.startswith("Model:"))
+        texts["/sys/bus/pci/devices"] = _pci(root / "sys/bus/pci/devices") or None
+    return {path: text for path, text in texts.items() if text is not None}
 
 
 def _pci(folder: Path) -> str:

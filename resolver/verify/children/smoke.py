@@ -1,18 +1,16 @@
-"""Run real inference in the target environment and tell, step by step, what happened.
+"""Run real inference in the target environment and print the result of each step.
 
     TARGET_PYTHON smoke.py --scratch FOLDER [--plain] [--ignore CC] [--torch ORDER] MODEL.onnx …
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
-own onnxruntime and numpy. It prints one JSON object a line, and one before each step that may kill
-the process: some releases crash where there is no driver, and how far they came is an answer too.
-Everything that other code prints goes to stderr. It decides nothing: `verdict` does.
+own onnxruntime and numpy. It prints one JSON object a line, also before each step that may crash
+the process, as some releases do without a driver. The output of other code goes to stderr.
 
-Every model runs on one GPU of each kind, those of a compute capability given with `--ignore`
-excepted. Without `--plain` the script helps as an application could: it calls `preload_dlls()`, and
-then loads from the environment's NVIDIA wheels what the provider links and nothing else has loaded.
-FOLDER is for the profiles that onnxruntime writes; whoever starts the script removes it, for it
-outlives a crash. With `--torch first` or `last` torch is imported, and computes, in the same
-process before or after all of this; with `--torch alone` nothing else does.
+Every model runs on one GPU of each kind, except those of a compute capability given with
+`--ignore`. Without `--plain` the script calls `preload_dlls()`, and loads from the environment's
+NVIDIA wheels the libraries that the provider links and that are not loaded yet. FOLDER is for the
+profiles of onnxruntime; the caller removes it. With `--torch first` or `last` torch is imported and
+computes before or after that in the same process; with `--torch alone` onnxruntime is not used.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ import importlib.util
 import json
 import re
 import time
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -52,7 +49,7 @@ else:
 
 PROVIDER = "CUDAExecutionProvider"
 WEDGED = 60.0
-"""Seconds after which a driver that does not start is given up."""
+"""Seconds that the driver may take to start."""
 answers = sys.stdout
 if __name__ == "__main__":  # what the target's code prints must not mix with the answers
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -60,7 +57,7 @@ if __name__ == "__main__":  # what the target's code prints must not mix with th
 
 
 def tell(event: str, **values: object) -> None:
-    """Print one answer; nothing of it is lost when the process dies right after."""
+    """Print one answer at once, for the process may crash right after."""
     print(json.dumps(dict(values, event=event)), file=answers, flush=True)
 
 
@@ -99,7 +96,7 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
-        tell("onnxruntime", file=None, version=None, error=short(error), whole=False)
+        tell("onnxruntime", file=None, version=None, error=smoke_torch.short(error), whole=False)
         return False
     version = getattr(onnxruntime, "__version__", None)
     cuda = getattr(onnxruntime, "cuda_version", None) or None
@@ -138,13 +135,8 @@ def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
     tell("loaded", libraries=libraries.loaded())
 
 
-def short(error: BaseException) -> str:
-    """Return the error as one line."""
-    return " ".join("".join(traceback.format_exception_only(type(error), error)).split())
-
-
 def driver() -> dict[str, Any]:
-    """Return what the driver's own library answers, and which GPUs it offers."""
+    """Return the replies of the driver's library, and its GPUs."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     answer: dict[str, Any] = {"library": None, "cuda": None, "init": None, "gpus": []}
     version = ctypes.c_int(0)
@@ -160,11 +152,9 @@ def driver() -> dict[str, Any]:
     except (OSError, AttributeError) as error:
         return dict(answer, error=str(error))
     stem = name.partition(".")[0] + "."
-    path = next(
-        (path for path in libraries.mapped() if Path(path).name.lower().startswith(stem)), name
-    )
+    paths = (path for path in libraries.mapped() if Path(path).name.lower().startswith(stem))
     cuda = f"{version.value // 1000}.{version.value % 1000 // 10}"
-    return dict(answer, library=path, cuda=None if status else cuda, error=None)
+    return dict(answer, library=next(paths, name), cuda=None if status else cuda, error=None)
 
 
 def gpus(library: ctypes.CDLL) -> list[dict[str, Any]]:
@@ -185,7 +175,7 @@ def gpus(library: ctypes.CDLL) -> list[dict[str, Any]]:
 
 
 def chosen(machine: list[dict[str, Any]], ignored: list[str]) -> list[tuple[str | None, int]]:
-    """Return one GPU of each kind, by name and index; no name where the driver offers none."""
+    """Return one GPU of each kind, by name and index; None and 0 where there is none."""
     kinds: dict[str, int] = {}
     for gpu in machine:
         if gpu["capability"] not in ignored:
@@ -194,14 +184,14 @@ def chosen(machine: list[dict[str, Any]], ignored: list[str]) -> list[tuple[str 
 
 
 def preload(onnxruntime: ModuleType) -> None:
-    """Call the official helper where it exists, as its documentation says for NVIDIA's wheels."""
+    """Call `preload_dlls` where it exists, as documented for NVIDIA's wheels."""
     if hasattr(onnxruntime, "preload_dlls"):
         tell("doing", what="preload_dlls")
         try:
             onnxruntime.preload_dlls(directory="")
             tell("preloaded", error=None)
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            tell("preloaded", error=short(error))
+            tell("preloaded", error=smoke_torch.short(error))
 
 
 def infer(
@@ -238,7 +228,7 @@ def infer(
             result["deviation"] = float(np.abs(output - expected).max()) / scale
         result["nodes"] = placement(Path(session.end_profiling()))
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        result["error"] = short(error)
+        result["error"] = smoke_torch.short(error)
     return result
 
 

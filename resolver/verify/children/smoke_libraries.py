@@ -1,8 +1,7 @@
 """Find, load and list the libraries of CUDA in the process that checks.
 
-Part of the script `smoke`: run by the target's interpreter (3.8 or newer), with the standard
-library alone. What the loader finds already is left to it; what it does not find is looked for in
-the environment's NVIDIA wheels, and loaded by full path for others to find by its name.
+Part of the script `smoke`: run by the target's interpreter (3.8 or newer), standard library only.
+A library that the loader does not find is loaded by full path from the environment's NVIDIA wheels.
 """
 
 from __future__ import annotations
@@ -47,11 +46,7 @@ def wanted_on_import(folder: Path) -> list[str]:
 
 
 def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, object]:
-    """Try to load each CUDA library that the provider needs; return which could not be.
-
-    A name that the loader finds already is left to it; where `helping`, the rest is looked for in
-    the environment's own wheels and loaded by full path, for the provider to find by its name.
-    """
+    """Load each CUDA library that the provider needs; `helping`: from the wheels too."""
     provider = folder / "capi" / "libonnxruntime_providers_cuda.so"
     if sys.platform == "win32" or not provider.is_file():
         return {"cuda": None, "libraries": []}
@@ -78,9 +73,9 @@ def wheel_folders() -> list[Path]:
 
 
 def load(name: str, places: list[Path], wheels: list[Path]) -> dict[str, object]:
-    """Load one library, and before it what it needs itself; return its name and how it went.
+    """Load a library after those that it needs; return its name, error and path in a wheel.
 
-    `places` are the folders that the provider itself names, `wheels` those that no loader knows.
+    `places` are the folders that the provider names, `wheels` those that no loader knows.
     """
     with contextlib.suppress(OSError):
         ctypes.CDLL(name)
@@ -99,7 +94,7 @@ def load(name: str, places: list[Path], wheels: list[Path]) -> dict[str, object]
 def load_file(
     path: Path, places: list[Path], wheels: list[Path], tried: frozenset[str] = frozenset()
 ) -> str | None:
-    """Load one file, after what it misses; return None, or what the loader said in the end."""
+    """Load a file after the libraries that it needs; return None, or the loader's error."""
     try:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:

@@ -1,7 +1,6 @@
-"""Look at torch, and compute with it, in the process that checks.
+"""Describe torch, and compute with it, in the process of `smoke`.
 
-Part of the script `smoke`: run by the target's interpreter (3.8 or newer), with the standard
-library and the target's own torch.
+Run by the target's interpreter (3.8 or newer), with the standard library and the target's torch.
 """
 
 from __future__ import annotations
