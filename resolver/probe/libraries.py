@@ -45,9 +45,8 @@ def find_toolkits(
         if not any(files.values()):
             texts = (find_text(Path(folder, header)) for header in _HEADERS)
             lines = next((text.splitlines() for text in texts if text), [])
-            files["cuda.h"] = "".join(
-                f"{line}\n" for line in lines if "define CUDA_VERSION" in line
-            )
+            defines = (f"{line}\n" for line in lines if "define CUDA_VERSION" in line)
+            files["cuda.h"] = "".join(defines)
         if any(files.values()):
             toolkits[folder] = {name: text for name, text in files.items() if text}
     return toolkits

@@ -1,9 +1,8 @@
-"""Say what this interpreter is and what is installed for it, as one line of JSON.
+"""Print one line of JSON about this interpreter and its installed distributions.
 
-A script for the target environment's own interpreter (Python 3.8 and newer), fed to its standard
-input; it imports the standard library only, and of that little: it runs before every plan and
-every check. It never imports an installed package. Dist-info folders are read by hand, which is
-several times faster than `importlib.metadata` and goes on where metadata are broken.
+A script for the target's interpreter (Python 3.8 and newer), fed to its standard input. It imports
+little of the standard library, and no installed package. Reading dist-info folders by hand is
+several times faster than `importlib.metadata` and goes on after broken metadata.
 """
 
 # Importing pathlib would take as long as all the rest:
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOADERS = "/lib"
-"""Where musl has its loader."""
+"""The folder of musl's loader."""
 SMALL = 256 * 1024
-"""Files below this many bytes are compared by hash too, larger ones by size alone."""
+"""Files of fewer bytes are compared by hash too, larger ones by size alone."""
 HEADERS = re.compile(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
 LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, None where there is none or it cannot be read."""
+    """Return the text of a file, None where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -43,7 +42,7 @@ def read(path: str) -> str | None:
 
 
 def listing(folder: str) -> list[str]:
-    """Return the names in `folder`, sorted; nothing where it cannot be read."""
+    """Return the names in `folder`, sorted; none where it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -72,19 +71,19 @@ def egg_requires(path: str) -> list[str]:
 
     requires.txt: `numpy>=1.21`, then sections `[:python_version < "3.11"]` and `[extra]`.
     """
-    found: list[str] = []
+    requires: list[str] = []
     marker: str | None = ""
     for line in (read(os.path.join(path, "requires.txt")) or "").splitlines():
         if line.startswith("["):
             extra, _, marker = line.strip("[] ").partition(":")
             marker = None if extra else marker
         elif line.strip() and marker is not None:
-            found.append(line.strip() + ("; " + marker if marker else ""))
-    return found
+            requires.append(line.strip() + ("; " + marker if marker else ""))
+    return requires
 
 
 def distribution(folder: str, entry: str) -> dict[str, Any]:
-    """Return what a metadata folder says; a broken one has no version and keeps its path."""
+    """Return the distribution of a metadata folder; of a broken one only its path."""
     path, text = metadata(folder, entry)
     head = re.split(r"\r?\n\r?\n", text or "", maxsplit=1)[0]
     head = re.sub(r"\r?\n[ \t]+", " ", head)
@@ -94,65 +93,59 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
     name, version = "".join(fields["Name"][:1]), "".join(fields["Version"][:1])
     if entry.startswith("~") or not name or not version or version == "None":
         return {"name": entry, "version": None, "path": path}
-    found: dict[str, Any] = {
-        "name": name,
-        "version": version,
-        "path": path,
-        "requires": fields["Requires-Dist"],
-    }
-    if not entry.endswith(".dist-info") and not found["requires"]:
-        found["requires"] = egg_requires(path)
+    requires = fields["Requires-Dist"]
+    if not entry.endswith(".dist-info") and not requires:
+        requires = egg_requires(path)
+    row: dict[str, Any] = {"name": name, "version": version, "path": path, "requires": requires}
     files = listing(path) if os.path.isdir(path) else []
     if "INSTALLER" in files:
-        found["installer"] = (read(os.path.join(path, "INSTALLER")) or "").strip()
+        row["installer"] = (read(os.path.join(path, "INSTALLER")) or "").strip()
     if "direct_url.json" in files:
-        found["editable"] = '"editable": true' in (
-            read(os.path.join(path, "direct_url.json")) or ""
-        ).replace('"editable":true', '"editable": true')
+        source = read(os.path.join(path, "direct_url.json")) or ""
+        row["editable"] = re.search('"editable": ?true', source) is not None
     if "ORTGPU_FIX_PROVIDED" in files:
-        found["provided"] = True
+        row["provided"] = True
     if canonical(name).startswith("nvidia-"):
-        found["missing"] = len(damage(folder, path, shallow=True))
-    return found
+        row["missing"] = len(damage(folder, path, shallow=True))
+    return row
 
 
 def distributions() -> list[dict[str, Any]]:
     """Return every distribution on sys.path, in its order; of one name the first is in use."""
-    found: list[Any] = []
+    rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
         for entry in listing(folder):
             if entry.endswith((".dist-info", ".egg-info", ".egg")):
-                found.append(distribution(folder, entry))
-            elif entry.endswith(".egg-link"):  # what `setup.py develop` leaves
+                rows.append(distribution(folder, entry))
+            elif entry.endswith(".egg-link"):  # of `setup.py develop`
                 linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
                 inner = [name for name in listing(linked) if name.endswith(".egg-info")]
-                found += [dict(distribution(linked, name), editable=True) for name in inner]
-    return found
+                rows += [dict(distribution(linked, name), editable=True) for name in inner]
+    return rows
 
 
 def damage(folder: str, info: str, *, shallow: bool = False) -> list[str]:
-    """Return the files of RECORD that are not there or not as they were installed.
+    """Return the files of RECORD that are missing or changed; none without RECORD.
 
     A line: `onnxruntime/capi/_ld_preload.py,sha256=pX_…,406`. With `shallow` only shared libraries
-    are looked at, and only their size. Nothing where there is no RECORD.
+    are compared, by size.
     """
-    found: list[Any] = []
-    own = os.path.basename(info) + "/"
+    damaged: list[Any] = []
+    metadata_folder = os.path.basename(info) + "/"
     for line in (read(os.path.join(info, "RECORD")) or "").splitlines():
         path, _, rest = line.rpartition(",")
         path, _, digest = path.rpartition(",")
         path = path.strip('"').replace("\\", "/")
-        if not rest.isdigit() or path.startswith(("..", "/", own)) or path.endswith(".pyc"):
-            continue
-        if shallow and not LIBRARY.search(path):
+        skipped = path.startswith(("..", "/", metadata_folder)) or path.endswith(".pyc")
+        if skipped or not rest.isdigit() or (shallow and not LIBRARY.search(path)):
             continue
         if differs(os.path.join(folder, path), int(rest), "" if shallow else digest):
-            found.append(path)
-    return found
+            damaged.append(path)
+    return damaged
 
 
 def differs(path: str, size: int, digest: str) -> bool:
-    """Tell whether the file is another one than the wheel had."""
+    """Tell whether the file differs from that in the wheel."""
     try:
         if os.stat(path).st_size != size:
             return True
@@ -177,16 +170,15 @@ def owns_folder(package: dict[str, Any]) -> bool:
 
 
 def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return which build is in the shared folder `onnxruntime`, None where there is no folder."""
+    """Return the build in the shared folder `onnxruntime`, None without that folder."""
     homes = [entry for entry in sys.path if os.path.isdir(os.path.join(entry, "onnxruntime"))]
     homes.sort(key=lambda entry: not os.path.isfile(os.path.join(entry, "onnxruntime/__init__.py")))
     if not homes:
         return None
     home = os.path.abspath(homes[0])
     folder = os.path.join(home, "onnxruntime")
-    build = dict(
-        ASSIGNMENT.findall(read(os.path.join(folder, "capi", "build_and_package_info.py")) or "")
-    )
+    info = read(os.path.join(folder, "capi", "build_and_package_info.py"))
+    build = dict(ASSIGNMENT.findall(info or ""))
     name, version = build.get("package_name"), build.get("__version__")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
     claims = [
@@ -199,15 +191,11 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     intact = False
     if claims:
         package, damaged = min(claims, key=lambda claim: len(claim[1])) if not name else claims[0]
-        if not name and whole:  # some old wheels do not say: whose files are they, then?
+        if not name and whole:  # old wheels without build info: the owner of the files
             name, version = package["name"], package["version"]
         intact = whole and package["version"] == version and not damaged
-    return {
-        "distribution": name,
-        "version": version,
-        "cuda": build.get("cuda_version"),
-        "intact": intact,
-    }
+    cuda = build.get("cuda_version")
+    return {"distribution": name, "version": version, "cuda": cuda, "intact": intact}
 
 
 def libc() -> str | None:
@@ -224,12 +212,11 @@ def libc() -> str | None:
     import subprocess  # noqa: PLC0415, TID251 - on musl alone
 
     try:  # musl's loader without arguments: "musl libc (x86_64)\nVersion 1.2.4\n…" on stderr
-        said = subprocess.run(
-            [os.path.join(LOADERS, loaders[0])], stderr=subprocess.PIPE, check=False, timeout=5
-        ).stderr
+        argv = [os.path.join(LOADERS, loaders[0])]
+        loader = subprocess.run(argv, stderr=subprocess.PIPE, check=False, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(rb"Version (\d+(?:\.\d+)+)", said)
+    version = re.search(rb"Version (\d+(?:\.\d+)+)", loader.stderr)
     return "musl " + version.group(1).decode() if version else None
 
 
@@ -254,8 +241,11 @@ def main() -> None:
         version += stage + str(sys.version_info[4])
     kind = kind_of_environment(paths["purelib"])
     installed = distributions()
-    pip = [package for package in installed if canonical(package["name"]) == "pip"]
-    pip = [package for package in pip if package["version"] is not None]
+    pip = [
+        package["version"]
+        for package in installed
+        if canonical(package["name"]) == "pip" and package["version"] is not None
+    ]
     answer = {
         "version": version,
         "implementation": sys.implementation.name,
@@ -271,7 +261,7 @@ def main() -> None:
         "environment": kind,
         "externally_managed": kind != "venv"
         and os.path.isfile(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
-        "pip": pip[0]["version"] if pip and importable("pip") else None,
+        "pip": pip[0] if pip and importable("pip") else None,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules
         "pth": "site" in sys.modules and not sys.flags.no_site,

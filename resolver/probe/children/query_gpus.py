@@ -1,12 +1,13 @@
-"""Ask NVIDIA's libraries about the driver and the GPUs, one line of JSON for each step.
+"""Query NVIDIA's libraries for the driver and the GPUs, one line of JSON for each step.
 
-A script, run as a child with a time limit and never imported: a wedged GPU hangs whoever asks it,
-and some libraries crash. `python -I -S gpu_query.py FOLDER SECONDS [nvml] [libcuda]`: FOLDER is
-where the module `pynvml` lies, and after SECONDS in all it ends, whatever was not answered.
+    python -I -S query_gpus.py FOLDER SECONDS [nvml] [libcuda]
 
-Every line is an object with the key `library`; a later line of the same library replaces the
-earlier one. `state` is `processes` (a call is under way: the last word of a library that hangs or
-crashes), `absent` (no such library), `unloadable`, `unasked` or `answered`.
+A script, run with a time limit and never imported: a wedged GPU hangs its callers, and some
+libraries crash. FOLDER has the module `pynvml`; after SECONDS the script ends in any case.
+
+Every line is an object with the key `library`; a later line of a library replaces the earlier one.
+`state` is `asking` (a call has begun: the last line of a library that hangs or crashes), `absent`
+(no such library), `unloadable`, `unasked` or `answered`.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Answer = dict[str, object]
 
 
 def say(library: str, state: str, **values: object) -> None:
-    """Print one line, at once: a child that is killed must not lose what it knew."""
+    """Print one line at once, for the child may be killed."""
     print(json.dumps({"library": library, "state": state, **values}), flush=True)
 
 
 def load(library: str, name: str) -> ctypes.CDLL | None:
-    """Load `name` as the loader finds it, else WSL's own; say why where that does not work.
+    """Load `name` as the loader finds it, else from WSL's folder; print why it fails.
 
-    "Not there" and "there, and cannot be loaded" are two answers: the second has another file's
-    name in front (`libnvidia-fatbinaryloader.so.390.157: cannot open shared object file`).
+    A library that is absent and one that cannot be loaded differ: the second error begins with
+    another file (`libnvidia-fatbinaryloader.so.390.157: cannot open shared object file`).
     """
     problem = ""
     for candidate in (name, f"{WSL}/{name}"):
@@ -49,7 +50,7 @@ def load(library: str, name: str) -> ctypes.CDLL | None:
 
 
 def ask_nvml(folder: str) -> None:
-    """Say what NVML knows, whatever becomes of the module that speaks to it."""
+    """Print the reply of NVML, or the error of `pynvml`."""
     say("nvml", "asking", call="dlopen")
     if sys.platform != "win32" and load("nvml", "libnvidia-ml.so.1") is None:
         return  # loaded once, pynvml finds it by this name, wherever it lies
@@ -63,7 +64,7 @@ def ask_nvml(folder: str) -> None:
 
 
 def tell_nvml(pynvml: ModuleType) -> None:
-    """Say the driver's release, its CUDA and every GPU of the machine."""
+    """Print the driver's release, its CUDA and every GPU of the machine."""
     say("nvml", "asking", call="nvmlInit")
     try:
         pynvml.nvmlInit()
@@ -87,7 +88,7 @@ def tell_nvml(pynvml: ModuleType) -> None:
 
 
 def nvml_gpu(pynvml: ModuleType, index: int) -> Answer:
-    """Return one GPU; what NVML does not say of it (memory of a GB10) is None."""
+    """Return one GPU; a value that NVML lacks (memory of a GB10) is None."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     except pynvml.NVMLError as error:  # "GPU is lost" and the like
@@ -103,7 +104,7 @@ def nvml_gpu(pynvml: ModuleType, index: int) -> Answer:
 
 
 def nvml(pynvml: ModuleType, call: str, *values: object) -> object:
-    """Return what `call` answers, text always as str; None where NVML refuses."""
+    """Return the result of `call`, text always as str; None where NVML fails."""
     try:
         answer = getattr(pynvml, call)(*values)
     except (pynvml.NVMLError, AttributeError):
@@ -112,7 +113,7 @@ def nvml(pynvml: ModuleType, call: str, *values: object) -> object:
 
 
 def ask_libcuda() -> None:
-    """Say what the user-mode driver knows; it tells its CUDA even where there is no GPU."""
+    """Print the reply of the user-mode driver, which gives its CUDA even without a GPU."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     say("libcuda", "asking", call="dlopen")
     cuda = load("libcuda", name)
@@ -174,10 +175,7 @@ def loaded_file(name: str) -> str | None:
 
 
 def main(arguments: list[str]) -> None:
-    """Ask the libraries named, NVML first, and end in time whatever hangs, the parent gone or not.
-
-    NVML gets three fifths of the time.
-    """
+    """Query the libraries, NVML first for three fifths of the time, and end in time."""
     folder, seconds, *libraries = arguments
     limit = threading.Timer(float(seconds), os._exit, (0,))
     limit.daemon = True
