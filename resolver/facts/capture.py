@@ -141,9 +141,8 @@ def _machine(capture: Capture, platform: str, bits: int) -> Architecture:
     """
     machine = _MACHINES.get(platform.rpartition("-")[2].lower())
     if bits != 64 or machine is None:  # noqa: PLR2004 - bits of a pointer
-        raise Error(
-            "platform-unsupported", system=capture.system, machine=f"{platform}, {bits} bit"
-        )
+        unsupported = f"{platform}, {bits} bit"
+        raise Error("platform-unsupported", system=capture.system, machine=unsupported)
     return machine
 
 
@@ -171,9 +170,8 @@ def _reply(capture: Capture, library: str) -> LibraryReply:
     """Return the reply of a library, from the child of its own where there was one."""
     shared = capture.children.get("gpu_query", Child())
     child = capture.children.get(f"gpu_query {library}", shared)
-    return parse_reply(
-        child.stdout, library, returncode=child.returncode, timed_out=child.timed_out
-    )
+    stdout, returncode, timed_out = child
+    return parse_reply(stdout, library, returncode=returncode, timed_out=timed_out)
 
 
 def _libraries(capture: Capture) -> tuple[Library, ...]:

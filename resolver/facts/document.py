@@ -86,7 +86,7 @@ def _facts(table: StrictObject) -> Facts:
     if not table.has("onnxruntime"):
         build = _claimed_build(packages)
     else:
-        build = None if table.null("onnxruntime") else table.table("onnxruntime", _onnxruntime)
+        build = None if table.null("onnxruntime") else table.table("onnxruntime", read_onnxruntime)
     return Facts(
         platform=table.table("platform", _platform),
         driver=None if table.null("driver", required=True) else table.table("driver", _driver),
@@ -179,12 +179,13 @@ def _package(table: StrictObject) -> Package:
     )
 
 
-def _onnxruntime(table: StrictObject) -> OnnxRuntime:
+def read_onnxruntime(table: StrictObject, *, required: bool = False) -> OnnxRuntime:
+    """Read the build in the shared folder; `required`: `intact` must be given."""
     return OnnxRuntime(
         distribution=table.text_or_none("distribution"),
         version=table.text_or_none("version"),
         cuda=table.text_or_none("cuda"),
-        intact=table.flag("intact", default=True),
+        intact=table.flag("intact", default=True, required=required),
     )
 
 

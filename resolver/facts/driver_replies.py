@@ -86,8 +86,8 @@ def _gpu(row: LenientObject) -> Gpu:
 
 def release(text: str) -> str | None:
     """Return the driver release in `text` (`535.104.12`), None where there is none."""
-    found = re.search(r"(?<![\d.])[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?![\d.])", text)
-    return found[0] if found else None
+    number = re.search(r"(?<![\d.])[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?![\d.])", text)
+    return number[0] if number else None
 
 
 def compute_capability(text: str) -> str | None:

@@ -30,6 +30,6 @@ def marker_environment(facts: Facts) -> dict[str, str]:
     }
 
 
-def is_in_force(wanted: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether the marker of `wanted` is true in `markers` with `extra` (empty: none)."""
-    return wanted.marker is None or wanted.marker.evaluate({**markers, "extra": extra})
+def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str) -> bool:
+    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none)."""
+    return requirement.marker is None or requirement.marker.evaluate({**markers, "extra": extra})

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import get_args
 
 from ..errors import Error
 from ..utils.json_reader import StrictObject
-from .model import LIBC, Kind, OnnxRuntime
+from .document import read_onnxruntime
+from .model import LIBC, Kind
 from .target import Installed, Target
 
 OLDEST = (3, 8)
@@ -65,10 +67,13 @@ def _target(reply: StrictObject) -> Target:
         pip_version=reply.text_or_none("pip"),
         pth=reply.flag("pth", required=True),
         libc=reply.matching("libc", LIBC),
-        build=None if reply.null("onnxruntime") else reply.table("onnxruntime", _build),
+        build=None if reply.null("onnxruntime") else reply.table("onnxruntime", _onnxruntime),
         installed=tuple(row for row in rows if isinstance(row, Installed)),
         broken=tuple(row for row in rows if isinstance(row, str)),
     )
+
+
+_onnxruntime = partial(read_onnxruntime, required=True)
 
 
 def _installed(row: StrictObject) -> Installed | str:
@@ -85,13 +90,4 @@ def _installed(row: StrictObject) -> Installed | str:
         editable=row.flag("editable"),
         provided=row.flag("provided"),
         missing=row.integer_or_none("missing") or 0,
-    )
-
-
-def _build(row: StrictObject) -> OnnxRuntime:
-    return OnnxRuntime(
-        distribution=row.text_or_none("distribution"),
-        version=row.text_or_none("version"),
-        cuda=row.text_or_none("cuda"),
-        intact=row.flag("intact", required=True),
     )

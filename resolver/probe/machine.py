@@ -30,7 +30,7 @@ _TEXTS = (
     "/proc/driver/nvidia/version",
     "/etc/nv_tegra_release",
 )
-_MARKS = ("/.dockerenv", "/run/.containerenv")
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _VARIABLES = (
     "CONDA_PREFIX",
     "CUDA_HOME",
@@ -60,9 +60,8 @@ def target_of(
     Raises what `find_interpreter`, `describe_target` and `parse_target` raise.
     """
     interpreter = find_interpreter(python, environ, cwd)
-    return parse_target(
-        describe_target(interpreter, runner=runner, environ=environ), str(interpreter)
-    )
+    stdout = describe_target(interpreter, runner=runner, environ=environ)
+    return parse_target(stdout, str(interpreter))
 
 
 def probe(
@@ -158,7 +157,7 @@ def _texts(environ: Mapping[str, str], root: Path) -> dict[str, str]:
         if text is not None:  # `Model: \t\t NVIDIA A100-SXM4-80GB`; other lines are serial numbers
             lines = (line for line in text.splitlines() if line.startswith("Model:"))
             texts[path] = "".join(f"{line}\n" for line in lines)
-    texts |= {path: "" for path in _MARKS if (root / path[1:]).exists()}
+    texts |= {path: "" for path in _CONTAINER_MARKS if (root / path[1:]).exists()}
     if "KUBERNETES_SERVICE_HOST" in environ:
         texts["KUBERNETES_SERVICE_HOST"] = ""
     if sys.platform == "win32":

@@ -163,9 +163,8 @@ def _cuda_failure(code: int, lack: VerificationVerdict | None, evidence: str = "
     note = f"cuda-failure-{code}" if code in EXPLAINED else None
     if code == INSUFFICIENT_DRIVER:
         return _Judgement(lack or "driver-too-old", evidence)
-    if code == NO_DEVICE or code in UNUSABLE:
-        return _Judgement("no-gpu", evidence, note=note)
-    return _Judgement("crashed", evidence, note=note)
+    unusable = code == NO_DEVICE or code in UNUSABLE
+    return _Judgement("no-gpu" if unusable else "crashed", evidence, note=note)
 
 
 def _ran(result: SmokeResult) -> _Judgement:

@@ -212,15 +212,15 @@ def infer(
         result["create_ms"] = milliseconds(begin)
         session.disable_fallback()
         stored = session.get_modelmeta().custom_metadata_map
-        given, expected = (
+        inputs, expected = (
             np.array(row["values"], np.float32).reshape(row["shape"])
             for row in (json.loads(stored[key]) for key in ("input", "expected"))
         )
         begin = time.perf_counter()
-        session.run(None, {"input": given})
+        session.run(None, {"input": inputs})
         result["first_ms"] = milliseconds(begin)
         begin = time.perf_counter()
-        output = session.run(None, {"input": given})[0]
+        output = session.run(None, {"input": inputs})[0]
         result["second_ms"] = milliseconds(begin)
         result["deviation"] = None
         if output.shape == expected.shape and np.isfinite(output).all():

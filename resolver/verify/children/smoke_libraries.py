@@ -25,15 +25,15 @@ LOADED_LATE = (1, 28)
 """From this release on cuDNN, cuFFT and NVRTC are not linked but loaded when first used."""
 NOT_FOUND = "cannot open shared object file: No such file or directory"
 HELPED: dict[str, str] = {}
-"""What only this script could load, by name, and from which file."""
+"""The file of each library that only this script could load, by name."""
 MAPS = Path("/proc/self/maps")
 
 
 def load_before_import() -> None:
-    """Load what releases up to 1.15 want to find when they are imported."""
+    """Load the libraries that releases up to 1.15 load on import."""
     with contextlib.suppress(ImportError, ValueError):
-        found = importlib.util.find_spec("onnxruntime")
-        for name in wanted_on_import(Path(found.origin).parent) if found and found.origin else []:
+        spec = importlib.util.find_spec("onnxruntime")
+        for name in wanted_on_import(Path(spec.origin).parent) if spec and spec.origin else []:
             load(name, [], wheel_folders())
 
 
@@ -67,7 +67,7 @@ def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, obj
 
 
 def wheel_folders() -> list[Path]:
-    """Return where NVIDIA's wheels have put their libraries in this environment."""
+    """Return the library folders of NVIDIA's wheels in this environment."""
     roots = [Path(entry) / "nvidia" for entry in sys.path if entry]
     return [folder for root in roots for folder in sorted(root.glob("*/lib"))]
 

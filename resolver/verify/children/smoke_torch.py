@@ -6,6 +6,7 @@ Run by the target's interpreter (3.8 or newer), with the standard library and th
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import traceback
 from pathlib import Path
@@ -18,7 +19,7 @@ SIDE = 64
 
 
 def found() -> dict[str, str | None]:
-    """Return the version of the torch that is here, and its CUDA, without importing it."""
+    """Return the version of the installed torch, and its CUDA, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return {"version": None, "cuda": None}
@@ -35,7 +36,7 @@ def found() -> dict[str, str | None]:
 
 
 def import_torch() -> tuple[ModuleType | None, str | None]:
-    """Return torch, or the error that its import ended with."""
+    """Return torch, or the error of its import."""
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
@@ -44,7 +45,7 @@ def import_torch() -> tuple[ModuleType | None, str | None]:
 
 
 def unavailable(torch: ModuleType) -> str | None:
-    """Return why torch cannot use a GPU, in its own words; None where it can."""
+    """Return torch's own error where it cannot use a GPU, else None."""
     if torch.cuda.is_available():
         return None
     try:
@@ -55,29 +56,23 @@ def unavailable(torch: ModuleType) -> str | None:
 
 
 def compute(torch: ModuleType, device: str) -> dict[str, object]:
-    """Multiply and convolve on a `device` and on the CPU; return how far they are apart.
-
-    The difference is the largest, as a part of the largest number.
-    """
+    """Multiply and convolve on `device` and on the CPU; return the largest relative differences."""
     result: dict[str, object] = {"product": None, "convolution": None, "error": None}
     functional = torch.nn.functional
 
     def numbers(*shape: int) -> Tensor:
-        count = 1
-        for side in shape:
-            count *= side
-        return torch.arange(count).remainder(5).sub(2).to(torch.float32).reshape(shape)
+        return torch.arange(math.prod(shape)).remainder(5).sub(2).to(torch.float32).reshape(shape)
 
-    def apart(here: Tensor, there: Tensor) -> float:
-        largest = max(1.0, float(here.abs().max()))
-        return float((here - there.cpu()).abs().max()) / largest
+    def apart(cpu: Tensor, gpu: Tensor) -> float:
+        largest = max(1.0, float(cpu.abs().max()))
+        return float((cpu - gpu.cpu()).abs().max()) / largest
 
     try:
-        one, other = numbers(SIDE, SIDE), numbers(SIDE, SIDE).t().contiguous()
-        result["product"] = apart(one @ other, one.to(device) @ other.to(device))
+        left, right = numbers(SIDE, SIDE), numbers(SIDE, SIDE).t().contiguous()
+        result["product"] = apart(left @ right, left.to(device) @ right.to(device))
         image, kernel = numbers(1, 3, 16, 16), numbers(4, 3, 3, 3)
-        there = functional.conv2d(image.to(device), kernel.to(device))
-        result["convolution"] = apart(functional.conv2d(image, kernel), there)
+        convolved = functional.conv2d(image.to(device), kernel.to(device))
+        result["convolution"] = apart(functional.conv2d(image, kernel), convolved)
     except Exception as error:  # noqa: BLE001 - an answer like every other
         result["error"] = short(error)
     return result
