@@ -79,10 +79,9 @@ class NeededLibrary:
     @property
     def driver(self) -> bool:
         """Tell whether the error is due to the driver: the library is part of it, or needs it."""
-        if not self.error:
-            return False
-        files = (self.name, self.error)
-        return any(map(DRIVER_FILE.match, files)) or bool(DRIVER_SYMBOL.search(self.error))
+        error = self.error or ""
+        part = error and DRIVER_FILE.match(self.name)
+        return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
