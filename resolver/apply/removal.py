@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import Error
-from ..facts.target import Installed, Target
-from .state_folder import NAME, Site, join
+from ..facts.target import STATE_FOLDER, Installed, Target
+from .state_folder import Site, join
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
 _SHARED = "onnxruntime"
@@ -160,7 +160,13 @@ def emptied_folders(paths: Iterable[str], site: Site, folders: Iterable[str] = (
 
     The roots are excluded.
     """
-    roots = {site.purelib, site.platlib, site.scripts, site.prefix, str(Path(site.purelib, NAME))}
+    roots = {
+        site.purelib,
+        site.platlib,
+        site.scripts,
+        site.prefix,
+        str(Path(site.purelib, STATE_FOLDER)),
+    }
     between: set[str] = set()
     for start in {*map(os.path.dirname, paths), *folders}:
         folder = start

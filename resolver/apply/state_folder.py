@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Error
-from ..facts.target import Target
-
-NAME = ".ortgpu-fix"
+from ..facts.target import STATE_FOLDER, Target
 
 
 def join(folder: str, name: str) -> str:
@@ -46,7 +44,7 @@ class Site(NamedTuple):
     @property
     def state(self) -> Path:
         """The state folder; need not exist."""
-        return Path(self.purelib, NAME)
+        return Path(self.purelib, STATE_FOLDER)
 
     @property
     def stage(self) -> Path:
@@ -100,7 +98,7 @@ def _test_writing(folder: str) -> None:
                 raise
         else:
             return
-    probe = Path(folder, f"{NAME}-probe-{os.getpid()}")
+    probe = Path(folder, f"{STATE_FOLDER}-probe-{os.getpid()}")
     probe.touch()
     probe.unlink()
 

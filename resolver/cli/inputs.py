@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..apply.state_folder import NAME, Site
 from ..data_files import example_machine, load_table
 from ..errors import Error
 from ..facts import capture
@@ -16,7 +15,7 @@ from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import ChangeState, Driver, Facts, Gpu, Platform
 from ..facts.project_tool import LOCKS, tool_of_folder
-from ..facts.target import Target, in_environment
+from ..facts.target import STATE_FOLDER, Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
@@ -148,10 +147,11 @@ def with_surroundings(facts: Facts, target: Target) -> Facts:
 
 def _change(target: Target) -> tuple[ChangeState | None, int]:
     """Return what an earlier run left in the environment, and its size in bytes."""
-    if not Path(target.purelib, NAME).exists():  # the usual case: nothing more to import
+    if not Path(target.purelib, STATE_FOLDER).exists():  # the usual case: nothing more to import
         return None, 0
     from ..apply.history import history_summary
     from ..apply.removal import distributions_here
+    from ..apply.state_folder import Site
 
     site = Site.of(target)
     return history_summary(site, distributions_here(target, site))

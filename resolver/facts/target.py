@@ -7,6 +7,9 @@ from packaging.utils import canonicalize_name
 from .model import Facts, Interpreter, Kind, OnnxRuntime, Package
 from .redact import redact
 
+STATE_FOLDER = ".ortgpu-fix"
+"""The folder in site-packages in which this program keeps what undoes a change."""
+
 
 class Installed(NamedTuple):
     """A distribution in the target environment."""

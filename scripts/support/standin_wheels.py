@@ -19,8 +19,7 @@ from typing import Any
 
 from packaging.utils import parse_wheel_filename
 
-from ortgpu_fix.apply.state_folder import NAME
-from ortgpu_fix.facts.target import Target
+from ortgpu_fix.facts.target import STATE_FOLDER, Target
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
@@ -183,7 +182,7 @@ def state_of(folder: Path, *, times: bool = True) -> Mapping[str, str]:
     """
     found: dict[str, str] = {}
     for inner, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != NAME)
+        folders[:] = sorted(name for name in folders if name != STATE_FOLDER)
         for name in [*names, *folders]:
             path = Path(inner, name)
             relative = str(path.relative_to(folder))

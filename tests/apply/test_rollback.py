@@ -22,9 +22,10 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
-from ortgpu_fix.apply.state_folder import NAME, Site, prepare_state_folder, remove_tree
+from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
 from ortgpu_fix.engine import guard as engine_guard
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import STATE_FOLDER
 from support.standin_wheels import state_of
 
 BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),))
@@ -236,7 +237,7 @@ def test_a_journal_that_does_not_go(world: World, monkeypatch: pytest.MonkeyPatc
     sync = state.sync_folder
 
     def failing(path: Path | str) -> None:
-        if NAME in str(path):
+        if STATE_FOLDER in str(path):
             raise OSError(errno.EIO, "Input/output error")
         sync(path)
 

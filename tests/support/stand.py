@@ -10,11 +10,12 @@ import pytest
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.removal import distributions_here
 from ortgpu_fix.apply.rollback import undo_last
-from ortgpu_fix.apply.state_folder import NAME, Site
+from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import STATE_FOLDER
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan
@@ -87,7 +88,7 @@ class Stand:
 
     @property
     def state(self) -> Path:
-        return self.venv.site / NAME
+        return self.venv.site / STATE_FOLDER
 
     def fails(self, plan: Plan, **changes: object) -> Error:
         """Apply, which must fail with the environment as it was, and return the Error."""
