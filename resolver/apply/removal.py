@@ -108,16 +108,16 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
 
     Without a RECORD that is an error, unless the files are `known` without it.
     """
-    where = {"name": installed.name, "path": installed.metadata_path}
+    name, path = installed.name, installed.metadata_path
     if installed.editable:
-        raise Error("installed-editable", **where)
+        raise Error("installed-editable", name=name, path=path)
     if installed.installer == "conda":
-        raise Error("installed-conda", **where)
+        raise Error("installed-conda", name=name, path=path)
     listed = _record(installed)
     if listed is None and not known:
-        raise Error("no-record", **where)
+        raise Error("no-record", name=name, path=path)
     metadata = files_under(site.plain(installed.metadata_path))
-    return {path for path in listed or () if site.inside(path)}.union(metadata)
+    return {file for file in listed or () if site.inside(file)}.union(metadata)
 
 
 def _record(installed: Installed) -> set[str] | None:

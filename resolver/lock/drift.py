@@ -109,17 +109,19 @@ def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Differenc
     names = {name for name, _ in known} - {TORCH, *COMPANIONS}
     hashed = any(pin.hashes for pin in pins)
     for pin in pins:
-        values = {"distribution": pin.name, "version": pin.version}
+        name, version = pin.name, pin.version
         broken = [entry for entry in pin.hashes if not _SHA256.fullmatch(entry.sha256)]
         lines = [pin.line] if hashed and not pin.hashes else [entry.line for entry in broken]
-        why = reason("lock-hash-broken", **values)
+        why = reason("lock-hash-broken", distribution=name, version=version)
         yield from (Difference(line=line, why=why) for line in lines)
-        wheels = known.get((pin.name, pin.version))
-        if wheels is None and pin.name in names:
-            yield Difference(line=pin.line, why=reason("lock-version-unknown", **values))
+        wheels = known.get((name, version))
+        if wheels is None and name in names:
+            why = reason("lock-version-unknown", distribution=name, version=version)
+            yield Difference(line=pin.line, why=why)
         for entry in pin.hashes:
             if wheels is not None and entry not in broken and entry.sha256 not in wheels:
-                why = reason("lock-hash-unknown", **values, sha256=entry.sha256)
+                sha256 = entry.sha256
+                why = reason("lock-hash-unknown", distribution=name, version=version, sha256=sha256)
                 yield Difference(line=entry.line, why=why)
 
 

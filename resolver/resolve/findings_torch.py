@@ -96,9 +96,15 @@ def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[F
             other.setdefault(distribution.cuda, []).append(f"{package.name} {package.version}")
     other.pop(major(cuda), None)
     for number in sorted(other):
-        values = {"torch": torch.name, "cuda": cuda, "other": number}
-        values["what"] = ", ".join(other[number])
-        yield finding("two-cuda-majors", "warning", *other[number], **values)
+        yield finding(
+            "two-cuda-majors",
+            "warning",
+            *other[number],
+            torch=torch.name,
+            cuda=cuda,
+            other=number,
+            what=", ".join(other[number]),
+        )
 
 
 def _installed_build(here: Situation) -> Build | None:

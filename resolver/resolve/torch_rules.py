@@ -44,8 +44,13 @@ def _too_old_inside(build: Build, torch: TorchBuild, here: Situation) -> Iterato
         present = carried.get(need.distribution or "")
         floor = oldest_that_serves(need, here)
         if present is not None and floor is not None and not at_least(present, floor):
-            values = {"library": need.library, "found": present, "needs": floor}
-            yield reason("torch-library-old", torch=torch.name, **values)
+            yield reason(
+                "torch-library-old",
+                torch=torch.name,
+                library=need.library,
+                found=present,
+                needs=floor,
+            )
 
 
 def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
