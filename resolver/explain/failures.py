@@ -1,74 +1,106 @@
 """The table of known failures: the rows of `failures.toml`.
 
-In: the parsed TOML; out: frozen rows, the most particular first, ready to be searched for.
+In: the parsed TOML; out: named tuples, the most particular row first, ready to be searched for.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from string import Formatter
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
+
+from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
-from ..plan.reasons import Severity
+from ..plan.model import Severity
+from .libraries import Library, reader_of
+from .patterns import Pattern, pattern, regex
+from .signals import Parsers
 
 T = TypeVar("T")
+ByLanguage = Mapping[str, str]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-SHORTEST = 6
-"""The least fixed text that is quick to look for."""
-
-_LITERAL = re.compile(r"\\([^A-Za-z0-9])")
-_VARYING = re.compile(
-    r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)[?*+]?|\[[^\]]*\]|\\[A-Za-z]|.[?*{]|\{[^}]*\}|[.^$+?{}]"
-)
-_PRIVATE = 0xE000
-"""Where Unicode has room: an escaped character stands there while its expression is taken apart."""
+PLACEHOLDERS = frozenset({"library", "distribution", "major"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
-    """A regular expression, and fixed text without which it cannot match."""
+class ByRelease(NamedTuple):
+    """What a failure is in some releases of onnxruntime-gpu, and what in all others."""
 
-    regex: re.Pattern[str]
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedLibrary:
-    """A shared library by its file name, and the wheel that brings it."""
-
-    regex: re.Pattern[str]
-    distribution: str
-    name: str | None
-    """The whole name, where a log may show only a part of it."""
+    releases: SpecifierSet
+    inside: str
+    """The code of the row that holds there."""
+    cause: ByLanguage
+    """What is said instead where the release is another."""
+    remedy: ByLanguage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(NamedTuple):
     """A row of `failures.toml`."""
 
     code: str
     severity: Severity
+    about: str
+    """What it is about, and so whose remedy holds: `libraries`, `build`, `driver`, …"""
     generic: bool
-    """Said only where nothing more particular explains an error."""
+    """Said only where nothing more particular explains an error: it follows from any."""
+    after: tuple[str, ...]
+    """The failures that it follows from."""
+    signals: tuple[str, ...]
     patterns: tuple[Pattern, ...]
-    captures: tuple[str, ...]
-    cause: Mapping[str, str]
-    remedy: Mapping[str, str]
+    cause: ByLanguage
+    remedy: ByLanguage
     commands: tuple[str, ...]
     fixable: bool
+    findings: tuple[str, ...]
+    """The findings of a plan that say the same of a machine."""
+    by_release: ByRelease | None
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin(NamedTuple):
+    """A kind of program that writes logs, and what mends a failure there."""
+
+    code: str
+    name: ByLanguage
+    traces: tuple[Pattern, ...]
+    remedies: Mapping[str, ByLanguage]
+    """By what a failure is about."""
+
+
+class Status(NamedTuple):
+    """A status of CUDA."""
+
+    number: int
+    names: tuple[str, ...]
+    text: str
+
+
 class FailureTable:
     """`failures.toml`, the most particular row first."""
 
-    failures: tuple[Failure, ...]
-    libraries: tuple[LoggedLibrary, ...]
+    def __init__(
+        self,
+        failures: tuple[Failure, ...],
+        libraries: tuple[Library, ...],
+        statuses: tuple[Status, ...] = (),
+        origins: tuple[Origin, ...] = (),
+    ) -> None:
+        """Keep the rows."""
+        self.failures, self.libraries = failures, libraries
+        self.statuses, self.origins = statuses, origins
+        self.by_code = {row.code: row for row in failures}
+
+    @cached_property
+    def parsers(self) -> Parsers:
+        """Return what reads loaders, statuses and resolvers."""
+        known: dict[str, str] = {}
+        for status in self.statuses:
+            known |= dict.fromkeys((str(status.number), *status.names), f"cuda:{status.number}")
+        texts = {row.text: f"cuda:{row.number}" for row in self.statuses if row.text}
+        return Parsers.of(reader_of(self.libraries), known, texts)
 
 
 def parse_failures(table: Mapping[str, Any]) -> FailureTable:
@@ -77,7 +109,10 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
     Raises ValueError with the path of the key where a row does not fit.
     """
     return FailureTable(
-        failures=_rows(table, "failure", _failure), libraries=_rows(table, "library", _library)
+        failures=_rows(table, "failure", _failure),
+        libraries=_rows(table, "library", _library),
+        statuses=_rows(table, "status", _status) if "status" in table else (),
+        origins=_rows(table, "origin", _origin) if "origin" in table else (),
     )
 
 
@@ -94,56 +129,79 @@ def _rows(
     return tuple(made)
 
 
-def _library(row: Mapping[str, Any]) -> LoggedLibrary:
-    return LoggedLibrary(
-        regex=_regex("pattern", row["pattern"]),
-        distribution=row["distribution"],
+def _library(row: Mapping[str, Any]) -> Library:
+    return Library(
+        regex=regex(row["pattern"]),
+        part=row["part"],
+        major=row.get("major", ""),
+        distribution=row.get("distribution", ""),
         name=row.get("name"),
+    )
+
+
+def _status(row: Mapping[str, Any]) -> Status:
+    return Status(number=row["number"], names=tuple(row["names"]), text=row.get("text", ""))
+
+
+def _origin(row: Mapping[str, Any]) -> Origin:
+    for about in row["remedy"]:
+        _texts(row["remedy"], about)
+    return Origin(
+        code=row["code"],
+        name=row["name"],
+        traces=_patterns(row["traces"], "traces"),
+        remedies=row["remedy"],
     )
 
 
 def _failure(row: Mapping[str, Any]) -> Failure:
     if row["severity"] not in SEVERITIES:
         raise ValueError(f"severity: {row['severity']!r} is not known")
-    captures = tuple(row.get("captures", ()))
-    for key, language in ((key, language) for key in ("cause", "remedy") for language in LANGUAGES):
-        names = {name for _, name, _, _ in Formatter().parse(row[key][language]) if name}
-        if not names <= set(captures):
-            raise ValueError(f"{key}.{language}: not captured: {', '.join(sorted(names))}")
+    signals, sentences = tuple(row.get("signals", ())), tuple(row.get("match", ()))
+    if not (signals or sentences):
+        raise ValueError("signals: neither these nor match")
     return Failure(
         code=row["code"],
         severity=row["severity"],
+        about=row["about"],
         generic=row.get("generic", False),
-        patterns=tuple(
-            _pattern(f"match[{number}]", source, captures)
-            for number, source in enumerate(row["match"])
-        ),
-        captures=captures,
-        cause=row["cause"],
-        remedy=row["remedy"],
+        after=tuple(row.get("after", ())),
+        signals=signals,
+        patterns=_patterns(sentences, "match"),
+        cause=_texts(row, "cause"),
+        remedy=_texts(row, "remedy"),
         commands=tuple(row["commands"]),
         fixable=row["fixable"],
+        findings=tuple(row.get("findings", ())),
+        by_release=_by_release(row["by_release"]) if "by_release" in row else None,
         sources=tuple(row["sources"]),
     )
 
 
-def _pattern(key: str, source: str, captures: tuple[str, ...]) -> Pattern:
-    """Make a pattern; its anchor is the longest text outside of groups, classes and quantifiers."""
-    regex = _regex(key, source)
-    if captures and "library" not in regex.groupindex:
-        raise ValueError(f"{key}: no group named library")
-    plain = _LITERAL.sub(lambda found: chr(_PRIVATE + ord(found[1])), source)
-    fixed = _VARYING.split(plain)
-    anchor = "".join(
-        chr(ord(char) - _PRIVATE) if ord(char) >= _PRIVATE else char for char in max(fixed, key=len)
+def _by_release(row: Mapping[str, Any]) -> ByRelease:
+    return ByRelease(
+        releases=SpecifierSet(row["releases"]),
+        inside=row["inside"],
+        cause=_texts(row, "cause"),
+        remedy=_texts(row, "remedy"),
     )
-    if len(anchor) < SHORTEST or any("|" in text for text in fixed):
-        raise ValueError(f"{key}: fixed text is needed, and alternatives only in a group")
-    return Pattern(regex=regex, anchor=anchor)
 
 
-def _regex(key: str, source: str) -> re.Pattern[str]:
-    try:
-        return re.compile(source)
-    except re.error as error:
-        raise ValueError(f"{key}: {error}") from error
+def _texts(row: Mapping[str, Any], key: str) -> ByLanguage:
+    """Return a text in all languages; its placeholders are known ones."""
+    texts: Mapping[str, str] = row[key]
+    for language in LANGUAGES:
+        names = {name for _, name, _, _ in Formatter().parse(texts[language]) if name}
+        if not names <= PLACEHOLDERS:
+            raise ValueError(f"{key}.{language}: {', '.join(sorted(names - PLACEHOLDERS))}")
+    return texts
+
+
+def _patterns(sources: tuple[str, ...] | list[str], key: str) -> tuple[Pattern, ...]:
+    return tuple(pattern(source, f"{key}[{number}]") for number, source in enumerate(sources))
+
+
+RELEASE = re.compile(
+    r"onnxruntime(?:[-_]gpu)?(?:-|[ =v(:@]{1,4}|\.__version__[ =:]{1,3})(?P<release>1\.\d{1,2}\.\d{1,2})(?![\d.])"
+)
+"""The release of onnxruntime that a log names."""

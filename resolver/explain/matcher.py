@@ -1,33 +1,31 @@
 """Error logs: which known failures stand in a text, and what mends each.
 
-In: any text (a log, a traceback, what a user pasted) and the table of `failures.toml`; out:
-explanations, the worst first. A row claims the text that it matched, so that a general row does
-not speak again where a particular one did: the table's order is its precedence.
+In: any text (a log, a traceback, what a user pasted), whole or in pieces, and the table of
+`failures.toml`; out: explanations, the root causes first, with what follows from them.
 
-A log may have 50 MB. Every pattern has a piece of fixed text; `str.find` looks for that, and the
-regular expression sees only `REACH` characters around it.
+A row claims the text that it matched, so that a general row does not speak again where a
+particular one did: the table's order is its precedence. A log may have any size: one piece of it
+is looked at at a time. Every pattern has a piece of fixed text; `str.find` looks for that, and the
+regular expression sees only `REACH` characters around it, and what differs in its digits alone
+from what it has seen, not at all.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from ..messages.catalog import Language
-from ..plan.reasons import Severity
-from .failures import (
-    SEVERITIES,
-    Failure,
-    FailureTable,
-    LoggedLibrary,
-    Pattern,
-)
+from ..plan.model import Severity
+from .failures import RELEASE, SEVERITIES, Failure, FailureTable, Origin
+from .libraries import LibraryName
+from .patterns import Pattern
+from .signals import Signal, asked
 
 Span = tuple[int, int]
-Values = Mapping[str, str]
 
 REACH = 1_000
 """How far from its fixed text a pattern can see."""
@@ -37,14 +35,28 @@ PASTED = 2_000_000
 """Up to this size lines that a terminal wrapped are joined again; nobody pastes more."""
 MOST_LINES = 3
 """The most lines that one message is put together from."""
+MOST_SHAPES = 2_000
+"""The most different places of one fixed text that are looked at."""
+MOST_PLACES = 100_000
+"""The most places of one fixed text at all: who says it so often says nothing new."""
+MOST_EVIDENCE = 5
+"""The most lines that are shown for one failure."""
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))")
 _QUOTED = re.compile(r"""\\(["'])""")
+_CURLY = {ord(curly): straight for curly, straight in zip("“”„‘’‛`´", '"""' + "'''" + "`'", strict=True)}
+_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Evidence(NamedTuple):
+    """A line that says it."""
+
+    line_number: int
+    line: str
+
+
+class Explanation(NamedTuple):
     """One failure that stands in a log."""
 
     code: str
@@ -58,42 +70,36 @@ class Explanation:
     fixable: bool
     """True where `ortgpu-fix --apply` can mend it."""
     sources: tuple[str, ...]
+    certain: bool = True
+    """False where the text says only that something failed, and not why."""
+    evidence: tuple[Evidence, ...] = ()
+    libraries: tuple[str, ...] = ()
+    """The libraries that are named."""
+    consequences: tuple[str, ...] = ()
+    """The codes of what stands in the log too and follows from this."""
+    origin: str | None = None
+    """The kind of program that wrote the log, where its remedy is another."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
-    """A log as it is, or with its lines joined, and where each piece of it stood in the log."""
+class _Found(NamedTuple):
+    """Where a row was recognised, and the library that was named."""
+
+    place: tuple[int, int, int]
+    """The number of the piece, and the span in it."""
+    evidence: Evidence
+    row: Failure
+    library: LibraryName | None
+
+
+class _View(NamedTuple):
+    """A piece as it is, or with its lines joined, and where each part of it stood."""
 
     text: str
     starts: Sequence[int] = ()
     origins: Sequence[int] = ()
-    windows: dict[str, list[Span]] = field(default_factory=dict[str, "list[Span]"])
-    """What a pattern may see around each place of a fixed text, once asked."""
 
-    def matches(self, pattern: Pattern) -> Iterator[tuple[Span, re.Match[str]]]:
-        """Yield what `pattern` matches, and where that stands in the log."""
-        find = pattern.regex.finditer
-        for low, high in self._windows(pattern.anchor):
-            for match in find(self.text, low, high):
-                span = self._place(*match.span())
-                if span:
-                    yield span, match
-
-    def _windows(self, anchor: str) -> list[Span]:
-        if anchor not in self.windows:
-            text, windows = self.text, self.windows.setdefault(anchor, [])
-            at = text.find(anchor)
-            while at >= 0:
-                reach = at + len(anchor) + REACH
-                low = text.rfind("\n", max(0, at - REACH), at) + 1 or max(0, at - REACH)
-                high = text.find("\n", at, reach)
-                high = min(reach, len(text)) if high < 0 else high
-                windows.append((low, high))
-                at = text.find(anchor, high)
-        return self.windows[anchor]
-
-    def _place(self, start: int, end: int) -> Span | None:
-        """Return where a match stands in the log; None where joining lines made no difference."""
+    def place(self, start: int, end: int) -> Span | None:
+        """Return where a match stands in the piece; None where joining made no difference."""
         if not self.starts:
             return start, end
         first, last = (bisect_right(self.starts, at) - 1 for at in (start, end - 1))
@@ -103,63 +109,240 @@ class _View:
         return origins[first] + start - starts[first], origins[last] + end - starts[last]
 
 
-def explain_log(
-    log: str, failures: FailureTable, language: Language = "en"
+class _Seen:
+    """What was already looked at of a log: the places of each fixed text, but for their digits."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[tuple[str, int], set[int]] = {}
+        self.places: dict[tuple[str, int], int] = {}
+
+    def windows(self, text: str, anchor: str, kind: int) -> list[Span]:
+        """Return the new places of `anchor` in `text`, each with what may be seen around it."""
+        key = anchor, kind
+        shapes = self.shapes.setdefault(key, set())
+        places = self.places.get(key, 0)
+        windows: list[Span] = []
+        at = text.find(anchor)
+        while at >= 0 and places < MOST_PLACES and len(shapes) < MOST_SHAPES:
+            places += 1
+            reach = at + len(anchor) + REACH
+            low = text.rfind("\n", max(0, at - REACH), at) + 1 or max(0, at - REACH)
+            high = text.find("\n", at, reach)
+            high = min(reach, len(text)) if high < 0 else high
+            shape = hash(text[low:high].translate(_DIGITS))
+            if shape not in shapes:
+                shapes.add(shape)
+                windows.append((low, high))
+            at = text.find(anchor, high)
+        self.places[key] = places
+        return windows
+
+
+class Search:
+    """A log that is read piece by piece."""
+
+    def __init__(self, table: FailureTable) -> None:
+        """Begin."""
+        self.table = table
+        self.release: str | None = None
+        self.origins: list[Origin] = []
+        self._found: dict[tuple[str, str], list[_Found]] = {}
+        self._seen = _Seen()
+        self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
+        self._pieces = 0
+        self._lines = 0
+
+    def feed(self, piece: str, *, joined: bool = False) -> None:
+        """Look at the next piece; `joined`: also with its wrapped lines joined.
+
+        A piece ends where a line ends, if it can.
+        """
+        lines = piece.count("\n")
+        self._places_of_piece = {}
+        if "\x1b" in piece:
+            piece = _ESCAPE.sub("", piece)
+        if "\\" in piece:  # a log of JSON lines, or the repr of an exception
+            piece = _QUOTED.sub(r"\1", piece)
+        if not piece.isascii():
+            piece = piece.translate(_CURLY)
+        views = list(_views(piece)) if joined else [_View(piece)]
+        signals = list(self._signals(views))
+        claimed: list[Span] = []
+        for row in self.table.failures:
+            mine: list[Span] = []
+            for span, library in self._matches(row, views, signals):
+                if not _overlaps(span, claimed):
+                    mine.append(span)
+                    self._keep(piece, span, row, library)
+            if mine:
+                claimed = sorted(claimed + mine)
+        self._look_for_origins(views[0])
+        self._pieces += 1
+        self._lines += lines
+
+    def _signals(self, views: Sequence[_View]) -> Iterator[tuple[Span, Signal]]:
+        """Yield what loaders, statuses and resolvers say; of two readings the more exact one."""
+        taken: list[Span] = []
+        for parser, make in self.table.parsers.rows:
+            mine: list[Span] = []
+            for span, match in self._places(parser, views):
+                signal = make(match)
+                if signal is not None and not _overlaps(span, taken):
+                    mine.append(span)
+                    yield span, signal
+            if mine:
+                taken = sorted(taken + mine)
+
+    def _matches(
+        self, row: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
+    ) -> Iterator[tuple[Span, LibraryName | None]]:
+        for span, signal in signals:
+            if any(asked(wanted, signal) for wanted in row.signals):
+                yield span, signal.library
+        for each in row.patterns:
+            for span, _ in self._places(each, views):
+                yield span, None
+
+    def _places(
+        self, wanted: Pattern, views: Sequence[_View]
+    ) -> Iterator[tuple[Span, re.Match[str]]]:
+        for kind, view in enumerate(views):
+            for low, high in self._windows(wanted.anchor, kind, view):
+                for match in wanted.regex.finditer(view.text, low, high):
+                    span = view.place(*match.span())
+                    if span:
+                        yield span, match
+
+    def _windows(self, anchor: str, kind: int, view: _View) -> list[Span]:
+        key = anchor, kind
+        if key not in self._places_of_piece:
+            self._places_of_piece[key] = self._seen.windows(view.text, anchor, kind)
+        return self._places_of_piece[key]
+
+    def _keep(self, piece: str, span: Span, row: Failure, library: LibraryName | None) -> None:
+        found = self._found.setdefault((row.code, library.name if library else ""), [])
+        if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
+            return
+        start, end = span
+        low = piece.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
+        high = piece.find("\n", end, end + AROUND)
+        line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
+        number = self._lines + piece.count("\n", 0, start) + 1
+        found.append(_Found((self._pieces, *span), Evidence(number, line), row, library))
+        found.sort(key=lambda each: each.place)
+        del found[MOST_EVIDENCE:]
+
+    def _look_for_origins(self, view: _View) -> None:
+        for origin in self.table.origins:
+            if origin not in self.origins and any(
+                each.regex.search(view.text, low, high)
+                for each in origin.traces
+                for low, high in self._windows(each.anchor, -1, view)
+            ):
+                self.origins.append(origin)
+        if self.release is None and "onnxruntime" in view.text:
+            match = RELEASE.search(view.text)
+            self.release = match["release"] if match else None
+
+    def explanations(
+        self, language: Language = "en", release: str | None = None
+    ) -> tuple[Explanation, ...]:
+        """Return what the log says, root causes first, errors before warnings.
+
+        `release`: the onnxruntime-gpu of this machine, used where the log names none.
+        """
+        rows: dict[str, list[_Found]] = {}
+        for found in self._found.values():
+            for each in found:
+                row = self._of_release(each.row, self.release or release)
+                rows.setdefault(row.code, []).append(each._replace(row=row))
+        for found in rows.values():
+            found.sort(key=lambda each: each.place)
+        roots, followers = _folded({code: found[0].row for code, found in rows.items()})
+        made = [
+            self._explanation(rows[code], followers.get(code, ()), language, self.release or release)
+            for code in roots
+        ]
+        made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
+        return tuple(made)
+
+    def _of_release(self, row: Failure, release: str | None) -> Failure:
+        by = row.by_release
+        inside = by is not None and release is not None and by.releases.contains(release)
+        return self.table.by_code[by.inside] if by and inside else row
+
+    def _explanation(
+        self,
+        found: Sequence[_Found],
+        consequences: Sequence[str],
+        language: Language,
+        release: str | None,
+    ) -> Explanation:
+        first, row = found[0], found[0].row
+        origin = next((each for each in self.origins if row.about in each.remedies), None)
+        named = [each.library for each in found if each.library and each.library.part]
+        libraries = tuple(dict.fromkeys(library.name for library in named))
+        values = _values(named)
+        cause, remedy = row.cause, origin.remedies[row.about] if origin else row.remedy
+        if row.by_release and release:
+            cause, remedy = row.by_release.cause, row.by_release.remedy
+        evidence = dict.fromkeys(each.evidence for each in found)
+        return Explanation(
+            code=row.code,
+            severity=row.severity,
+            line=first.evidence.line,
+            line_number=first.evidence.line_number,
+            cause=cause[language].format_map(values),
+            remedy=remedy[language].format_map(values),
+            commands=() if origin else row.commands,
+            fixable=row.fixable and origin is None,
+            sources=row.sources,
+            certain=not row.generic,
+            evidence=tuple(evidence)[:MOST_EVIDENCE],
+            libraries=libraries,
+            consequences=tuple(consequences),
+            origin=origin.code if origin else None,
+        )
+
+
+def explain(
+    log: str | Iterable[str],
+    failures: FailureTable,
+    language: Language = "en",
+    *,
+    release: str | None = None,
 ) -> tuple[Explanation, ...]:
-    """Return what the log tells, errors first and each kind in the order of the log.
+    """Return what a log says: root causes first, errors before warnings.
 
-    A code stands once, at its first place; once for each library where it names one. Nothing is
-    raised, whatever the text.
+    A log in pieces is one that is too long to hold; one that is whole and short is also read with
+    the lines joined that a terminal wrapped. Nothing is raised, whatever the text.
     """
-    if "\x1b" in log:
-        log = _ESCAPE.sub("", log)
-    if "\\" in log:  # a log of JSON lines, or the repr of an exception
-        log = _QUOTED.sub(r"\1", log)
-    views = tuple(_views(log))
-    known: dict[str, Values | None] = {"": {}}
-    claimed: list[Span] = []
-    found: dict[tuple[str, str], tuple[Span, Failure, Values]] = {}
-    for row in failures.failures:
-        mine: list[Span] = []
-        for view, pattern in ((view, pattern) for view in views for pattern in row.patterns):
-            for span, match in view.matches(pattern):
-                name = match["library"] if row.captures else ""
-                if name not in known:
-                    known[name] = _values(name, failures.libraries)
-                values = known[name]
-                if values is None or _overlaps(span, claimed):
-                    continue
-                mine.append(span)
-                key = row.code, values.get("library", "")
-                if key not in found or span < found[key][0]:
-                    found[key] = span, row, values
-        if mine:
-            claimed = sorted(claimed + mine)
-    explained = any(row.severity == "error" and not row.generic for _, row, _ in found.values())
-    kept = [entry for entry in found.values() if not (explained and entry[1].generic)]
-    kept.sort(key=lambda entry: (SEVERITIES.index(entry[1].severity), entry[0]))
-    return tuple(_explanation(log, span, row, values, language) for span, row, values in kept)
+    search = Search(failures)
+    if isinstance(log, str):
+        search.feed(log, joined=len(log) <= PASTED)
+    else:
+        for piece in log:
+            search.feed(piece)
+    return search.explanations(language, release)
 
 
-def _views(log: str) -> Iterator[_View]:
-    """Yield the log; and, where it is short, the log with wrapped lines joined.
+def _views(piece: str) -> Iterator[_View]:
+    """Yield the piece, and the piece with wrapped lines joined.
 
-    A terminal breaks a line anywhere, some programs break it at a space and frame it: the pieces
+    A terminal breaks a line anywhere, some programs break it at a space and frame it: the parts
     are joined without and with a space, and their frames fall away.
     """
-    yield _View(text=log)
-    if len(log) > PASTED:
-        return
-    pieces, origins, head = [], [], 0
-    for line in log.split("\n"):
+    yield _View(text=piece)
+    parts, origins, head = [], [], 0
+    for line in piece.split("\n"):
         frame = _FRAME.match(line)
         skip = frame.end() if frame else 0
-        pieces.append(line[skip:].rstrip(" \t\r│┃|"))
+        parts.append(line[skip:].rstrip(" \t\r│┃|"))
         origins.append(head + skip)
         head += len(line) + 1
     for glue in ("", " "):
-        starts = accumulate((len(piece) + len(glue) for piece in pieces[:-1]), initial=0)
-        yield _View(text=glue.join(pieces), starts=tuple(starts), origins=origins)
+        starts = accumulate((len(part) + len(glue) for part in parts[:-1]), initial=0)
+        yield _View(text=glue.join(parts), starts=tuple(starts), origins=origins)
 
 
 def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
@@ -169,29 +352,30 @@ def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
     return any(start < span[1] and span[0] < end for start, end in near)
 
 
-def _values(library: str, libraries: tuple[LoggedLibrary, ...]) -> Values | None:
-    """Return what the placeholders stand for; None where the library is not a known one."""
-    for known in libraries:
-        if known.regex.fullmatch(library):
-            return {"library": known.name or library, "distribution": known.distribution}
-    return None
+def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the codes of the root causes, and by each what follows from it."""
+    particular = [row.code for row in rows.values() if row.severity == "error" and not row.generic]
+    causes: dict[str, str] = {}
+    for code, row in rows.items():
+        known = [each for each in row.after if each in rows]
+        known += [each for each in particular if row.generic and each != code]
+        causes |= {code: each for each in known[:1]}
+    roots = [code for code in rows if code not in causes]
+    followers: dict[str, list[str]] = {}
+    for code, cause in causes.items():
+        root, steps = cause, 0
+        while root in causes and steps < len(causes):
+            root, steps = causes[root], steps + 1
+        followers.setdefault(root, []).append(code)
+    return roots or list(rows), followers
 
 
-def _explanation(
-    log: str, span: Span, row: Failure, values: Values, language: Language
-) -> Explanation:
-    start, end = span
-    low = log.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
-    high = log.find("\n", end, end + AROUND)
-    line = log[low : high if high >= 0 else end + AROUND]
-    return Explanation(
-        code=row.code,
-        severity=row.severity,
-        line=" ".join(line.split()),
-        line_number=log.count("\n", 0, start) + 1,
-        cause=row.cause[language].format_map(values),
-        remedy=row.remedy[language].format_map(values),
-        commands=row.commands,
-        fixable=row.fixable,
-        sources=row.sources,
-    )
+def _values(named: Sequence[LibraryName]) -> dict[str, str]:
+    """Return what the placeholders of the texts stand for."""
+    return {
+        "library": ", ".join(dict.fromkeys(each.name for each in named)),
+        "distribution": ", ".join(
+            dict.fromkeys(each.distribution for each in named if each.distribution)
+        ),
+        "major": next((each.major for each in named if each.major), ""),
+    }
