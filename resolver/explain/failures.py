@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
-from ..plan.model import Severity
+from ..plan.reasons import Severity
 from .libraries import Library, reader_of
 from .patterns import Pattern, pattern, regex
 from .signals import Parsers

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.catalog import Language
-from ..plan.model import Severity
+from ..plan.reasons import Severity
 from .failures import RELEASE, SEVERITIES, Failure, FailureTable, Origin
 from .libraries import LibraryName
 from .patterns import Pattern
