@@ -118,6 +118,7 @@ def parser() -> Parser:
     add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
     add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
     add("--torch-index-url", metavar="URL", help="a mirror of https://download.pytorch.org/whl")
+    add("--text-only", action="store_true", help="with explain: do not look at this machine")
     add("--version", action="version", version=f"ortgpu-fix {__version__}")
     return made
 
@@ -148,6 +149,8 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     if len(modes) > 1 or (modes and arguments.command and not checks_lock):
         flags = [f"--{mode.replace('_', '-')}" for mode in modes]
         raise Error("flags-clash", flags=", ".join([*filter(None, [arguments.command]), *flags]))
+    if arguments.text_only and arguments.command != "explain":
+        raise Error("usage", problem="--text-only goes with explain")
     if arguments.forget and arguments.command != "undo":
         raise Error("usage", problem="--forget goes with undo")
     several = len(arguments.facts or ()) > 1

@@ -1,12 +1,9 @@
-"""A verification and the explanation of a log, in words."""
+"""A verification, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ..explain.matcher import Explanation
 from ..messages.catalog import Texts
-from ..messages.sections import STYLES, Row, Section
+from ..messages.sections import Row, Section
 from ..verify.model import UP_TO_THE_DRIVER, Verification
 
 
@@ -33,20 +30,3 @@ def verification_sections(verification: Verification, texts: Texts) -> tuple[Sec
         Section(heading=texts.label("loaded"), rows=tuple(libraries)),
     )
     return tuple(section for section in sections if section.rows)
-
-
-def explanation_sections(explanations: Sequence[Explanation], texts: Texts) -> tuple[Section, ...]:
-    """Say what a log tells, and what to do about it."""
-    if not explanations:
-        return (Section(rows=(Row(text=texts.label("explained-nothing")),)),)
-    sections: list[Section] = []
-    for row in explanations:
-        lines = [
-            Row(text=f"{row.line_number}: {row.line.strip()}", style="dim"),
-            Row(text=row.cause, style=STYLES[row.severity]),
-            Row(text=row.remedy),
-            *(Row(text=f"$ {command}") for command in row.commands),
-            *(Row(text=source, style="dim") for source in row.sources[:2]),
-        ]
-        sections.append(Section(heading=row.code, rows=tuple(lines)))
-    return tuple(sections)

@@ -1,41 +1,107 @@
-"""Read an error log, name the causes and the remedies."""
+"""Read an error log, name the causes, look whether they are so here, and name what mends it."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from ...data_files import load_table
 from ...errors import Error
 from ...explain.failures import parse_failures
-from ...explain.matcher import explain_log
+from ...explain.here import Here, look, mending
+from ...explain.matcher import Search
+from ...explain.reading import text_of
+from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
-from ...report.verification import explanation_sections
+from ...plan.model import Plan
+from ...report.explanation import explanation_json, explanation_sections
 from .. import console
+
+STDIN = "-"
+BLOCK = 1 << 20
+KEPT = ("python", "facts", "ort", "cuda", "torch", "index_url", "find_links", "torch_index_url")
+"""The flags that the command which mends it repeats."""
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
-    """Read an error log, name the causes and the remedies. Raises Error `log-unreadable`."""
-    del environ
-    log = _read_log(arguments.argument or "-")
-    failures = parse_failures(load_table("failures"))
-    found = explain_log(log, failures, "en" if arguments.json else language)
-    if arguments.json:
-        console.print_json({"schema": 1, "explanations": [asdict(row) for row in found]})
+    """Explain a log. Raises Error `log-unreadable`."""
+    texts = load_texts("en" if arguments.json else language)
+    file = arguments.argument or STDIN
+    if file == STDIN and sys.stdin.isatty():
+        console.say(load_texts(language).label("explain-reads-stdin"))
+    table = parse_failures(load_table("failures"))
+    search = Search(table)
+    log = text_of(_blocks(file))
+    if isinstance(log, str):
+        search.feed(log, joined=True)
     else:
-        console.print_sections(explanation_sections(found, load_texts(language)))
+        for piece in log:
+            search.feed(piece)
+    looked = None if arguments.text_only else _looked(arguments, environ, language)
+    release = looked[0].onnxruntime.version if looked and looked[0].onnxruntime else None
+    found = search.explanations(texts.language, release)
+    here: tuple[Here, ...] = look(found, table, *looked) if looked else ()
+    mends = mending(found, here, looked[1] if looked else None)
+    command = _command(mends.arguments, arguments) if mends.arguments else ""
+    if arguments.json:
+        console.print_json(explanation_json(found, texts, here, mends, command))
+    else:
+        names = {each.code: each.name[language] for each in table.origins}
+        console.print_sections(explanation_sections(found, texts, here, mends, command, names))
     return 0
 
 
-def _read_log(file: str) -> str:
-    """Return the text of a log; `-` is standard input. Raises Error `log-unreadable`."""
+def _looked(
+    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
+) -> tuple[Facts, Plan] | None:
+    """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
+
+    A log can be explained without: what keeps the machine from being read is said, and no more.
+    """
+    from ...resolve.resolver import resolve
+    from ..inputs import occasion
+
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        about = occasion(arguments, environ)
+        return about.facts, resolve(about.facts, about.wishes, about.matrix, unlocking=False)
+    except Error as error:
+        if arguments.facts is not None or arguments.python is not None:
+            raise
+        texts = load_texts(language)
+        console.say(texts.label("explain-not-looked", why=texts.error(error).text))
+        return None
+
+
+def _command(wanted: tuple[str, ...], arguments: argparse.Namespace) -> str:
+    """Return the whole command, with the flags that were given, as a shell takes it."""
+    given = [
+        word
+        for name in KEPT
+        for value in [getattr(arguments, name)]
+        if value and f"--{name}" not in wanted
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    given += [word for gpu in arguments.ignore_gpu for word in ("--ignore-gpu", str(gpu))]
+    given += ["--offline"] if arguments.offline else []
+    return shlex.join(["ortgpu-fix", *given, *wanted])
+
+
+def _blocks(file: str) -> Iterator[bytes]:
+    """Yield the bytes of a log; `-` is standard input. Raises Error `log-unreadable`."""
+    try:
+        if file == STDIN:
+            yield from _read(sys.stdin.buffer)
+        else:
+            with Path(file).open("rb") as stream:
+                yield from _read(stream)
     except OSError as error:
         raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
-    # PowerShell's `>` writes UTF-16, and its Out-File UTF-8 with a mark in front.
-    encoding = "utf-16" if content[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
-    return content.decode(encoding, errors="replace")
+
+
+def _read(stream: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(stream.read, BLOCK), b"")

@@ -1,0 +1,81 @@
+"""The bytes of a log as text, whole where it is short, piece by piece where it is long."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from .matcher import PASTED, REACH
+
+PIECE = 1_000_000
+"""About how many characters are looked at at a time in a log that is too long to hold."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_TOLD_BY = 4_096
+"""How many bytes tell whether it is UTF-16 without a mark."""
+
+
+def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
+    """Return a log as `matcher.explain` takes it: whole up to `PASTED` characters, else in pieces.
+
+    It is UTF-8, or UTF-16 with or without a mark (PowerShell's `>` writes it); what is neither is
+    read as well as it can be.
+    """
+    texts = _decoded(iter(blocks))
+    begin: list[str] = []
+    length = 0
+    for text in texts:
+        begin.append(text)
+        length += len(text)
+        if length > PASTED:
+            return _pieces(chain(begin, texts))
+    return "".join(begin)
+
+
+def _decoded(blocks: Iterator[bytes]) -> Iterator[str]:
+    first = b""
+    while len(first) < _TOLD_BY:
+        block = next(blocks, b"")
+        if not block:
+            break
+        first += block
+    decoder = codecs.getincrementaldecoder(_encoding(first))(errors="replace")
+    yield decoder.decode(first)
+    for block in blocks:
+        yield decoder.decode(block)
+    yield decoder.decode(b"", final=True)
+
+
+def _encoding(first: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if first.startswith(mark):
+            return encoding
+    head = first[:_TOLD_BY]
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if odd > len(head) // 5 and even <= odd // 8:
+        return "utf-16-le"
+    if even > len(head) // 5 and odd <= even // 8:
+        return "utf-16-be"
+    return "utf-8"
+
+
+def _pieces(texts: Iterator[str]) -> Iterator[str]:
+    """Yield pieces that end where a line ends; of a line without an end, pieces that overlap."""
+    rest = ""
+    for text in texts:
+        rest += text
+        if len(rest) < PIECE:
+            continue
+        end = rest.rfind("\n") + 1
+        if end:
+            yield rest[:end]
+            rest = rest[end:]
+        else:
+            yield rest
+            rest = rest[-REACH:]
+    if rest:
+        yield rest

@@ -1,0 +1,113 @@
+"""What a log says, and what this machine says of it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..explain.failures import FailureTable
+from ..explain.here import Here, Mending
+from ..explain.matcher import Explanation
+from ..messages.catalog import Texts
+from ..messages.sections import STYLES, Row, Section
+
+STATES = {"confirmed": "bold", "not-so": "green", "unseen": "dim"}
+MOST_SOURCES = 2
+
+
+def explanation_sections(
+    explanations: Sequence[Explanation],
+    texts: Texts,
+    here: Sequence[Here] = (),
+    mending: Mending | None = None,
+    command: str = "",
+    origins: Mapping[str, str] | None = None,
+) -> tuple[Section, ...]:
+    """Say what a log tells, what this machine says of each, and what mends it.
+
+    `here`: one for each explanation, or none; `command`: the whole command of `mending`; `origins`:
+    the kinds of programs by their codes.
+    """
+    sections: list[Section] = []
+    for number, each in enumerate(explanations):
+        said = here[number] if number < len(here) else None
+        name = (origins or {}).get(each.origin or "", "")
+        sections.append(Section(heading=each.code, rows=tuple(_rows(each, said, name, texts))))
+    if not explanations:
+        rows = [Row(text=texts.label("explained-nothing")), Row(text=texts.label("explained-next"))]
+        sections.append(Section(rows=tuple(rows)))
+    if mending is not None:
+        rows = [Row(text=texts.label(mending.why.code, **dict(mending.why.values)), style="bold")]
+        if mending.finding is not None:
+            rows += [Row(text=texts.summary(mending.finding))]
+            rows += [Row(text=text) for text in (texts.remedy(mending.finding),) if text]
+        if command:
+            rows.append(Row(text=command))
+        sections.append(Section(rows=tuple(rows)))
+    return tuple(sections)
+
+
+def _rows(each: Explanation, here: Here | None, origin: str, texts: Texts) -> list[Row]:
+    lines = each.evidence or ()
+    rows = [Row(text=f"{seen.line_number}: {seen.line.strip()}", style="dim") for seen in lines]
+    rows.append(Row(text=each.cause, style=STYLES[each.severity]))
+    if each.consequences:
+        rows.append(Row(text=texts.label("explained-follows", codes=", ".join(each.consequences))))
+    if here is not None:
+        rows += [
+            Row(text=texts.label(f"here-{here.state}", what=what), style=STATES[here.state])
+            for what in _said(here, texts)
+        ]
+    if origin:
+        rows.append(Row(text=texts.label("explained-origin", program=origin), style="dim"))
+    rows.append(Row(text=each.remedy))
+    rows += [Row(text=f"$ {command}") for command in each.commands]
+    rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
+    return rows
+
+
+def _said(here: Here, texts: Texts) -> list[str]:
+    """Return what the machine says, one sentence for each thing that was seen."""
+    said = list(dict.fromkeys(texts.summary(each) for each in here.findings))
+    if here.why is not None:
+        said.append(texts.label(here.why.code, **dict(here.why.values)))
+    return said
+
+
+def explanation_json(
+    explanations: Sequence[Explanation],
+    texts: Texts,
+    here: Sequence[Here] = (),
+    mending: Mending | None = None,
+    command: str = "",
+) -> dict[str, object]:
+    """Return the same as one document; `here` is null where nobody looked."""
+    rows: list[dict[str, object]] = []
+    for number, each in enumerate(explanations):
+        row: dict[str, object] = each._asdict()
+        row["certainty"] = "named" if row.pop("certain") else "general"
+        row["evidence"] = [seen._asdict() for seen in each.evidence]
+        said = here[number] if number < len(here) else None
+        row["here"] = said and {
+            "state": said.state,
+            "says": _said(said, texts),
+            "findings": [found.code for found in said.findings],
+        }
+        rows.append(row)
+    document: dict[str, object] = {"schema": 1, "explanations": rows}
+    if mending is not None:
+        document["mending"] = {
+            "code": mending.why.code,
+            "text": texts.label(mending.why.code, **dict(mending.why.values)),
+            "command": command or None,
+        }
+    return document
+
+
+def codes_table(table: FailureTable) -> str:
+    """Return the codes as a table of Markdown: what each is about, how bad, and the cause."""
+    lines = ["| code | severity | about | `--apply` mends it | cause |", "|---|---|---|---|---|"]
+    for row in table.failures:
+        cause = row.cause["en"].replace("{library}", "a library").replace("|", r"\|")
+        mends = "yes" if row.fixable else "no"
+        lines.append(f"| `{row.code}` | {row.severity} | {row.about} | {mends} | {cause} |")
+    return "\n".join(lines) + "\n"
