@@ -202,6 +202,7 @@ def _patterns(sources: tuple[str, ...] | list[str], key: str) -> tuple[Pattern, 
 
 
 RELEASE = re.compile(
-    r"onnxruntime(?:[-_]gpu)?(?:-|[ =v(:@]{1,4}|\.__version__[ =:]{1,3})(?P<release>1\.\d{1,2}\.\d{1,2})(?![\d.])"
+    r"onnxruntime(?:[-_]gpu)?(?:-|[ =v(:@]{1,4}|\.__version__[ =:]{1,3})"
+    r"(?P<release>1\.\d{1,2}\.\d{1,2})(?![\d.])"
 )
 """The release of onnxruntime that a log names."""

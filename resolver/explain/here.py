@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from packaging.specifiers import SpecifierSet
+
 from ..facts.model import GPU_BUILD, Facts
 from ..plan.model import Plan
 from ..plan.reasons import Finding, Reason, reason
-from .failures import Failure, FailureTable
-from .matcher import Explanation
+from .explanations import Explanation
+from .failures import ByRelease, Failure, FailureTable
 
 State = Literal["confirmed", "not-so", "unseen"]
 
@@ -46,14 +48,26 @@ def look(
     explanations: Sequence[Explanation], table: FailureTable, facts: Facts, plan: Plan
 ) -> tuple[Here, ...]:
     """Return what the machine says of each explanation."""
-    return tuple(_look(each, table.by_code[each.code], facts, plan) for each in explanations)
+    by_release = [row.by_release for row in table.failures if row.by_release]
+    return tuple(
+        _look(each, table.by_code[each.code], by_release, facts, plan) for each in explanations
+    )
 
 
-def _look(explanation: Explanation, row: Failure, facts: Facts, plan: Plan) -> Here:
+def _look(
+    explanation: Explanation,
+    row: Failure,
+    by_release: Sequence[ByRelease],
+    facts: Facts,
+    plan: Plan,
+) -> Here:
     if explanation.origin is not None:
         return Here("unseen", why=reason("here-other-program"))
-    if row.code in _OWN:
-        return _OWN[row.code](facts)
+    if row.about == "memory":
+        return Here("unseen", why=reason("here-memory"))
+    releases = [by.releases for by in by_release if by.inside == row.code]
+    if releases:
+        return _of_release(releases[0], facts)
     wrong = [each for each in plan.findings if each.severity != "info"]
     known = [each for each in plan.findings if each.code in row.findings]
     if ANY in row.findings:
@@ -91,21 +105,13 @@ def _unseen(facts: Facts) -> Reason:
     return reason("here-only-there")
 
 
-def _tensorrt(facts: Facts) -> Here:
+def _of_release(releases: SpecifierSet, facts: Facts) -> Here:
+    """Return what is said of a failure that only some releases of onnxruntime-gpu have."""
     build = facts.onnxruntime
     if build is None or build.version is None:
         return Here("unseen", why=reason("here-no-gpu-build"))
-    affected = build.version in _FALLS_BACK
-    return Here(
-        "confirmed" if affected else "not-so", why=reason("here-release", version=build.version)
-    )
-
-
-_FALLS_BACK = frozenset({"1.22.0", "1.23.0", "1.23.1", "1.23.2"})
-_OWN = {
-    "tensorrt-cpu-fallback": _tensorrt,
-    "out-of-memory": lambda _: Here("unseen", why=reason("here-memory")),
-}
+    state: State = "confirmed" if releases.contains(build.version) else "not-so"
+    return Here(state, why=reason("here-release", version=build.version))
 
 
 def mending(

@@ -1,7 +1,7 @@
-"""What a shared library is, by its file name: which part of which CUDA or cuDNN.
+r"""What a shared library is, by its file name: which part of which CUDA or cuDNN.
 
 In: the rows `library` of `failures.toml`; out: `LibraryName`s. `libcublasLt.so.12`,
-`C:\\app\\cublasLt64_12.dll` and `@rpath/libonnxruntime.1.17.dylib` are all read here.
+`C:\app\cublasLt64_12.dll` and `@rpath/libonnxruntime.1.17.dylib` are all read here.
 """
 
 from __future__ import annotations

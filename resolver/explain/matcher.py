@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.catalog import Language
-from ..plan.reasons import Severity
-from .failures import RELEASE, SEVERITIES, Failure, FailureTable, Origin
+from .explanations import MOST_EVIDENCE, Evidence, Explanation, Found, explanations
+from .failures import RELEASE, Failure, FailureTable, Origin
 from .libraries import LibraryName
 from .patterns import Pattern
 from .signals import Signal, asked
@@ -39,56 +39,14 @@ MOST_SHAPES = 2_000
 """The most different places of one fixed text that are looked at."""
 MOST_PLACES = 100_000
 """The most places of one fixed text at all: who says it so often says nothing new."""
-MOST_EVIDENCE = 5
-"""The most lines that are shown for one failure."""
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
+)
 _QUOTED = re.compile(r"""\\(["'])""")
-_CURLY = {ord(curly): straight for curly, straight in zip("“”„‘’‛`´", '"""' + "'''" + "`'", strict=True)}
+_CURLY = str.maketrans("“”„‘’‛´", "\"\"\"''''")
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
-
-
-class Evidence(NamedTuple):
-    """A line that says it."""
-
-    line_number: int
-    line: str
-
-
-class Explanation(NamedTuple):
-    """One failure that stands in a log."""
-
-    code: str
-    severity: Severity
-    line: str
-    """The text that was recognised."""
-    line_number: int
-    cause: str
-    remedy: str
-    commands: tuple[str, ...]
-    fixable: bool
-    """True where `ortgpu-fix --apply` can mend it."""
-    sources: tuple[str, ...]
-    certain: bool = True
-    """False where the text says only that something failed, and not why."""
-    evidence: tuple[Evidence, ...] = ()
-    libraries: tuple[str, ...] = ()
-    """The libraries that are named."""
-    consequences: tuple[str, ...] = ()
-    """The codes of what stands in the log too and follows from this."""
-    origin: str | None = None
-    """The kind of program that wrote the log, where its remedy is another."""
-
-
-class _Found(NamedTuple):
-    """Where a row was recognised, and the library that was named."""
-
-    place: tuple[int, int, int]
-    """The number of the piece, and the span in it."""
-    evidence: Evidence
-    row: Failure
-    library: LibraryName | None
 
 
 class _View(NamedTuple):
@@ -146,7 +104,7 @@ class Search:
         self.table = table
         self.release: str | None = None
         self.origins: list[Origin] = []
-        self._found: dict[tuple[str, str], list[_Found]] = {}
+        self._found: dict[tuple[str, str], list[Found]] = {}
         self._seen = _Seen()
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
         self._pieces = 0
@@ -228,7 +186,7 @@ class Search:
         high = piece.find("\n", end, end + AROUND)
         line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
         number = self._lines + piece.count("\n", 0, start) + 1
-        found.append(_Found((self._pieces, *span), Evidence(number, line), row, library))
+        found.append(Found((self._pieces, *span), Evidence(number, line), row, library))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 
@@ -251,58 +209,9 @@ class Search:
 
         `release`: the onnxruntime-gpu of this machine, used where the log names none.
         """
-        rows: dict[str, list[_Found]] = {}
-        for found in self._found.values():
-            for each in found:
-                row = self._of_release(each.row, self.release or release)
-                rows.setdefault(row.code, []).append(each._replace(row=row))
-        for found in rows.values():
-            found.sort(key=lambda each: each.place)
-        roots, followers = _folded({code: found[0].row for code, found in rows.items()})
-        made = [
-            self._explanation(rows[code], followers.get(code, ()), language, self.release or release)
-            for code in roots
-        ]
-        made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
-        return tuple(made)
-
-    def _of_release(self, row: Failure, release: str | None) -> Failure:
-        by = row.by_release
-        inside = by is not None and release is not None and by.releases.contains(release)
-        return self.table.by_code[by.inside] if by and inside else row
-
-    def _explanation(
-        self,
-        found: Sequence[_Found],
-        consequences: Sequence[str],
-        language: Language,
-        release: str | None,
-    ) -> Explanation:
-        first, row = found[0], found[0].row
-        origin = next((each for each in self.origins if row.about in each.remedies), None)
-        named = [each.library for each in found if each.library and each.library.part]
-        libraries = tuple(dict.fromkeys(library.name for library in named))
-        values = _values(named)
-        cause, remedy = row.cause, origin.remedies[row.about] if origin else row.remedy
-        if row.by_release and release:
-            cause, remedy = row.by_release.cause, row.by_release.remedy
-        evidence = dict.fromkeys(each.evidence for each in found)
-        return Explanation(
-            code=row.code,
-            severity=row.severity,
-            line=first.evidence.line,
-            line_number=first.evidence.line_number,
-            cause=cause[language].format_map(values),
-            remedy=remedy[language].format_map(values),
-            commands=() if origin else row.commands,
-            fixable=row.fixable and origin is None,
-            sources=row.sources,
-            certain=not row.generic,
-            evidence=tuple(evidence)[:MOST_EVIDENCE],
-            libraries=libraries,
-            consequences=tuple(consequences),
-            origin=origin.code if origin else None,
-        )
+        found = [each for places in self._found.values() for each in places]
+        release = self.release or release
+        return explanations(found, self.table, self.origins, language, release)
 
 
 def explain(
@@ -350,32 +259,3 @@ def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
     after = bisect_right(claimed, span)
     near = claimed[max(0, after - 1) : after + 1]
     return any(start < span[1] and span[0] < end for start, end in near)
-
-
-def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the codes of the root causes, and by each what follows from it."""
-    particular = [row.code for row in rows.values() if row.severity == "error" and not row.generic]
-    causes: dict[str, str] = {}
-    for code, row in rows.items():
-        known = [each for each in row.after if each in rows]
-        known += [each for each in particular if row.generic and each != code]
-        causes |= {code: each for each in known[:1]}
-    roots = [code for code in rows if code not in causes]
-    followers: dict[str, list[str]] = {}
-    for code, cause in causes.items():
-        root, steps = cause, 0
-        while root in causes and steps < len(causes):
-            root, steps = causes[root], steps + 1
-        followers.setdefault(root, []).append(code)
-    return roots or list(rows), followers
-
-
-def _values(named: Sequence[LibraryName]) -> dict[str, str]:
-    """Return what the placeholders of the texts stand for."""
-    return {
-        "library": ", ".join(dict.fromkeys(each.name for each in named)),
-        "distribution": ", ".join(
-            dict.fromkeys(each.distribution for each in named if each.distribution)
-        ),
-        "major": next((each.major for each in named if each.major), ""),
-    }

@@ -67,19 +67,25 @@ LOADERS = _of_loaders(
     # glibc and musl; a program that opens it by itself repeats the name in front
     (
         "missing",
-        rf"(?:(?P<asker>{_FILE})\.? (?:Error|with error): \s{{0,4}})?(?P<library>{_FILE}): "
-        r"cannot open shared object file",
+        (
+            rf"(?:(?P<asker>{_FILE})\.? (?:Error|with error): \s{{0,4}})?(?P<library>{_FILE}): "
+            r"cannot open shared object file"
+        ),
     ),
     ("missing", r"load library failed: (?P<library>lib[\w.-]{1,60})"),
     (
         "symbol",
-        rf"(?:(?P<asker>{_FILE})\.? Error: )?(?P<library>{_FILE}): "
-        r"undefined symbol: (?P<symbol>\w{1,200})",
+        (
+            rf"(?:(?P<asker>{_FILE})\.? Error: )?(?P<library>{_FILE}): "
+            r"undefined symbol: (?P<symbol>\w{1,200})"
+        ),
     ),
     (
         "symbol",
-        rf"(?:(?P<asker>{_FILE})\.? Error: )?(?:{_FILE}: )?symbol \w{{1,300}},? version {_FILE} "
-        rf"not defined in file (?P<library>{_LIBRARY})",
+        (
+            rf"(?:(?P<asker>{_FILE})\.? Error: )?(?:{_FILE}: )?symbol \w{{1,300}},? "
+            rf"version {_FILE} not defined in file (?P<library>{_LIBRARY})"
+        ),
     ),
     # Windows, as onnxruntime puts it; its system's text can run over the middle of the line
     (
@@ -89,12 +95,17 @@ LOADERS = _of_loaders(
     ("missing", rf"(?P<asker>{_FILE}): (?P<library>{_LIBRARY}\.dll) is missing"),
     (
         "unloadable",
-        r'LoadLibrary failed with error (?P<error>\d{1,5})[^\n]{0,120}? when trying to load '
-        r'"(?P<library>[^"\n]{1,300})',
+        (
+            r"LoadLibrary failed with error (?P<error>\d{1,5})[^\n]{0,120}? when trying to load "
+            r'"(?P<library>[^"\n]{1,300})'
+        ),
     ),
     (
         "unloadable",
-        r'\[WinError (?P<error>\d{1,5})\](?:[^\n]{0,300}?Error loading "(?P<library>[^"\n]{1,300})")?',
+        (
+            r"\[WinError (?P<error>\d{1,5})\]"
+            r'(?:[^\n]{0,300}?Error loading "(?P<library>[^"\n]{1,300})")?'
+        ),
     ),
     (
         "unloadable",
@@ -108,7 +119,7 @@ LOADERS = _of_loaders(
     ("missing", r"Cannot load symbol (?P<library>cudnn)\w{1,80}"),
     # macOS and .NET
     ("missing", rf"Library not loaded: (?P<library>{_FILE})"),
-    ("missing", rf"dlopen\((?P<library>[\w./-]{{1,200}}), [^\n]{{0,200}}image not found"),
+    ("missing", r"dlopen\((?P<library>[\w./-]{1,200}), [^\n]{0,200}image not found"),
     ("missing", r"Unable to load (?:shared library|DLL) '(?P<library>[\w./-]{1,120})'"),
 )
 
@@ -140,7 +151,10 @@ PACKAGES = tuple(
         ("no-wheel", r"No matching distribution found for (?P<name>[\w.-]{1,80})"),
         (
             "no-wheel",
-            r"(?P<name>[A-Za-z]\w{1,60})-\d[\w.+-]{1,120}\.whl is not a supported wheel on this platform",
+            (
+                r"(?P<name>[A-Za-z]\w{1,60})-\d[\w.+-]{1,120}\.whl "
+                r"is not a supported wheel on this platform"
+            ),
         ),
         (
             "no-wheel",
@@ -153,7 +167,10 @@ PACKAGES = tuple(
         ),
         ("no-wheel", r"there is no version of (?P<name>[\w-]{1,80})=="),
         ("no-wheel", r"Unable to find installation candidates for (?P<name>[\w.-]{1,80})"),
-        ("unreachable", r"after connection broken by [^\n]{1,600}: /[\w./-]{0,80}/(?P<name>[\w.-]{1,80})/"),
+        (
+            "unreachable",
+            r"after connection broken by [^\n]{1,600}: /[\w./-]{0,80}/(?P<name>[\w.-]{1,80})/",
+        ),
         ("unreachable", r"Max retries exceeded with url: /[\w./-]{0,80}/(?P<name>[\w.-]{1,80})/ "),
         ("unreachable", r"Failed to fetch: `https?://[^`\n]{1,200}/(?P<name>[\w.-]{1,80})/`"),
     )
@@ -208,7 +225,9 @@ def _asker(match: re.Match[str], named: str, read: Read) -> str:
     return part.removeprefix("provider-") if part else ""
 
 
-def _status(group: str | int, statuses: Mapping[str, str]) -> Callable[[re.Match[str]], Signal | None]:
+def _status(
+    group: str | int, statuses: Mapping[str, str]
+) -> Callable[[re.Match[str]], Signal | None]:
     def signal(match: re.Match[str]) -> Signal | None:
         key = statuses.get(match[group])
         return Signal(key) if key else None

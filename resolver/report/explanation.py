@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..explain.explanations import Explanation
 from ..explain.failures import FailureTable
 from ..explain.here import Here, Mending
-from ..explain.matcher import Explanation
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section
 
@@ -19,6 +19,7 @@ def explanation_sections(
     texts: Texts,
     here: Sequence[Here] = (),
     mending: Mending | None = None,
+    *,
     command: str = "",
     origins: Mapping[str, str] | None = None,
 ) -> tuple[Section, ...]:
@@ -31,7 +32,11 @@ def explanation_sections(
     for number, each in enumerate(explanations):
         said = here[number] if number < len(here) else None
         name = (origins or {}).get(each.origin or "", "")
-        sections.append(Section(heading=each.code, rows=tuple(_rows(each, said, name, texts))))
+        rows = _rows(each, said, name, texts)
+        others = [line for line in each.commands if not (command and line.startswith("ortgpu-fix"))]
+        rows += [Row(text=f"$ {line}") for line in others]
+        rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
+        sections.append(Section(heading=each.code, rows=tuple(rows)))
     if not explanations:
         rows = [Row(text=texts.label("explained-nothing")), Row(text=texts.label("explained-next"))]
         sections.append(Section(rows=tuple(rows)))
@@ -60,8 +65,6 @@ def _rows(each: Explanation, here: Here | None, origin: str, texts: Texts) -> li
     if origin:
         rows.append(Row(text=texts.label("explained-origin", program=origin), style="dim"))
     rows.append(Row(text=each.remedy))
-    rows += [Row(text=f"$ {command}") for command in each.commands]
-    rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
     return rows
 
 

@@ -1,6 +1,7 @@
 """Feed mutated logs to `explain`, guided by coverage: no exception, no time that grows too fast.
 
-    python -m venv fuzz && fuzz/bin/pip install atheris . && fuzz/bin/python scripts/prove/fuzz_explain.py 3600
+    python -m venv fuzz && fuzz/bin/pip install atheris .
+    fuzz/bin/python scripts/prove/fuzz_explain.py 3600
 
 The seeds are the logs of `tests/cases/logs` and every fixed text of the table. A log that raises,
 or that takes longer than `ALLOWED` seconds for each of its kilobytes, ends the run and is written
@@ -18,7 +19,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
-import atheris
+import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 with atheris.instrument_imports(include=["ortgpu_fix.explain"]):
     from ortgpu_fix.explain import matcher

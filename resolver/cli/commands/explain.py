@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_json(explanation_json(found, texts, here, mends, command))
     else:
         names = {each.code: each.name[language] for each in table.origins}
-        console.print_sections(explanation_sections(found, texts, here, mends, command, names))
+        sections = explanation_sections(found, texts, here, mends, command=command, origins=names)
+        console.print_sections(sections)
     return 0
 
 

@@ -1,0 +1,155 @@
+"""What was recognised in a log, put in order: root causes with what follows from them.
+
+In: the places where rows were recognised; out: explanations in the reader's language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..messages.catalog import Language
+from ..plan.reasons import Severity
+from .failures import SEVERITIES, Failure, FailureTable, Origin
+from .libraries import LibraryName
+
+MOST_EVIDENCE = 5
+"""The most lines that are shown for one failure."""
+
+
+class Evidence(NamedTuple):
+    """A line that says it."""
+
+    line_number: int
+    line: str
+
+
+class Explanation(NamedTuple):
+    """One failure that stands in a log."""
+
+    code: str
+    severity: Severity
+    line: str
+    """The text that was recognised."""
+    line_number: int
+    cause: str
+    remedy: str
+    commands: tuple[str, ...]
+    fixable: bool
+    """True where `ortgpu-fix --apply` can mend it."""
+    sources: tuple[str, ...]
+    certain: bool = True
+    """False where the text says only that something failed, and not why."""
+    evidence: tuple[Evidence, ...] = ()
+    libraries: tuple[str, ...] = ()
+    """The libraries that are named."""
+    consequences: tuple[str, ...] = ()
+    """The codes of what stands in the log too and follows from this."""
+    origin: str | None = None
+    """The kind of program that wrote the log, where its remedy is another."""
+
+
+class Found(NamedTuple):
+    """Where a row was recognised, and the library that was named."""
+
+    place: tuple[int, int, int]
+    """The number of the piece, and the span in it."""
+    evidence: Evidence
+    row: Failure
+    library: LibraryName | None
+
+
+def explanations(
+    recognised: Sequence[Found],
+    table: FailureTable,
+    origins: Sequence[Origin],
+    language: Language,
+    release: str | None,
+) -> tuple[Explanation, ...]:
+    """Return what was recognised as explanations, errors first, each kind in the log's order.
+
+    `origins`: the kinds of programs that the log has traces of; `release`: the onnxruntime-gpu that
+    it is about, where that is known.
+    """
+    rows: dict[str, list[Found]] = {}
+    for each in recognised:
+        row = _of_release(each.row, table, release)
+        rows.setdefault(row.code, []).append(each._replace(row=row))
+    for found in rows.values():
+        found.sort(key=lambda each: each.place)
+    roots, followers = _folded({code: found[0].row for code, found in rows.items()})
+    made = [
+        _explanation(rows[code], followers.get(code, ()), origins, language, release)
+        for code in roots
+    ]
+    made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
+    return tuple(made)
+
+
+def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failure:
+    by = row.by_release
+    if by is None or release is None or not by.releases.contains(release):
+        return row
+    return table.by_code[by.inside]
+
+
+def _explanation(
+    found: Sequence[Found],
+    consequences: Sequence[str],
+    origins: Sequence[Origin],
+    language: Language,
+    release: str | None,
+) -> Explanation:
+    first, row = found[0], found[0].row
+    origin = next((each for each in origins if row.about in each.remedies), None)
+    named = [each.library for each in found if each.library and each.library.part]
+    values = _values(named)
+    cause, remedy = row.cause, origin.remedies[row.about] if origin else row.remedy
+    if row.by_release and release:
+        cause, remedy = row.by_release.cause, row.by_release.remedy
+    return Explanation(
+        code=row.code,
+        severity=row.severity,
+        line=first.evidence.line,
+        line_number=first.evidence.line_number,
+        cause=cause[language].format_map(values),
+        remedy=remedy[language].format_map(values),
+        commands=() if origin else row.commands,
+        fixable=row.fixable and origin is None,
+        sources=row.sources,
+        certain=not row.generic,
+        evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
+        libraries=tuple(dict.fromkeys(library.name for library in named)),
+        consequences=tuple(consequences),
+        origin=origin.code if origin else None,
+    )
+
+
+def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the codes of the root causes, and by each what follows from it."""
+    particular = [row.code for row in rows.values() if row.severity == "error" and not row.generic]
+    causes: dict[str, str] = {}
+    for code, row in rows.items():
+        known = [each for each in row.after if each in rows]
+        known += [each for each in particular if row.generic and each != code]
+        if known:
+            causes[code] = known[0]
+    roots = [code for code in rows if code not in causes]
+    followers: dict[str, list[str]] = {}
+    for code, cause in causes.items():
+        root, steps = cause, 0
+        while root in causes and steps < len(causes):
+            root, steps = causes[root], steps + 1
+        followers.setdefault(root, []).append(code)
+    return roots or list(rows), followers
+
+
+def _values(named: Sequence[LibraryName]) -> dict[str, str]:
+    """Return what the placeholders of the texts stand for."""
+    return {
+        "library": ", ".join(dict.fromkeys(each.name for each in named)),
+        "distribution": ", ".join(
+            dict.fromkeys(each.distribution for each in named if each.distribution)
+        ),
+        "major": next((each.major for each in named if each.major), ""),
+    }
