@@ -41,7 +41,7 @@ def explanation_sections(
         rows = [Row(text=texts.label("explained-nothing")), Row(text=texts.label("explained-next"))]
         sections.append(Section(rows=tuple(rows)))
     if mending is not None:
-        rows = [Row(text=texts.label(mending.why.code, **dict(mending.why.values)), style="bold")]
+        rows = [Row(text=texts.reason(mending.why), style="bold")]
         if mending.finding is not None:
             rows += [Row(text=texts.summary(mending.finding))]
             rows += [Row(text=text) for text in (texts.remedy(mending.finding),) if text]
@@ -72,7 +72,7 @@ def _said(here: Here, texts: Texts) -> list[str]:
     """Return what the machine says, one sentence for each thing that was seen."""
     said = list(dict.fromkeys(texts.summary(each) for each in here.findings))
     if here.why is not None:
-        said.append(texts.label(here.why.code, **dict(here.why.values)))
+        said.append(texts.reason(here.why))
     return said
 
 
@@ -100,7 +100,7 @@ def explanation_json(
     if mending is not None:
         document["mending"] = {
             "code": mending.why.code,
-            "text": texts.label(mending.why.code, **dict(mending.why.values)),
+            "text": texts.reason(mending.why),
             "command": command or None,
         }
     return document
