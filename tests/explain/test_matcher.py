@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, REACH, Explanation, explain_log
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.explain.matcher import PASTED, REACH, explain
 from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):

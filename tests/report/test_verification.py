@@ -8,7 +8,8 @@ from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.verification import explanation_sections, verification_sections
+from ortgpu_fix.report.explanation import explanation_sections
+from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.smoke_result import LoadedLibrary
 
