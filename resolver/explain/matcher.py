@@ -22,30 +22,24 @@ from ..messages.catalog import Language
 from .explanations import MOST_EVIDENCE, Evidence, Explanation, Found, explanations
 from .failures import RELEASE, Failure, FailureTable, Origin
 from .libraries import LibraryName
+from .novelty import Lines, Novelty
 from .patterns import Pattern
 from .signals import Signal, asked
 
 Span = tuple[int, int]
 
-REACH = 1_000
-"""How far from its fixed text a pattern can see."""
 AROUND = 300
 """How much of a long line is shown on either side of what was recognised."""
 PASTED = 2_000_000
 """Up to this size lines that a terminal wrapped are joined again; nobody pastes more."""
 MOST_LINES = 3
 """The most lines that one message is put together from."""
-MOST_SHAPES = 2_000
-"""The most different places of one fixed text that are looked at."""
-MOST_PLACES = 100_000
-"""The most places of one fixed text at all: who says it so often says nothing new."""
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
 )
 _QUOTED = re.compile(r"""\\(["'])""")
 _CURLY = str.maketrans("“”„‘’‛´", "\"\"\"''''")
-_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
@@ -67,35 +61,6 @@ class _View(NamedTuple):
         return origins[first] + start - starts[first], origins[last] + end - starts[last]
 
 
-class _Seen:
-    """What was already looked at of a log: the places of each fixed text, but for their digits."""
-
-    def __init__(self) -> None:
-        self.shapes: dict[tuple[str, int], set[int]] = {}
-        self.places: dict[tuple[str, int], int] = {}
-
-    def windows(self, text: str, anchor: str, kind: int) -> list[Span]:
-        """Return the new places of `anchor` in `text`, each with what may be seen around it."""
-        key = anchor, kind
-        shapes = self.shapes.setdefault(key, set())
-        places = self.places.get(key, 0)
-        windows: list[Span] = []
-        at = text.find(anchor)
-        while at >= 0 and places < MOST_PLACES and len(shapes) < MOST_SHAPES:
-            places += 1
-            reach = at + len(anchor) + REACH
-            low = text.rfind("\n", max(0, at - REACH), at) + 1 or max(0, at - REACH)
-            high = text.find("\n", at, reach)
-            high = min(reach, len(text)) if high < 0 else high
-            shape = hash(text[low:high].translate(_DIGITS))
-            if shape not in shapes:
-                shapes.add(shape)
-                windows.append((low, high))
-            at = text.find(anchor, high)
-        self.places[key] = places
-        return windows
-
-
 class Search:
     """A log that is read piece by piece."""
 
@@ -105,7 +70,7 @@ class Search:
         self.release: str | None = None
         self.origins: list[Origin] = []
         self._found: dict[tuple[str, str], list[Found]] = {}
-        self._seen = _Seen()
+        self._novelty = Novelty()
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
         self._pieces = 0
         self._lines = 0
@@ -115,8 +80,10 @@ class Search:
 
         A piece ends where a line ends, if it can.
         """
-        lines = piece.count("\n")
+        count = piece.count("\n")
         self._places_of_piece = {}
+        lines = Lines(piece, range(count + 1)) if joined else self._novelty.lines(piece)
+        piece = lines.text
         if "\x1b" in piece:
             piece = _ESCAPE.sub("", piece)
         if "\\" in piece:  # a log of JSON lines, or the repr of an exception
@@ -124,6 +91,7 @@ class Search:
         if not piece.isascii():
             piece = piece.translate(_CURLY)
         views = list(_views(piece)) if joined else [_View(piece)]
+        known = len(self._found)
         signals = list(self._signals(views))
         claimed: list[Span] = []
         for row in self.table.failures:
@@ -131,12 +99,15 @@ class Search:
             for span, library in self._matches(row, views, signals):
                 if not _overlaps(span, claimed):
                     mine.append(span)
-                    self._keep(piece, span, row, library)
+                    self._keep(lines._replace(text=piece), span, row, library)
             if mine:
                 claimed = sorted(claimed + mine)
-        self._look_for_origins(views[0])
+        if self._pieces == 0 or len(self._found) > known:
+            self._look_for_origins(views[0])
+        if not joined:
+            self._novelty.done()
         self._pieces += 1
-        self._lines += lines
+        self._lines += count
 
     def _signals(self, views: Sequence[_View]) -> Iterator[tuple[Span, Signal]]:
         """Yield what loaders, statuses and resolvers say; of two readings the more exact one."""
@@ -174,18 +145,18 @@ class Search:
     def _windows(self, anchor: str, kind: int, view: _View) -> list[Span]:
         key = anchor, kind
         if key not in self._places_of_piece:
-            self._places_of_piece[key] = self._seen.windows(view.text, anchor, kind)
+            self._places_of_piece[key] = self._novelty.windows(view.text, anchor, kind)
         return self._places_of_piece[key]
 
-    def _keep(self, piece: str, span: Span, row: Failure, library: LibraryName | None) -> None:
+    def _keep(self, lines: Lines, span: Span, row: Failure, library: LibraryName | None) -> None:
         found = self._found.setdefault((row.code, library.name if library else ""), [])
         if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
             return
-        start, end = span
+        (start, end), piece = span, lines.text
         low = piece.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
         high = piece.find("\n", end, end + AROUND)
         line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
-        number = self._lines + piece.count("\n", 0, start) + 1
+        number = self._lines + lines.numbers[piece.count("\n", 0, start)] + 1
         found.append(Found((self._pieces, *span), Evidence(number, line), row, library))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]

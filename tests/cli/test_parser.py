@@ -556,7 +556,7 @@ def test_a_stream_that_is_closed_takes_all_and_gives_nothing(
 
     assert done.returncode == code
     assert done.stderr == ""
-    assert done.stdout == ("Nothing in this log is known\n" if "explain" in command else "")
+    assert done.stdout == (EXPLAINED if "explain" in command else "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a full disk")

@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.matcher import PASTED, REACH, explain
+from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
+from ortgpu_fix.explain.matcher import PASTED, explain
+from ortgpu_fix.explain.novelty import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):
@@ -36,7 +37,9 @@ def load(name: str) -> dict[str, Any]:
 RAW = load("failures.toml")
 TABLE = parse_failures(RAW)
 ROWS: dict[str, dict[str, Any]] = {row["code"]: row for row in RAW["failure"]}
-LOGS = sorted((Path(__file__).parents[1] / "cases" / "logs").glob("*.txt"))
+FOLDER = Path(__file__).parents[1] / "cases" / "logs"
+LOGS = sorted(FOLDER.glob("*.txt"))
+RECORDED = [*LOGS, *sorted(FOLDER.glob("first/*.txt"))]
 ALSO = {"cuda-12-libraries-missing--preload": {"curand-missing"}}
 """Errors that a log holds beside its own."""
 
@@ -75,20 +78,21 @@ def test_a_recorded_log_is_recognised_and_as_nothing_else(path: Path) -> None:
 
 @pytest.mark.parametrize("code", ROWS)
 def test_a_failure_has_a_recorded_log(code: str) -> None:
-    assert any(path.stem.split("--")[0] == code for path in LOGS)
+    assert any(path.stem.split("--")[0] == code for path in RECORDED)
 
 
 @pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
 def test_every_pattern_finds_its_anchor_in_what_it_matches(row: Any) -> None:
-    text = "\n".join(read(path) for path in LOGS)
+    text = "\n".join(read(path) for path in RECORDED)
     for pattern in row.patterns:
         for match in pattern.regex.finditer(text):
             assert pattern.anchor in match[0]
 
 
 def test_all_logs_at_once_hold_every_particular_failure() -> None:
-    found = set(codes("\n\n".join(read(path) for path in LOGS)))
-    assert found == {code for code, row in ROWS.items() if not row.get("generic")}
+    found = explain("\n\n".join(read(path) for path in RECORDED), TABLE)
+    said = {each.code for each in found} | {code for each in found for code in each.consequences}
+    assert said == set(ROWS)
 
 
 # What is said
@@ -152,11 +156,15 @@ def test_a_name_that_the_system_s_text_ran_over_is_completed() -> None:
     assert "cublasLt64_12.dll belongs to CUDA 12" in only(read(path)).cause
 
 
-def test_each_library_is_explained_once() -> None:
+def test_one_failure_is_explained_once_with_all_its_libraries_and_lines() -> None:
     path = next(path for path in LOGS if path.stem.endswith("--preload"))
-    log = read(path) * 3
-    found = [each for each in explain_log(log, TABLE) if each.code == "cuda-12-libraries-missing"]
-    assert [each.line_number for each in found] == [1, 2, 3, 5, 6]
+    log = read(path)
+    (found,) = (
+        each for each in explain(log * 3, TABLE) if each.code == "cuda-12-libraries-missing"
+    )
+    assert [line for line, _ in found.evidence] == [1, 2, 3, 5, 6][:MOST_EVIDENCE]
+    assert len(set(found.libraries)) == len(found.libraries) >= 4
+    assert all(name in found.cause for name in found.libraries)
 
 
 def test_errors_come_first_and_each_kind_in_the_order_of_the_log() -> None:
@@ -392,9 +400,13 @@ def broken(key: str, value: object) -> dict[str, Any]:
         (broken("match", ["(unclosed but long"]), r"failure\[1\].*match\[0\]"),
         (broken("match", ["no|fixed text"]), r"failure\[1\].*match\[0\]"),
         (broken("match", ["a.b"]), r"failure\[1\].*match\[0\]"),
-        (broken("cause", {"en": "{library}", "zh": "{library}"}), r"failure\[1\].*cause\.en"),
+        (broken("cause", {"en": "{driver}", "zh": "{driver}"}), r"failure\[1\].*cause\.en"),
         (broken("cause", {"en": "only English"}), r"failure\[1\].*zh"),
-        (broken("captures", ["library"]), r"failure\[1\].*match\[0\].*library"),
+        (
+            {"failure": [RAW["failure"][0] | {"match": [], "signals": []}], "library": []},
+            r"failure\[0\].*signals",
+        ),
+        (broken("by_release", {"releases": "new"}), r"failure\[1\].*new"),
     ],
 )
 def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> None:

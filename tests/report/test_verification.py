@@ -1,14 +1,10 @@
-"""A verification and an explanation, in words."""
+"""A verification, in words."""
 
 from __future__ import annotations
 
-from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.explanation import explanation_sections
 from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.smoke_result import LoadedLibrary
@@ -41,30 +37,3 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
     assert "Libraries loaded\n  libcudnn.so.9  /x/libcudnn.so.9" in text
     assert "A GPU that hangs every program needs a reset" in text
     assert "This release crashes where no driver is sufficient" in text
-
-
-def test_a_log_that_tells_something() -> None:
-    log = (
-        "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
-    )
-    log += " cannot open shared object file: No such file or directory\n"
-    found = explain_log(log, parse_failures(load_table("failures")))
-
-    text = plain(explanation_sections(found, EN))
-
-    assert text.startswith(found[0].code + "\n  1: ")
-    assert "libcudnn.so.9" in text
-    assert "$ ortgpu-fix --apply" in text
-
-
-def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
-    known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
-    log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
-
-    found = explain_log(log + ": No such file or directory", parse_failures(known))
-
-    assert "libcublas.so.12" not in "".join(row.cause for row in found)
-
-
-def test_a_log_that_tells_nothing() -> None:
-    assert plain(explanation_sections((), EN)) == "Nothing in this log is known"

@@ -1,0 +1,110 @@
+"""An explanation, in words and as JSON."""
+
+from __future__ import annotations
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.here import Here, Mending
+from ortgpu_fix.explain.matcher import explain
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.reasons import reason
+from ortgpu_fix.report.explanation import codes_table, explanation_json, explanation_sections
+
+EN = load_texts("en")
+TABLE = parse_failures(load_table("failures"))
+MISSING = (
+    "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
+    " open shared object file: No such file or directory\n"
+    "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*\n"
+)
+
+
+def test_a_log_that_tells_something() -> None:
+    found = explain(MISSING, TABLE)
+
+    text = plain(explanation_sections(found, EN))
+
+    assert text.startswith("cudnn-9-missing\n  1: ")
+    assert "libcudnn.so.9" in text
+    assert "cuda-provider-not-created" in text  # as what follows from it
+    assert "$ ortgpu-fix --apply" in text
+
+
+def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
+    found = explain(MISSING, TABLE)
+    here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
+    mends = Mending(reason("mend-right"), ("verify",))
+
+    text = plain(explanation_sections(found, EN, here, mends, command="ortgpu-fix verify"))
+
+    assert (
+        "Not so here: onnxruntime-gpu 1.26.0 has the libraries that it needs, and they are found"
+        in text
+    )
+    assert text.splitlines()[-1].strip() == "ortgpu-fix verify"
+    assert text.count("ortgpu-fix verify") == 1
+
+
+def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
+    known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
+    log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
+
+    found = explain(log + ": No such file or directory", parse_failures(known))
+
+    assert "libcublas.so.12" not in "".join(row.cause for row in found)
+
+
+def test_a_log_that_tells_nothing_says_what_to_try_next() -> None:
+    first, second = plain(explanation_sections((), EN)).splitlines()
+
+    assert first == "No known failure in this log"
+    assert "ortgpu-fix verify" in second
+
+
+def test_as_json_it_has_what_was_there_before_and_more() -> None:
+    found = explain(MISSING, TABLE)
+    document = explanation_json(found, EN)
+
+    (row,) = document["explanations"]  # type: ignore[misc]
+    before = {"code", "severity", "line", "line_number", "cause", "remedy", "commands", "fixable"}
+    assert before | {"sources"} <= set(row)
+    assert row["certainty"] == "named"
+    assert row["libraries"] == ("libcudnn.so.9",)
+    assert row["consequences"] == ("cuda-provider-not-created",)
+    assert row["evidence"][0]["line_number"] == 1
+    assert row["here"] is None
+    general = explanation_json(explain("Failed to create CUDAExecutionProvider", TABLE), EN)
+    assert general["explanations"][0]["certainty"] == "general"  # type: ignore[index]
+
+
+def test_as_json_the_machine_and_the_command_are_there() -> None:
+    found = explain(MISSING, TABLE)
+    here = (Here("unseen", why=reason("here-only-there")),)
+    mends = Mending(reason("mend-here"), ("--apply",))
+
+    document = explanation_json(found, EN, here, mends, "ortgpu-fix --apply")
+
+    (row,) = document["explanations"]  # type: ignore[misc]
+    assert row["here"]["state"] == "unseen"
+    assert row["here"]["says"] == ["it shows only while the program runs"]
+    assert document["mending"] == {
+        "code": "mend-here",
+        "text": "This mends what is wrong here",
+        "command": "ortgpu-fix --apply",
+    }
+
+
+def test_the_table_of_codes_has_a_row_for_each() -> None:
+    lines = codes_table(TABLE).splitlines()
+
+    assert len(lines) == 2 + len(TABLE.failures)
+    assert all(line.count(" | ") == 4 for line in lines[:1] + lines[2:])
+
+
+def test_every_severity_has_a_look() -> None:
+    one = Explanation("x", "info", "a", 1, "cause", "remedy", (), fixable=False, sources=())
+
+    for severity in ("error", "warning", "info"):
+        assert plain(explanation_sections([one._replace(severity=severity)], EN))  # type: ignore[arg-type]
