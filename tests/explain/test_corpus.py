@@ -25,7 +25,7 @@ HALVES = ("first", "second")
 FILES = sorted(path for half in HALVES for path in (LOGS / half).glob("*.txt"))
 TABLE = parse_failures(load_table("failures"))
 MISSED = {"cudnn-failed--onnxruntime-14186", "cudnn-failed--server-4766"}
-"""Of the second half: cuDNN's own failure, of which only that some library of CUDA failed is said."""
+"""Of the second half: cuDNN failed, and it is said that a library of CUDA did."""
 
 
 def thread(path: Path) -> str:

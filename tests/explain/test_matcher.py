@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
+from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import PASTED, explain
 from ortgpu_fix.explain.novelty import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
@@ -321,7 +321,10 @@ def test_no_text_raises(text: str) -> None:
     explain_log(text, TABLE)
 
 
-ANCHORS = sorted({pattern.anchor for row in TABLE.failures for pattern in row.patterns})
+ANCHORS = sorted(
+    {pattern.anchor for row in TABLE.failures for pattern in row.patterns}
+    | {pattern.anchor for pattern, _ in TABLE.parsers.rows}
+)
 
 
 @given(
@@ -372,10 +375,16 @@ def test_a_large_log_is_read_in_no_time(line: str, megabytes: int, seconds: floa
     assert time.process_time() - began < seconds
 
 
-@pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
-@pytest.mark.parametrize("filler", ["", " ", "\\", "a", '"', "_", "1", "a_", "64_"])
-def test_no_pattern_is_slow_where_it_nearly_matches(row: Any, filler: str) -> None:
-    for pattern in row.patterns:
+PATTERNS = [
+    *(pattern for row in TABLE.failures for pattern in row.patterns),
+    *(pattern for pattern, _ in TABLE.parsers.rows),
+    *(pattern for origin in TABLE.origins for pattern in origin.traces),
+]
+
+
+@pytest.mark.parametrize("filler", ["", " ", "\\", "a", '"', "_", "1", "a_", "64_", "/", "'"])
+def test_no_pattern_is_slow_where_it_nearly_matches(filler: str) -> None:
+    for pattern in PATTERNS:
         text = (filler * 50 + pattern.anchor) * 100
         began = time.process_time()
         pattern.regex.findall(text[: 2 * REACH])

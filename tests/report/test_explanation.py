@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.failures import SEVERITIES, parse_failures
 from ortgpu_fix.explain.here import Here, Mending
 from ortgpu_fix.explain.matcher import explain
 from ortgpu_fix.messages.catalog import load_texts
@@ -19,6 +21,10 @@ MISSING = (
     " open shared object file: No such file or directory\n"
     "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*\n"
 )
+
+
+def rows(document: dict[str, object]) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", document["explanations"])
 
 
 def test_a_log_that_tells_something() -> None:
@@ -67,7 +73,7 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
     found = explain(MISSING, TABLE)
     document = explanation_json(found, EN)
 
-    (row,) = document["explanations"]  # type: ignore[misc]
+    (row,) = rows(document)
     before = {"code", "severity", "line", "line_number", "cause", "remedy", "commands", "fixable"}
     assert before | {"sources"} <= set(row)
     assert row["certainty"] == "named"
@@ -76,7 +82,7 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
     assert row["evidence"][0]["line_number"] == 1
     assert row["here"] is None
     general = explanation_json(explain("Failed to create CUDAExecutionProvider", TABLE), EN)
-    assert general["explanations"][0]["certainty"] == "general"  # type: ignore[index]
+    assert rows(general)[0]["certainty"] == "general"
 
 
 def test_as_json_the_machine_and_the_command_are_there() -> None:
@@ -86,7 +92,7 @@ def test_as_json_the_machine_and_the_command_are_there() -> None:
 
     document = explanation_json(found, EN, here, mends, "ortgpu-fix --apply")
 
-    (row,) = document["explanations"]  # type: ignore[misc]
+    (row,) = rows(document)
     assert row["here"]["state"] == "unseen"
     assert row["here"]["says"] == ["it shows only while the program runs"]
     assert document["mending"] == {
@@ -106,5 +112,5 @@ def test_the_table_of_codes_has_a_row_for_each() -> None:
 def test_every_severity_has_a_look() -> None:
     one = Explanation("x", "info", "a", 1, "cause", "remedy", (), fixable=False, sources=())
 
-    for severity in ("error", "warning", "info"):
-        assert plain(explanation_sections([one._replace(severity=severity)], EN))  # type: ignore[arg-type]
+    for severity in SEVERITIES:
+        assert plain(explanation_sections([one._replace(severity=severity)], EN))

@@ -7,8 +7,9 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
+from typing import cast
 
 from ...data_files import load_table
 from ...errors import Error
@@ -96,7 +97,7 @@ def _blocks(file: str) -> Iterator[bytes]:
     """Yield the bytes of a log; `-` is standard input. Raises Error `log-unreadable`."""
     try:
         if file == STDIN:
-            yield from _read(sys.stdin.buffer)
+            yield from _read(cast("BufferedIOBase", sys.stdin.buffer))
         else:
             with Path(file).open("rb") as stream:
                 yield from _read(stream)
@@ -104,5 +105,6 @@ def _blocks(file: str) -> Iterator[bytes]:
         raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
 
 
-def _read(stream: IO[bytes]) -> Iterator[bytes]:
-    return iter(partial(stream.read, BLOCK), b"")
+def _read(stream: BufferedIOBase) -> Iterator[bytes]:
+    """Yield what is there, until the end: `read` would ask a terminal for its end twice."""
+    return iter(partial(stream.read1, BLOCK), b"")

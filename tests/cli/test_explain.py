@@ -1,0 +1,231 @@
+"""`explain` as a command: what it reads, what it looks at, and the command that it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run_here
+
+import synthetic
+from ortgpu_fix.utils.process import install_environment
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+MISSING = (
+    "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
+    " open shared object file: No such file or directory\n"
+)
+NO_KERNEL = "CUDA failure 209: no kernel image is available for execution on the device\n"
+TENSORRT = (
+    "EP Error onnxruntime_pybind_state.cc:505 when using ['TensorrtExecutionProvider',"
+    " 'CUDAExecutionProvider', 'CPUExecutionProvider']\n"
+    "Failed to load library libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10:"
+    " cannot open shared object file: No such file or directory\n"
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the command in an empty folder, with an empty home."""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def start(*argv: str, text_in: str = "", env: Mapping[str, str] | None = None) -> Any:
+        environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+        done = run_here(*argv, cwd=home, env=environ | dict(env or {}), text_in=text_in)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return start
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[..., str]:
+    """Write the facts of a machine and return the file."""
+
+    def write(*packages: str | dict[str, Any], **more: Any) -> str:
+        file = tmp_path / "facts.json"
+        file.write_text(json.dumps(synthetic.document(*packages, **more)))
+        return str(file)
+
+    return write
+
+
+def explained(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+# What it reads
+
+
+def test_a_pipe(run: Run) -> None:
+    done = run("explain", "-", "--text-only", text_in=MISSING)
+
+    assert done.returncode == 0
+    assert "libcudnn.so.9" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+def test_a_file_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "log.txt"
+    file.write_bytes(f"No devices were found\n{NO_KERNEL}".encode(encoding))
+
+    rows = explained(run("explain", str(file), "--json", "--text-only"))["explanations"]
+
+    assert {row["code"] for row in rows} == {"no-gpu-visible", "no-kernel-image"}
+    assert {row["here"] for row in rows} == {None}
+
+
+def test_a_log_that_is_not_there(run: Run) -> None:
+    done = run("explain", "nowhere.log")
+
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "nowhere.log" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made with pty")
+def test_a_terminal_is_told_that_its_lines_are_read(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "ortgpu_fix", "explain", "--text-only"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        text=True,
+    ) as child:
+        os.write(ours, NO_KERNEL.encode() + b"\x04")
+        said, complained = child.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+
+    assert "no-kernel-image" in said
+    assert "standard input" in complained
+
+
+# What it says of the machine
+
+
+def test_what_is_so_here_is_confirmed_and_the_command_mends_it(
+    run: Run, machine: Callable[..., str]
+) -> None:
+    facts = machine("onnxruntime-gpu 1.26.0", "numpy 2.2.6")
+
+    document = explained(run("explain", "--facts", facts, "--json", text_in=MISSING))
+
+    (row,) = document["explanations"]
+    assert row["code"] == "cudnn-9-missing"
+    assert row["here"]["state"] == "confirmed"
+    assert row["here"]["findings"]
+    assert document["mending"]["command"] == f"ortgpu-fix --facts {shlex.quote(facts)} --apply"
+
+
+def test_what_is_not_so_here_is_said_with_what_is_there_instead(
+    run: Run, machine: Callable[..., str]
+) -> None:
+    log = "CUDA driver version is insufficient for CUDA runtime version\n"
+    facts = machine("onnxruntime 1.26.0", driver="13.0")
+
+    (row,) = explained(run("explain", "--facts", facts, "--json", text_in=log))["explanations"]
+
+    assert row["code"] == "driver-too-old"
+    assert row["here"]["state"] == "not-so"
+    assert "CUDA 13.0" in row["here"]["says"][0]
+
+
+def test_memory_cannot_be_seen_here(run: Run, machine: Callable[..., str]) -> None:
+    log = "CUDA failure 2: out of memory ; GPU=0\n"
+
+    document = explained(run("explain", "--facts", machine(), "--json", text_in=log))
+
+    (row,) = document["explanations"]
+    assert (row["code"], row["here"]["state"]) == ("out-of-memory", "unseen")
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "state"),
+    [
+        ("1.22.0", "tensorrt-cpu-fallback", "confirmed"),
+        ("1.23.2", "tensorrt-cpu-fallback", "confirmed"),
+        ("1.21.1", "tensorrt-unavailable", None),
+        ("1.26.0", "tensorrt-unavailable", None),
+    ],
+)
+def test_tensorrt_means_the_cpu_in_some_releases_only(
+    version: str, code: str, state: str | None, run: Run, machine: Callable[..., str]
+) -> None:
+    """The log names no release: that of the environment counts."""
+    facts = machine(f"onnxruntime-gpu {version}")
+
+    rows = explained(run("explain", "--facts", facts, "--json", text_in=TENSORRT))["explanations"]
+
+    (row,) = (row for row in rows if row["code"].startswith("tensorrt"))
+    assert row["code"] == code
+    if state is not None:
+        assert row["here"]["state"] == state
+
+
+def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
+    document = explained(run("explain", "--text-only", "--json", text_in=MISSING))
+
+    assert [row["here"] for row in document["explanations"]] == [None]
+    assert document["mending"]["command"] == "ortgpu-fix --apply"
+
+
+def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(
+    run: Run, machine: Callable[..., str]
+) -> None:
+    log = "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n" + MISSING
+    facts = machine("onnxruntime-gpu 1.26.0")
+
+    document = explained(run("explain", "--facts", facts, "--json", text_in=log))
+
+    (row,) = document["explanations"]
+    assert row["origin"] == "frozen"
+    assert row["fixable"] is False
+    assert row["here"]["state"] == "unseen"
+    assert document["mending"]["command"] is None
+
+
+# The command at the end
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [
+        (["--cuda", "12"], "--cuda 12"),
+        (["--ort", "1.26.0", "--ignore-gpu", "8.6"], "--ort 1.26.0 --ignore-gpu 8.6"),
+        (["--offline", "--find-links", "a folder"], "--find-links 'a folder' --offline"),
+    ],
+)
+def test_the_command_repeats_the_flags_that_were_given(
+    flags: list[str], kept: str, run: Run, machine: Callable[..., str]
+) -> None:
+    facts = machine("onnxruntime 1.26.0", gpus=("8.0", "8.6"))
+
+    done = run("explain", "--facts", facts, *flags, text_in="['CPUExecutionProvider']\n" + MISSING)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].strip().endswith(f"{kept} --apply")
+
+
+@pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
+def test_the_last_line_is_the_command(language: str, run: Run, machine: Callable[..., str]) -> None:
+    facts = machine("onnxruntime 1.26.0")
+
+    done = run("explain", "--facts", facts, text_in=MISSING, env={"LANG": language})
+
+    assert done.stdout.splitlines()[-1].strip() == f"ortgpu-fix --facts {facts} --apply"
