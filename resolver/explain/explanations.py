@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
-from .failures import SEVERITIES, Failure, FailureTable, Origin
+from .failures import SEVERITIES, Failure, FailureTable, ProgramKind
 from .libraries import LibraryName
 
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
 
-class Evidence(NamedTuple):
+class LogLine(NamedTuple):
     """A line that says it."""
 
     line_number: int
@@ -40,7 +40,7 @@ class Explanation(NamedTuple):
     sources: tuple[str, ...]
     certain: bool = True
     """False where the text says only that something failed, and not why."""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[LogLine, ...] = ()
     libraries: tuple[str, ...] = ()
     """The libraries that are named."""
     consequences: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
     place: tuple[int, int, int]
     """The number of the piece, and the span in it."""
-    evidence: Evidence
+    evidence: LogLine
     row: Failure
     library: LibraryName | None
 
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 def explanations(
     recognised: Sequence[Found],
     table: FailureTable,
-    origins: Sequence[Origin],
+    origins: Sequence[ProgramKind],
     language: Language,
     release: str | None,
 ) -> tuple[Explanation, ...]:
@@ -96,7 +96,7 @@ def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failu
 def _explanation(
     found: Sequence[Found],
     consequences: Sequence[str],
-    origins: Sequence[Origin],
+    origins: Sequence[ProgramKind],
     language: Language,
     release: str | None,
 ) -> Explanation:

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
-from .libraries import Library, reader_of
+from .libraries import LoggedLibrary, reader_of
 from .patterns import Pattern, pattern, regex
 from .signals import Parsers
 
@@ -60,7 +60,7 @@ class Failure(NamedTuple):
     sources: tuple[str, ...]
 
 
-class Origin(NamedTuple):
+class ProgramKind(NamedTuple):
     """A kind of program that writes logs, and what mends a failure there."""
 
     code: str
@@ -84,9 +84,9 @@ class FailureTable:
     def __init__(
         self,
         failures: tuple[Failure, ...],
-        libraries: tuple[Library, ...],
+        libraries: tuple[LoggedLibrary, ...],
         statuses: tuple[Status, ...] = (),
-        origins: tuple[Origin, ...] = (),
+        origins: tuple[ProgramKind, ...] = (),
     ) -> None:
         """Keep the rows."""
         self.failures, self.libraries = failures, libraries
@@ -129,8 +129,8 @@ def _rows(
     return tuple(made)
 
 
-def _library(row: Mapping[str, Any]) -> Library:
-    return Library(
+def _library(row: Mapping[str, Any]) -> LoggedLibrary:
+    return LoggedLibrary(
         regex=regex(row["pattern"]),
         part=row["part"],
         major=row.get("major", ""),
@@ -143,10 +143,10 @@ def _status(row: Mapping[str, Any]) -> Status:
     return Status(number=row["number"], names=tuple(row["names"]), text=row.get("text", ""))
 
 
-def _origin(row: Mapping[str, Any]) -> Origin:
+def _origin(row: Mapping[str, Any]) -> ProgramKind:
     for about in row["remedy"]:
         _texts(row["remedy"], about)
-    return Origin(
+    return ProgramKind(
         code=row["code"],
         name=row["name"],
         traces=_patterns(row["traces"], "traces"),

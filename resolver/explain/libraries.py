@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Library(NamedTuple):
+class LoggedLibrary(NamedTuple):
     """A row: file names of one kind, what they belong to, and the wheel that brings them."""
 
     regex: re.Pattern[str]
@@ -36,7 +36,7 @@ class LibraryName(NamedTuple):
     distribution: str = ""
 
 
-def reader_of(rows: tuple[Library, ...]) -> Callable[[str], LibraryName]:
+def reader_of(rows: tuple[LoggedLibrary, ...]) -> Callable[[str], LibraryName]:
     """Return what reads a file name, with or without its folder."""
 
     @lru_cache(maxsize=1024)

@@ -19,8 +19,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.catalog import Language
-from .explanations import MOST_EVIDENCE, Evidence, Explanation, Found, explanations
-from .failures import RELEASE, Failure, FailureTable, Origin
+from .explanations import MOST_EVIDENCE, Explanation, Found, LogLine, explanations
+from .failures import RELEASE, Failure, FailureTable, ProgramKind
 from .libraries import LibraryName
 from .novelty import Lines, Novelty
 from .patterns import Pattern
@@ -68,7 +68,7 @@ class Search:
         """Begin."""
         self.table = table
         self.release: str | None = None
-        self.origins: list[Origin] = []
+        self.origins: list[ProgramKind] = []
         self._found: dict[tuple[str, str], list[Found]] = {}
         self._novelty = Novelty()
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
@@ -157,7 +157,7 @@ class Search:
         high = piece.find("\n", end, end + AROUND)
         line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
         number = self._lines + lines.numbers[piece.count("\n", 0, start)] + 1
-        found.append(Found((self._pieces, *span), Evidence(number, line), row, library))
+        found.append(Found((self._pieces, *span), LogLine(number, line), row, library))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 
@@ -185,7 +185,7 @@ class Search:
         return explanations(found, self.table, self.origins, language, release)
 
 
-def explain(
+def explain_log(
     log: str | Iterable[str],
     failures: FailureTable,
     language: Language = "en",

@@ -21,7 +21,7 @@ _TOLD_BY = 4_096
 
 
 def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
-    """Return a log as `matcher.explain` takes it: whole up to `PASTED` characters, else in pieces.
+    """Return a log as `explain_log` takes it: whole up to `PASTED` characters, else in pieces.
 
     It is UTF-8, or UTF-16 with or without a mark (PowerShell's `>` writes it); what is neither is
     read as well as it can be.

@@ -43,7 +43,7 @@ def asked(wanted: str, signal: Signal) -> bool:
     return asker != "others" and fnmatchcase(signal.key if "@" in wanted else key, wanted)
 
 
-class Message(NamedTuple):
+class Wording(NamedTuple):
     """A wording, and what it says."""
 
     pattern: Pattern
@@ -59,8 +59,8 @@ _FILE = r"""[^\s"':;,]{2,300}"""
 _LIBRARY = r"[\w.+~-]{0,120}\w"
 
 
-def _of_loaders(*rows: tuple[str, str]) -> tuple[Message, ...]:
-    return tuple(Message(pattern(source), kind) for kind, source in rows)
+def _of_loaders(*rows: tuple[str, str]) -> tuple[Wording, ...]:
+    return tuple(Wording(pattern(source), kind) for kind, source in rows)
 
 
 LOADERS = _of_loaders(
@@ -136,7 +136,7 @@ NUMBERS = tuple(
 )
 NAMES = tuple(pattern(rf"{prefix}\w{{2,60}}") for prefix in ("cudaError", "CUDA_ERROR_"))
 PARTS = tuple(
-    Message(pattern(source), kind)
+    Wording(pattern(source), kind)
     for kind, source in (
         ("cudnn", r"CUDNN_STATUS_(?P<name>[A-Z_]{3,60})"),
         ("cudnn", r"CUDNN error executing (?P<name>\w{3,60})"),
@@ -145,7 +145,7 @@ PARTS = tuple(
     )
 )
 PACKAGES = tuple(
-    Message(pattern(source), kind)
+    Wording(pattern(source), kind)
     for kind, source in (
         ("no-wheel", r"satisfies the requirement (?P<name>[\w.-]{1,80})"),
         ("no-wheel", r"No matching distribution found for (?P<name>[\w.-]{1,80})"),

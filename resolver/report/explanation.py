@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..explain.explanations import Explanation
-from ..explain.failures import FailureTable
 from ..explain.here import Here, Mending
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section
@@ -104,13 +103,3 @@ def explanation_json(
             "command": command or None,
         }
     return document
-
-
-def codes_table(table: FailureTable) -> str:
-    """Return the codes as a table of Markdown: what each is about, how bad, and the cause."""
-    lines = ["| code | severity | about | `--apply` mends it | cause |", "|---|---|---|---|---|"]
-    for row in table.failures:
-        cause = row.cause["en"].replace("{library}", "a library").replace("|", r"\|")
-        mends = "yes" if row.fixable else "no"
-        lines.append(f"| `{row.code}` | {row.severity} | {row.about} | {mends} | {cause} |")
-    return "\n".join(lines) + "\n"

@@ -5,7 +5,8 @@
 
 The TOML files are what people read and edit; this is what the program reads, one table at a time. A
 test holds the two equal. The first line names the tables with the hashes of their TOML files; after
-it each table has a line, in the same order.
+it each table has a line, in the same order. The codes of `failures.toml` are written into
+`data/README.md`, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ else:
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 COMPILED = DATA / "compiled.jsonl"
+README = DATA / "README.md"
+SELF = Path(__file__).name
 
 
 def compiled() -> bytes:
@@ -36,16 +39,30 @@ def _line(value: dict[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
 
 
+def readme() -> str:
+    """Return the README of `data/` with the codes that `failures.toml` holds."""
+    rows = tomllib.loads((DATA / "failures.toml").read_text(encoding="utf-8"))["failure"]
+    lines = ["| code | severity | about | `--apply` mends it | cause |", "|---|---|---|---|---|"]
+    for row in rows:
+        cause = row["cause"]["en"].replace("{library}", "a library").replace("|", r"\|")
+        mends = "yes" if row["fixable"] else "no"
+        cells = (f"`{row['code']}`", row["severity"], row["about"], mends, cause)
+        lines.append(f"| {' | '.join(cells)} |")
+    before, begin, rest = README.read_text(encoding="utf-8").partition("<!-- codes -->\n")
+    _, end, after = rest.partition("<!-- end of codes -->\n")
+    return before + begin + "\n" + "\n".join(lines) + "\n\n" + end + after
+
+
 def main() -> int:
     """Write the file, or compare it with the tables."""
     if "--check" in sys.argv[1:]:
-        if COMPILED.read_bytes() == compiled():
-            return 0
-        print(
-            f"data/{COMPILED.name} is not what the tables say: run scripts/matrix/compile_tables.py"
-        )
-        return 1
+        stale = [COMPILED] if COMPILED.read_bytes() != compiled() else []
+        stale += [README] if README.read_text(encoding="utf-8") != readme() else []
+        for path in stale:
+            print(f"data/{path.name} is not what the tables say: run scripts/matrix/{SELF}")
+        return bool(stale)
     COMPILED.write_bytes(compiled())
+    README.write_text(readme(), encoding="utf-8")
     return 0
 
 

@@ -25,7 +25,7 @@ from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.resolve.options import Wishes
+from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.model import Verification
@@ -59,7 +59,7 @@ def folder(quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
     version = ".".join(quick.venv.target().version.split(".")[:2])
     python = example.python._replace(version=f"{version}.0")
-    plan = resolve(example._replace(python=python), Wishes(), matrix)
+    plan = resolve(example._replace(python=python), PlanOptions(), matrix)
     wheels: dict[str, Wheel] = {}
     for wheel in plan.selection:
         path = (

@@ -18,7 +18,7 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain
+from ortgpu_fix.explain.matcher import explain_log
 
 LOGS = Path(__file__).parents[1] / "cases" / "logs"
 HALVES = ("first", "second")
@@ -56,7 +56,7 @@ def test_there_is_enough_of_both_kinds() -> None:
 def said(path: Path) -> list[str]:
     lines = path.read_text("utf-8").split("\n")
     log = "\n".join(line for line in lines if not line.startswith("# "))
-    return [each.code for each in explain(log, TABLE)]
+    return [each.code for each in explain_log(log, TABLE)]
 
 
 def is_right(path: Path) -> bool:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, explain
+from ortgpu_fix.explain.matcher import PASTED, explain_log
 from ortgpu_fix.explain.novelty import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
 
@@ -90,7 +90,7 @@ def test_every_pattern_finds_its_anchor_in_what_it_matches(row: Any) -> None:
 
 
 def test_all_logs_at_once_hold_every_particular_failure() -> None:
-    found = explain("\n\n".join(read(path) for path in RECORDED), TABLE)
+    found = explain_log("\n\n".join(read(path) for path in RECORDED), TABLE)
     said = {each.code for each in found} | {code for each in found for code in each.consequences}
     assert said == set(ROWS)
 
@@ -160,7 +160,7 @@ def test_one_failure_is_explained_once_with_all_its_libraries_and_lines() -> Non
     path = next(path for path in LOGS if path.stem.endswith("--preload"))
     log = read(path)
     (found,) = (
-        each for each in explain(log * 3, TABLE) if each.code == "cuda-12-libraries-missing"
+        each for each in explain_log(log * 3, TABLE) if each.code == "cuda-12-libraries-missing"
     )
     assert [line for line, _ in found.evidence] == [1, 2, 3, 5, 6][:MOST_EVIDENCE]
     assert len(set(found.libraries)) == len(found.libraries) >= 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, explain
+from ortgpu_fix.explain.matcher import PASTED, explain_log
 from ortgpu_fix.explain.reading import PIECE, text_of
 
 TABLE = parse_failures(load_table("failures"))
@@ -56,8 +56,8 @@ def test_a_long_log_comes_in_pieces_and_says_the_same(line: str) -> None:
     assert not isinstance(read, str)
     pieces = list(read)
     assert max(map(len, pieces)) <= PIECE + PASTED
-    (found,) = explain(pieces, TABLE)
-    assert found == explain(log, TABLE)[0]
+    (found,) = explain_log(pieces, TABLE)
+    assert found == explain_log(log, TABLE)[0]
     assert found.line_number == filler.count("\n") + 2
 
 
@@ -66,7 +66,7 @@ def test_a_failure_where_pieces_meet_is_seen() -> None:
     for shift in range(0, 200, 40):
         log = "x" * (PIECE + PASTED - shift) + LINE + "y" * PASTED
         pieces = text_of(blocks(log.encode(), 1 << 16))
-        assert [each.code for each in explain(pieces, TABLE)] == ["no-kernel-image"]
+        assert [each.code for each in explain_log(pieces, TABLE)] == ["no-kernel-image"]
 
 
 def test_what_differs_in_a_digit_is_not_taken_for_what_was_seen() -> None:
@@ -77,7 +77,7 @@ def test_what_differs_in_a_digit_is_not_taken_for_what_was_seen() -> None:
         *(filler + missing.format(8), filler, filler + "done\n"),
         *(filler + missing.format(9) + "fatal: " + LINE + "\n", filler),
     ]
-    found = explain(iter(pieces), TABLE)
+    found = explain_log(iter(pieces), TABLE)
 
     lines = filler.count("\n")
     assert {each.code: each.line_number for each in found} == {

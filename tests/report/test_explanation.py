@@ -8,11 +8,11 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.explain.failures import SEVERITIES, parse_failures
 from ortgpu_fix.explain.here import Here, Mending
-from ortgpu_fix.explain.matcher import explain
+from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.explanation import codes_table, explanation_json, explanation_sections
+from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 
 EN = load_texts("en")
 TABLE = parse_failures(load_table("failures"))
@@ -28,7 +28,7 @@ def rows(document: dict[str, object]) -> list[dict[str, Any]]:
 
 
 def test_a_log_that_tells_something() -> None:
-    found = explain(MISSING, TABLE)
+    found = explain_log(MISSING, TABLE)
 
     text = plain(explanation_sections(found, EN))
 
@@ -39,7 +39,7 @@ def test_a_log_that_tells_something() -> None:
 
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
-    found = explain(MISSING, TABLE)
+    found = explain_log(MISSING, TABLE)
     here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
     mends = Mending(reason("mend-right"), ("verify",))
 
@@ -57,7 +57,7 @@ def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
     known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
     log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
 
-    found = explain(log + ": No such file or directory", parse_failures(known))
+    found = explain_log(log + ": No such file or directory", parse_failures(known))
 
     assert "libcublas.so.12" not in "".join(row.cause for row in found)
 
@@ -70,7 +70,7 @@ def test_a_log_that_tells_nothing_says_what_to_try_next() -> None:
 
 
 def test_as_json_it_has_what_was_there_before_and_more() -> None:
-    found = explain(MISSING, TABLE)
+    found = explain_log(MISSING, TABLE)
     document = explanation_json(found, EN)
 
     (row,) = rows(document)
@@ -81,12 +81,12 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
     assert row["consequences"] == ("cuda-provider-not-created",)
     assert row["evidence"][0]["line_number"] == 1
     assert row["here"] is None
-    general = explanation_json(explain("Failed to create CUDAExecutionProvider", TABLE), EN)
+    general = explanation_json(explain_log("Failed to create CUDAExecutionProvider", TABLE), EN)
     assert rows(general)[0]["certainty"] == "general"
 
 
 def test_as_json_the_machine_and_the_command_are_there() -> None:
-    found = explain(MISSING, TABLE)
+    found = explain_log(MISSING, TABLE)
     here = (Here("unseen", why=reason("here-only-there")),)
     mends = Mending(reason("mend-here"), ("--apply",))
 
@@ -100,13 +100,6 @@ def test_as_json_the_machine_and_the_command_are_there() -> None:
         "text": "This mends what is wrong here",
         "command": "ortgpu-fix --apply",
     }
-
-
-def test_the_table_of_codes_has_a_row_for_each() -> None:
-    lines = codes_table(TABLE).splitlines()
-
-    assert len(lines) == 2 + len(TABLE.failures)
-    assert all(line.count(" | ") == 4 for line in lines[:1] + lines[2:])
 
 
 def test_every_severity_has_a_look() -> None:

@@ -125,6 +125,13 @@ def test_the_compiled_tables_are_what_the_tables_say() -> None:
     assert compile_tables.COMPILED.read_bytes() == compile_tables.compiled()
 
 
+def test_the_readme_of_the_data_names_every_code_of_a_failure() -> None:
+    text = compile_tables.README.read_text(encoding="utf-8")
+
+    assert text == compile_tables.readme()
+    assert text.count("\n| `no-kernel-image` |") == 1
+
+
 def test_one_name_per_module() -> None:
     assert ortgpu_fix.matrix.model.__name__ == "ortgpu_fix.matrix.model"
     assert not {"resolver", "data"} & set(sys.modules)

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     texts = load_texts("en" if arguments.json else language)
     file = arguments.argument or STDIN
     if file == STDIN and sys.stdin.isatty():
-        console.say(load_texts(language).label("explain-reads-stdin"))
+        console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
     search = Search(table)
     log = text_of(_blocks(file))
@@ -66,17 +66,18 @@ def _looked(
     A log can be explained without: what keeps the machine from being read is said, and no more.
     """
     from ...resolve.resolver import resolve
-    from ..inputs import occasion
+    from ..inputs import gather_inputs
 
     try:
-        about = occasion(arguments, environ)
-        return about.facts, resolve(about.facts, about.wishes, about.matrix, unlocking=False)
+        inputs = gather_inputs(arguments, environ)
+        plan = resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False)
     except Error as error:
         if arguments.facts is not None or arguments.python is not None:
             raise
         texts = load_texts(language)
-        console.say(texts.label("explain-not-looked", why=texts.error(error).text))
+        console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
+    return inputs.facts, plan
 
 
 def _command(wanted: tuple[str, ...], arguments: argparse.Namespace) -> str:
