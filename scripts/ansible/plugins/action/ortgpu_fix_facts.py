@@ -1,0 +1,12 @@
+# Copyright (c) The authors of ortgpu-fix
+# MIT License (see LICENSE of ortgpu-fix, https://opensource.org/license/mit)
+
+"""Bring the program to the host, and read its facts there."""
+
+from __future__ import annotations
+
+from ansible_collections.ortgpu.fix.plugins.plugin_utils.action import HostAction
+
+
+class ActionModule(HostAction):
+    """Runs the module `ortgpu_fix_facts`."""

@@ -1,0 +1,180 @@
+# Copyright (c) The authors of ortgpu-fix
+# MIT License (see LICENSE of ortgpu-fix, https://opensource.org/license/mit)
+
+"""Plan for all hosts of a play, and report on them, on the controller."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.ortgpu.fix.plugins.plugin_utils import fleet
+from ansible_collections.ortgpu.fix.plugins.plugin_utils.page import page_of
+
+SPEC = {
+    "folder": {"type": "path", "required": True},
+    "state": {"type": "str", "choices": ["planned", "reported"], "required": True},
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    "more_facts": {"type": "list", "elements": "path", "default": []},
+    "flags": {"type": "list", "elements": "str", "default": []},
+    "download": {"type": "bool", "default": True},
+    "index_url": {"type": "str", "no_log": True},
+}
+SEEN, DONE = "ortgpu_fix_fleet_seen", "ortgpu_fix_fleet_done"
+"""What the role registers on each host."""
+LOCK = "gpu.txt"
+
+
+class ActionModule(ActionBase):
+    """Does what the module `ortgpu_fix_fleet` documents."""
+
+    def run(self, tmp=None, task_vars=None):
+        """Return the groups of the hosts, or how many are in which state."""
+        result = super().run(tmp, task_vars)
+        _, arguments = self.validate_argument_spec(argument_spec=SPEC)
+        self.arguments = arguments
+        self.folder = Path(arguments["folder"]).expanduser().absolute()
+        self.hostvars = task_vars["hostvars"]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            step = self._plan if arguments["state"] == "planned" else self._report
+            result.update(step())
+        except OSError as error:
+            raise AnsibleActionFail(f"{error.filename or self.folder}: {error.strerror}") from error
+        return result
+
+    def _registered(self, host, name):
+        return self.hostvars.raw_get(host).get(name)
+
+    def _plan(self):
+        """Write facts, plan, locks and wheels; return what each host gets."""
+        flags = self.arguments["flags"]
+        seen = {host: self._registered(host, SEEN) for host in self.arguments["hosts"]}
+        files = self._write_facts(seen)
+        hosts = {
+            host: fleet.outcome_of(result, check_mode=False)
+            for host, result in seen.items()
+            if fleet.file_of(host) not in files
+        }
+        plan = {"groups": [], "without_gpu": [], "impossible": [], "matrix": {"date": "unknown"}}
+        if files:
+            plan = self._program(*flags, files=files)
+        if len(files) == 1:
+            [(file, text)] = files.items()
+            plan = fleet.as_fleet(plan, file.removesuffix(".json"), json.loads(text))
+        if files and not self._task.check_mode:
+            self._lock(plan, flags)
+        torch = "--torch" in flags
+        assigned, left = fleet.assigned(plan, torch=torch), fleet.left_out(plan)
+        without = set(map(fleet.host_of, plan["without_gpu"]))
+        for host, result in seen.items():
+            if host in hosts:
+                continue
+            state = "waiting" if host in assigned else "impossible"
+            state = "without GPU" if host in without else state
+            text = left.get(host, "its wave has not begun")
+            group = assigned.get(host, {}).get("group")
+            about = fleet.about_machine(result["ansible_facts"]["ortgpu_fix"])
+            hosts[host] = {"state": state, "text": text, "group": group, "machine": about}
+        _write(self.folder / "plan.json", json.dumps(plan, indent=1))
+        self._write_report(plan, hosts)
+        named = set(self.arguments["hosts"])
+        return {
+            "changed": False,
+            "hosts": {host: row for host, row in assigned.items() if host in named},
+            "without_gpu": sorted(without & named),
+            "impossible": {host: left[host] for host in left if host in named - without},
+        }
+
+    def _write_facts(self, seen):
+        """Write the facts of each host, and of the machines besides; return the files' names."""
+        folder = self.folder / "facts"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        found = {}
+        for host, result in seen.items():
+            if result and not result.get("failed") and not result.get("unreachable"):
+                facts = result["ansible_facts"]["ortgpu_fix"]
+                found[fleet.file_of(host)] = json.dumps(facts, indent=1)
+        for file in map(Path, self.arguments["more_facts"]):
+            if file.name in found:
+                raise AnsibleActionFail(f"{file} is called as a host is; give it another name")
+            found[file.name] = file.read_text(encoding="utf-8")
+        for name, text in found.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return found
+
+    def _lock(self, plan, flags):
+        """Write the locks of all groups, and fetch what they name."""
+        able = fleet.servable(plan, with_cpu="--with-cpu" in flags)
+        files = [f"{machine}.json" for machine in sorted(able)]
+        if len(files) == 1:  # alone it might keep what is installed there: the plan says what it is
+            [release] = [row["version"] for row in plan["groups"] if row["machines"]]
+            flags = [*flags, "--ort", release]
+        for old in self.folder.glob("gpu*.txt"):
+            old.unlink()
+        if files:
+            self._program("lock", "-o", LOCK, "-d", "wheels", *flags, files=files)
+        if files and self.arguments["download"]:
+            self._program("download", "-d", "wheels", *flags, files=files)
+
+    def _program(self, *arguments, files):
+        """Run the program on the controller for the machines in facts `files`."""
+        argv = [sys.executable, "-I", "-m", "ortgpu_fix", *arguments, "--json"]
+        for file in sorted(files):
+            argv += ["--facts", f"facts/{file}"]
+        index = self.arguments["index_url"]
+        environ = {"PIP_INDEX_URL": index, "UV_INDEX_URL": index} if index else {}
+        done = subprocess.run(
+            argv,
+            cwd=self.folder,
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        try:
+            document = json.loads(done.stdout)
+        except ValueError:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+            raise AnsibleActionFail(
+                f"ortgpu-fix on the controller ended with exit code {done.returncode} and said: "
+                f"{said[-1]}"
+            ) from None
+        if "error" in document:
+            error = document["error"]
+            raise AnsibleActionFail(". ".join(filter(None, (error["message"], error.get("hint")))))
+        return document
+
+    def _report(self):
+        """Add what came of the hosts of this batch; return how many are in which state."""
+        plan = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
+        hosts = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))["hosts"]
+        for host in self.arguments["hosts"]:
+            result = self._registered(host, DONE)
+            if result and not result.get("skipped"):
+                outcome = fleet.outcome_of(result, check_mode=self._task.check_mode)
+                hosts[host] = {**hosts.get(host, {}), **outcome}
+        return {"changed": False, "counts": self._write_report(plan, hosts)}
+
+    def _write_report(self, plan, hosts):
+        date = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+        report = fleet.report_of(plan, hosts, date=date, check_mode=self._task.check_mode)
+        _write(self.folder / "report.json", json.dumps(report, indent=1))
+        _write(self.folder / "report.html", page_of(report))
+        return report["counts"]
+
+
+def _write(path, text):
+    """Write a file as a whole, or not."""
+    making = path.with_name(f".{path.name}.new")
+    making.write_text(text + "\n", encoding="utf-8")
+    making.replace(path)

@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright (c) The authors of ortgpu-fix
+# MIT License (see LICENSE of ortgpu-fix, https://opensource.org/license/mit)
+
+# The action plugin of this name does it all, on the controller.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ortgpu_fix_fleet
+short_description: Plan for all hosts of a play on the controller, and report on them
+version_added: 0.1.0
+description:
+  - Makes one plan for all hosts of the play from the facts that they registered, with the smallest
+    split into groups where one set of wheels cannot serve all, and keeps a report of what came of
+    it. Runs on the controller; no host is touched.
+  - The role M(ortgpu.fix.fleet) calls it; other playbooks seldom need it.
+author:
+  - The authors of ortgpu-fix (!UNKNOWN)
+options:
+  folder:
+    description:
+      - The folder on the controller for the fleet's files. C(facts) has the facts of each host,
+        C(gpu.txt) or C(gpu.cuda12.txt) and so on are the locks, C(wheels) are the wheels, and
+        C(plan.json), C(report.json) and C(report.html) say what was planned and what came of it.
+    type: path
+    required: true
+  state:
+    description:
+      - V(planned) writes facts, plan, locks and wheels. In check mode no locks and no wheels.
+      - V(reported) adds what came of the hosts of this batch to the report, also in check mode.
+    type: str
+    choices: [planned, reported]
+    required: true
+  hosts:
+    description: The hosts to plan for or to report on.
+    type: list
+    elements: str
+    required: true
+  more_facts:
+    description: Facts files of machines that are no hosts here, such as those with Windows.
+    type: list
+    elements: path
+    default: []
+  flags:
+    description: Flags of C(ortgpu-fix) for the plan, the locks and the download, such as V(--with-cpu).
+    type: list
+    elements: str
+    default: []
+  download:
+    description: Fetch all wheels into the folder, and check them.
+    type: bool
+    default: true
+  index_url:
+    description: The package index that the controller uses. It may have credentials.
+    type: str
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed, when in diff mode.
+    support: none
+  platform:
+    description: Target OS/families that can be operated against.
+    support: full
+    platforms: any, on the controller
+seealso:
+  - module: ortgpu.fix.ortgpu_fix
+  - module: ortgpu.fix.ortgpu_fix_facts
+"""
+
+EXAMPLES = r"""
+- name: Plan for all hosts whose facts were registered as ortgpu_fix_fleet_seen
+  ortgpu.fix.ortgpu_fix_fleet:
+    folder: /srv/ortgpu-fleet
+    state: planned
+    hosts: "{{ ansible_play_hosts_all }}"
+  run_once: true
+"""
+
+RETURN = r"""
+hosts:
+  description: What to install where, by host.
+  returned: O(state=planned)
+  type: dict
+  sample:
+    gpu1: {group: cuda12, requirements: [onnxruntime-gpu==1.26.0, nvidia-cudnn-cu12==9.28.0.42]}
+without_gpu:
+  description: The hosts without a GPU, which get nothing.
+  returned: O(state=planned)
+  type: list
+  elements: str
+impossible:
+  description: The hosts on which no release works, with the reasons.
+  returned: O(state=planned)
+  type: dict
+  sample: {old1: "it is built for CUDA 11, which needs driver 450.36.06 or newer"}
+counts:
+  description: How many hosts are in which state.
+  returned: O(state=reported)
+  type: dict
+  sample: {ok: 38, failed: 1, unreachable: 1}
+"""
