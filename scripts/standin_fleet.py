@@ -1,0 +1,405 @@
+"""A fleet on this machine: hosts with roots, Pythons and drivers of their own, behind a real sshd.
+
+Each host is a chroot whose system is this machine's (mounted for reading only), with an environment
+in `/opt/app` and a simulated driver in `/opt/driver`, at an address of the loopback net. Needs
+root, Linux, gcc and sshd, and must be run in a mount namespace of its own (`unshare --mount`): all
+mounts go with it.
+
+Also the program as it is on a controller, with stand-ins for wheels: small ones that its matrix
+then names, and an onnxruntime that answers what the verification asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local_index import make_wheel
+from packaging.utils import parse_wheel_filename
+
+ROOT = Path(__file__).resolve().parents[1]
+COLLECTION = ROOT / "scripts" / "ansible"
+APP = "/opt/app"
+"""The environment, as its host sees it."""
+DRIVER = "/opt/driver"
+SYSTEM = ("/usr", "/etc")
+"""What all hosts share with this machine, for reading only."""
+PYENV = Path.home() / ".pyenv"
+OWN_MOUNTS = "ORTGPU_FIX_OWN_MOUNTS"
+"""Set in the environment of a program that `in_own_mounts` began."""
+SESSION = '''
+import json
+import numpy
+
+__version__ = "{version}"
+cuda_version = "{cuda}"
+
+
+class SessionOptions:
+    pass
+
+
+class InferenceSession:
+    def __init__(self, path, options, providers, enable_fallback):
+        self.options, self.providers = options, providers
+
+    def disable_fallback(self):
+        pass
+
+    def get_modelmeta(self):
+        self.custom_metadata_map = {{
+            "input": '{{"shape": [2], "values": [1, 2]}}',
+            "expected": '{{"shape": [2], "values": [2, 4]}}',
+        }}
+        return self
+
+    def run(self, names, feed):
+        return [numpy.array([2, 4], dtype="float32")]
+
+    def end_profiling(self):
+        path = self.options.profile_file_prefix + "_2026.json"
+        kernel = {{"op_name": "Conv", "provider": "CUDAExecutionProvider"}}
+        rows = [{{"cat": "Session", "name": "model_run"}}]
+        for run in (1, 2):
+            rows.append({{"cat": "Node", "name": "conv_kernel_time", "args": kernel}})
+        with open(path, "w") as file:
+            json.dump(rows, file)
+        return path
+'''
+"""A stand-in for onnxruntime that computes on a GPU that is not there."""
+
+
+def make_controller(folder: Path, base: Path) -> Path:
+    """Make a controller's environment: all that `base` has, and a copy of the program of its own.
+
+    `base` is an interpreter that has ansible-core and ortgpu-fix. Returns the new interpreter.
+    """
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([base, "-c", asked], check=True, capture_output=True, text=True)
+    site = Path(done.stdout.strip())
+    subprocess.run([base, "-m", "venv", "--without-pip", folder], check=True)
+    own = next(folder.glob("lib/python*/site-packages"))
+    (own / "base.pth").write_text(f"{site}\n")
+    for path in (site / "ortgpu_fix", *site.glob("ortgpu_fix-*.dist-info")):
+        shutil.copytree(path, own / path.name)
+    collections = folder / "collections" / "ansible_collections" / "ortgpu"
+    collections.mkdir(parents=True)
+    (collections / "fix").symlink_to(COLLECTION)
+    return folder / "bin" / "python"
+
+
+def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Path) -> None:
+    """Put small wheels into `wheels` for the `install` rows of plans, and teach them the matrix.
+
+    The program of the `controller` knows their hashes then, and takes them for the real ones.
+    """
+    made: dict[str, Path] = {}
+    for row in rows:
+        file = row["file"]
+        if file in made:
+            continue
+        name, version, _, _ = parse_wheel_filename(file)
+        files: dict[str, str | bytes] = {f"nvidia/{name}/stand_in.txt": "x" * 4000}
+        if name == "onnxruntime-gpu":
+            files = stand_in_files("onnxruntime-gpu", str(version), cuda="12.8")
+        tag = file.removesuffix(".whl").split("-", 2)[2]
+        made[file] = make_wheel(wheels, name, str(version), files=files, tag=tag)
+    data = next(controller.parents[1].glob("lib/python*/site-packages/ortgpu_fix/data"))
+    for table in data.glob("*.jsonl"):
+        lines = [json.loads(line) for line in table.read_text().splitlines()]
+        for line in lines:
+            _replace(line, made)
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        table.write_text(text)
+
+
+def _replace(node: Any, made: dict[str, Path]) -> None:  # noqa: ANN401
+    """Give every wheel in `node` that was made the hash and size of what was made."""
+    if isinstance(node, dict):
+        file = node.get("file")
+        if isinstance(file, str) and file in made and "sha256" in node:
+            content = made[file].read_bytes()
+            node |= {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+        for value in node.values():
+            _replace(value, made)
+    elif isinstance(node, list):
+        for value in node:
+            _replace(value, made)
+
+
+def stand_in_files(name: str, version: str, cuda: str | None = None) -> dict[str, str | bytes]:
+    """Return the files of a stand-in for a build of onnxruntime."""
+    about = f"package_name = '{name}'\n__version__ = '{version}'\n"
+    files: dict[str, str | bytes] = {
+        "onnxruntime/__init__.py": SESSION.format(version=version, cuda=cuda or ""),
+        "onnxruntime/capi/__init__.py": "",
+        "onnxruntime/capi/onnxruntime_pybind11_state.so": b"\x7fELF" * 500,
+    }
+    if cuda is not None:
+        about += f"cuda_version = '{cuda}'\n"
+        files["onnxruntime/capi/libonnxruntime_providers_cuda.so"] = b"\x7fELF" * 900
+    return files | {"onnxruntime/capi/build_and_package_info.py": about}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What hosts of a kind have."""
+
+    name: str
+    driver: str | None
+    cuda: int | None
+    """What the driver says of CUDA: 12020 for 12.2."""
+    gpu: str = ""
+    capability: tuple[int, int] = (0, 0)
+    python: str = "3.11"
+    requires: str | None = None
+    """What an application that is installed there requires."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of such a host as far as a plan needs them."""
+        cuda = f"{(self.cuda or 0) // 1000}.{(self.cuda or 0) % 1000 // 10}"
+        needs = [{"name": "some-app", "version": "1.0", "requires": [self.requires]}]
+        return {
+            "schema": 1,
+            "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.36"},
+            "driver": {"version": self.driver, "cuda": cuda},
+            "gpus": [
+                {"name": self.gpu, "compute_capability": ".".join(map(str, self.capability))}
+            ],
+            "python": {"version": f"{self.python}.0"},
+            "packages": needs if self.requires else [],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host: its kind, its place, and what is wrong with it."""
+
+    name: str
+    kind: Kind
+    root: Path
+    address: str
+    unreachable: bool = False
+    full: bool = False
+    real: bool = False
+    """Gets real wheels, and a libcuda.so.1 that the real onnxruntime can load."""
+
+    @property
+    def app(self) -> Path:
+        """Return the environment as this machine sees it."""
+        return self.root / APP[1:]
+
+    @property
+    def site(self) -> Path:
+        """Return its site-packages."""
+        return next(self.app.glob("lib/python*/site-packages"))
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a program in the host's root."""
+        words = ["chroot", str(self.root), *argv]
+        return subprocess.run(words, check=False, capture_output=True, text=True)
+
+    def processes(self) -> Iterator[tuple[int, str]]:
+        """Yield the id and the command line of every process that runs in the host's root."""
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and (entry / "root").readlink() == self.root:
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    yield int(entry.name), line
+
+    def put_back(self, saved: Path) -> None:
+        """Make the environment what it was when it was `saved`."""
+        for path in self.app.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.copytree(saved, self.app, symlinks=True, dirs_exist_ok=True)
+
+
+@dataclass(kw_only=True)
+class World:
+    """All hosts, the server that leads to them, and their inventory."""
+
+    folder: Path
+    port: int = 2207
+    hosts: list[Host] = field(default_factory=list)
+
+    def add(self, name: str, kind: Kind, stubs: dict[str, Path], **about: Any) -> Host:  # noqa: ANN401
+        """Make a host. `stubs` are the libraries of its driver, by name."""
+        from drivers import Card  # noqa: PLC0415
+
+        number = len(self.hosts) + 1
+        root = self.folder / "hosts" / name
+        host = Host(name=name, kind=kind, root=root, address=f"127.0.7.{number}", **about)
+        for inner in ("tmp", "var/tmp", "root/.pyenv", "proc", "dev", "usr", "etc", "run"):
+            (root / inner).mkdir(parents=True)
+        for link in ("bin", "lib", "lib64", "sbin"):
+            (root / link).symlink_to(f"usr/{link}")
+        places = [(path, root / path[1:]) for path in SYSTEM]
+        places += [(str(PYENV), root / "root" / ".pyenv")] if PYENV.is_dir() else []
+        for source, place in places:
+            _mount("--bind", source, place)
+            _mount("-o", "remount,bind,ro", place)
+        _mount("--bind", "/dev", root / "dev")
+        _mount("-t", "proc", "proc", root / "proc")
+        host.app.mkdir(parents=True)
+        if host.full:
+            _mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", host.app)
+        driver = root / DRIVER[1:]
+        driver.mkdir()
+        lines = []
+        if kind.driver is not None:
+            card = Card(name=kind.gpu, capability=kind.capability, memory_mib=16384)
+            lines = [f"release {kind.driver}", f"cuda {kind.cuda}", f"gpu {card.line()}"]
+            for library, source in stubs.items():
+                shutil.copy(source, driver / library)
+        (driver / "driver.txt").write_text("".join(f"{line}\n" for line in lines))
+        self._make_environment(host)
+        self.hosts.append(host)
+        return host
+
+    @staticmethod
+    def _make_environment(host: Host) -> None:
+        """Make the environment, with the CPU build (a stand-in) and an application in it."""
+        places = sorted(PYENV.glob(f"versions/{host.kind.python}.*/bin/python"))
+        python = str(places[0]) if places else f"/usr/bin/python{host.kind.python}"
+        made = host.run(python, "-m", "venv", "--without-pip", APP)
+        if made.returncode != 0:
+            raise RuntimeError(made.stderr)
+        needs = [host.kind.requires] if host.kind.requires else []
+        _unpack(host.site, "onnxruntime", "1.22.1", stand_in_files("onnxruntime", "1.22.1"))
+        if needs:
+            _unpack(host.site, "some-app", "1.0", {"some_app.py": ""}, needs)
+
+    def serve(self) -> subprocess.Popen[bytes]:
+        """Start the server; hosts that are unreachable have no address at it."""
+        keys = self.folder / "keys"
+        keys.mkdir(mode=0o700)
+        for name in ("server", "client"):
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True
+            )
+        lines = [
+            f"Port {self.port}",
+            *(f"ListenAddress {host.address}" for host in self.hosts if not host.unreachable),
+            f"HostKey {keys / 'server'}",
+            f"AuthorizedKeysFile {keys / 'client.pub'}",
+            "PermitRootLogin yes",
+            "PasswordAuthentication no",
+            "StrictModes no",
+            "UsePAM no",
+            "MaxStartups 100",
+            "PidFile none",
+            "Subsystem sftp internal-sftp",
+        ]
+        for host in self.hosts:
+            lines += [
+                f"Match LocalAddress {host.address}",
+                f"ChrootDirectory {host.root}",
+                f"SetEnv LD_LIBRARY_PATH={DRIVER} ORTGPU_STUB={DRIVER}/driver.txt",
+            ]
+        config = self.folder / "sshd_config"
+        config.write_text("".join(f"{line}\n" for line in lines))
+        Path("/run/sshd").mkdir(exist_ok=True)
+        log = (self.folder / "sshd.log").open("wb")
+        program = shutil.which("sshd", path="/usr/sbin:/usr/bin") or "sshd"
+        served = subprocess.Popen([program, "-D", "-e", "-f", str(config)], stderr=log)
+        time.sleep(1)
+        if served.poll() is not None:
+            raise RuntimeError((self.folder / "sshd.log").read_text())
+        return served
+
+    def inventory(self, hosts: Iterable[Host], **variables: Any) -> Path:  # noqa: ANN401
+        """Write the inventory of `hosts`; of those with real wheels the facts are taken on trust."""
+        common = {
+            "ansible_port": self.port,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.folder / "keys" / "client"),
+            "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o ConnectTimeout=5 "
+            "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ControlMaster=no",
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "ortgpu_fix_fleet_python": APP,
+            **variables,
+        }
+        rows: dict[str, dict[str, Any]] = {}
+        for host in hosts:
+            rows[host.name] = {"ansible_host": host.address}
+            if host.real and (self.folder / "machines" / host.name).exists():
+                seen = json.loads((self.folder / "machines" / host.name).read_text())
+                rows[host.name]["ortgpu_fix_fleet_machine"] = seen["ansible_facts"]["ortgpu_fix"]
+        path = self.folder / "inventory.json"
+        path.write_text(json.dumps({"all": {"vars": common, "hosts": rows}}, indent=1))
+        return path
+
+
+def ansible(
+    controller: Path, program: str, *arguments: str, folder: Path
+) -> subprocess.Popen[str]:
+    """Start a program of Ansible (`playbook`, `adhoc`) on the controller, in a group of its own."""
+    environ = {name: value for name, value in os.environ.items() if "ANSIBLE" not in name}
+    environ |= {
+        "ANSIBLE_COLLECTIONS_PATH": str(controller.parents[1] / "collections"),
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_LOCALHOST_WARNING": "0",
+        "ANSIBLE_FORKS": "4",
+        "ANSIBLE_NOCOLOR": "1",
+        "PWD": str(folder),
+    }
+    return subprocess.Popen(
+        [str(controller), "-m", "ansible", program, *arguments],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill_tree(process: int) -> None:
+    """Kill a process and everything that it began, however far from it."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit():
+                after = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents.setdefault(int(after[1]), []).append(int(entry.name))
+    waiting = [process]
+    while waiting:
+        one = waiting.pop()
+        waiting += parents.get(one, [])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
+def _mount(*words: str | Path) -> None:
+    subprocess.run(["mount", *map(str, words)], check=True)
+
+
+def _unpack(
+    site: Path, name: str, version: str, files: dict[str, Any], requires: Iterable[str] = ()
+) -> None:
+    """Install a wheel made of `files`."""
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = make_wheel(Path(folder), name, version, files=files, requires=requires)
+        with zipfile.ZipFile(wheel) as zipped:
+            zipped.extractall(site)
+
+
+def in_own_mounts() -> int:
+    """Run this program again where its mounts are its own, and return its exit code."""
+    argv = ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv]
+    environ = os.environ | {OWN_MOUNTS: "1"}
+    return subprocess.run(argv, env=environ, check=False).returncode
