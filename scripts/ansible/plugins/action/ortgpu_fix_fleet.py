@@ -25,10 +25,11 @@ SPEC = {
     "hosts": {"type": "list", "elements": "str", "required": True},
     "more_facts": {"type": "list", "elements": "path", "default": []},
     "flags": {"type": "list", "elements": "str", "default": []},
+    "requirements": {"type": "list", "elements": "str", "default": []},
     "download": {"type": "bool", "default": True},
     "index_url": {"type": "str", "no_log": True},
 }
-SEEN, DONE = "ortgpu_fix_fleet_seen", "ortgpu_fix_fleet_done"
+SEEN, DONE = "ortgpu_fix_seen", "ortgpu_fix_done"
 """What the role registers on each host."""
 LOCK = "gpu.txt"
 
@@ -57,6 +58,9 @@ class ActionModule(ActionBase):
     def _plan(self):
         """Write facts, plan, locks and wheels; return what each host gets."""
         flags = self.arguments["flags"]
+        if self.arguments["requirements"]:
+            _write(self.folder / "requirements.txt", "\n".join(self.arguments["requirements"]))
+            flags = [*flags, "--requirement", "requirements.txt"]
         seen = {host: self._registered(host, SEEN) for host in self.arguments["hosts"]}
         files = self._write_facts(seen)
         hosts = {

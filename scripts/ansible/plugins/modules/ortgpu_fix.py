@@ -115,7 +115,7 @@ attributes:
     platforms: Linux
 notes:
   - Windows hosts are not managed. Write their facts there with C(ortgpu-fix facts), and plan for
-    them with C(ortgpu_fix_fleet_more_facts) of the role M(ortgpu.fix.fleet).
+    them with C(ortgpu_fix_more_facts) of the role M(ortgpu.fix.fleet).
 seealso:
   - module: ortgpu.fix.ortgpu_fix_facts
 """
@@ -144,7 +144,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan of C(ortgpu-fix --json), schema 1.
+  description: The plan of C(ortgpu-fix --json), schema 1, without the releases that it rejects.
   returned: where it could be made
   type: dict
 changes:
@@ -276,6 +276,11 @@ def why_not(plan):
     return said + (". What would change that: " + ", ".join(gains) if gains else "")
 
 
+def brief(plan):
+    """Return a plan without the releases that it rejects, for an answer that is shown at once."""
+    return {key: value for key, value in plan.items() if key != "rejected"}
+
+
 def undo(module, program):
     """Put the environment back to before the last change."""
     change = program.run("facts").document["python"].get("change")
@@ -297,7 +302,7 @@ def bring(module, program):
     planned = program.run(*program.machine, *flags)
     plan = planned.document
     target = {"python": facts["python"]["version"], "machine": facts["platform"]["machine"]}
-    values = {"plan": plan, "changes": changes(plan, facts), "target": target}
+    values = {"plan": brief(plan), "changes": changes(plan, facts), "target": target}
     if planned.code == IMPOSSIBLE:
         module.fail_json(msg=why_not(plan), exit_code=planned.code, code="impossible", **values)
     wrong = planned.code == FIXABLE or interrupted
@@ -311,9 +316,6 @@ def bring(module, program):
             applied = program.run("--apply", "--yes", *program.machine, *flags, *more, **environ)
         except ProgramError as error:
             fail(module, error, **values)
-        values["plan"] = {
-            key: value for key, value in applied.document.items() if key != "verification"
-        }
         values["verification"] = applied.document.get("verification")
         if applied.code == IMPOSSIBLE:
             module.fail_json(msg=why_not(plan), exit_code=IMPOSSIBLE, code="impossible", **values)

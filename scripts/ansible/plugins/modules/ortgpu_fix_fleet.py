@@ -47,6 +47,11 @@ options:
     type: list
     elements: str
     default: []
+  requirements:
+    description: Requirements that every set must satisfy too.
+    type: list
+    elements: str
+    default: []
   download:
     description: Fetch all wheels into the folder, and check them.
     type: bool
@@ -71,7 +76,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Plan for all hosts whose facts were registered as ortgpu_fix_fleet_seen
+- name: Plan for all hosts whose facts were registered as ortgpu_fix_seen
   ortgpu.fix.ortgpu_fix_fleet:
     folder: /srv/ortgpu-fleet
     state: planned

@@ -29,7 +29,7 @@ class HostAction(ActionBase):
         if getattr(shell, "_IS_WINDOWS", False):
             raise AnsibleActionFail(
                 "Windows hosts are not managed; write their facts there with `ortgpu-fix facts`, "
-                "and plan for them with ortgpu_fix_fleet_more_facts"
+                "and plan for them with ortgpu_fix_more_facts"
             )
         try:
             bundle = bundle_in(Path(C.DEFAULT_LOCAL_TMP))

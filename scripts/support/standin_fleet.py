@@ -35,6 +35,8 @@ COLLECTION = ROOT / "scripts" / "ansible"
 APP = "/opt/app"
 """The environment, as its host sees it."""
 DRIVER = "/opt/driver"
+SHARE = "/srv/wheels"
+"""Where hosts with real wheels see the folder that the controller downloads to."""
 SYSTEM = ("/usr", "/etc")
 """What all hosts share with this machine, for reading only."""
 PYENV = Path.home() / ".pyenv"
@@ -96,8 +98,7 @@ def make_controller(folder: Path, base: Path) -> Path:
     for path in (site / "ortgpu_fix", *site.glob("ortgpu_fix-*.dist-info")):
         shutil.copytree(path, own / path.name)
     collections = folder / "collections" / "ansible_collections" / "ortgpu"
-    collections.mkdir(parents=True)
-    (collections / "fix").symlink_to(COLLECTION)
+    shutil.copytree(COLLECTION, collections / "fix")
     return folder / "bin" / "python"
 
 
@@ -220,6 +221,11 @@ class Host:
                     line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     yield int(entry.name), line
 
+    def traces(self) -> list[str]:
+        """Return what Ansible and the program left in the folders for temporary files."""
+        folders = [self.root / "root" / ".ansible" / "tmp", self.root / "tmp", self.root / "var/tmp"]
+        return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
+
     def put_back(self, saved: Path) -> None:
         """Make the environment what it was when it was `saved`."""
         for path in self.app.iterdir():
@@ -254,6 +260,11 @@ class World:
         _mount("--bind", "/dev", root / "dev")
         _mount("-t", "proc", "proc", root / "proc")
         host.app.mkdir(parents=True)
+        if host.real:
+            wheels, share = self.folder / "ortgpu-fleet" / "wheels", root / SHARE[1:]
+            wheels.mkdir(parents=True, exist_ok=True)
+            share.mkdir(parents=True)
+            _mount("--bind", wheels, share)
         if host.full:
             _mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", host.app)
         driver = root / DRIVER[1:]
@@ -282,17 +293,34 @@ class World:
         if needs:
             _unpack(host.site, "some-app", "1.0", {"some_app.py": ""}, needs)
 
-    def serve(self) -> subprocess.Popen[bytes]:
-        """Start the server; hosts that are unreachable have no address at it."""
+    @contextlib.contextmanager
+    def served(self) -> Iterator[None]:
+        """Let servers lead to all hosts; those that are unreachable have no address there.
+
+        One server listens at 16 addresses at most.
+        """
         keys = self.folder / "keys"
         keys.mkdir(mode=0o700)
         for name in ("server", "client"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True
-            )
+            argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)]
+            subprocess.run(argv, check=True)
+        Path("/run/sshd").mkdir(exist_ok=True)
+        there = [host for host in self.hosts if not host.unreachable]
+        servers = [self._serve(there[at : at + 15]) for at in range(0, len(there), 15)]
+        time.sleep(1)
+        try:
+            if any(server.poll() is not None for server in servers):
+                raise RuntimeError((self.folder / "sshd.log").read_text())
+            yield
+        finally:
+            for server in servers:
+                server.terminate()
+                server.wait()
+
+    def _serve(self, hosts: Iterable[Host]) -> subprocess.Popen[bytes]:
+        keys = self.folder / "keys"
         lines = [
             f"Port {self.port}",
-            *(f"ListenAddress {host.address}" for host in self.hosts if not host.unreachable),
             f"HostKey {keys / 'server'}",
             f"AuthorizedKeysFile {keys / 'client.pub'}",
             "PermitRootLogin yes",
@@ -303,25 +331,26 @@ class World:
             "PidFile none",
             "Subsystem sftp internal-sftp",
         ]
-        for host in self.hosts:
-            lines += [
+        rules: list[str] = []
+        for host in hosts:
+            lines.append(f"ListenAddress {host.address}")
+            rules += [
                 f"Match LocalAddress {host.address}",
                 f"ChrootDirectory {host.root}",
                 f"SetEnv LD_LIBRARY_PATH={DRIVER} ORTGPU_STUB={DRIVER}/driver.txt",
             ]
-        config = self.folder / "sshd_config"
-        config.write_text("".join(f"{line}\n" for line in lines))
-        Path("/run/sshd").mkdir(exist_ok=True)
-        log = (self.folder / "sshd.log").open("wb")
+            config = self.folder / f"sshd-{host.name}.conf"
+        config.write_text("".join(f"{line}\n" for line in [*lines, *rules]))
         program = shutil.which("sshd", path="/usr/sbin:/usr/bin") or "sshd"
-        served = subprocess.Popen([program, "-D", "-e", "-f", str(config)], stderr=log)
-        time.sleep(1)
-        if served.poll() is not None:
-            raise RuntimeError((self.folder / "sshd.log").read_text())
-        return served
+        with (self.folder / "sshd.log").open("ab") as log:
+            return subprocess.Popen([program, "-D", "-e", "-f", str(config)], stderr=log)
 
     def inventory(self, hosts: Iterable[Host], **variables: Any) -> Path:  # noqa: ANN401
-        """Write the inventory of `hosts`; of those with real wheels the facts are taken on trust."""
+        """Write the inventory of `hosts`, all with `variables`.
+
+        Those with real wheels have the wheels on a share, and stand for the machines whose facts
+        were read of them: there is no GPU for a real verification.
+        """
         common = {
             "ansible_port": self.port,
             "ansible_user": "root",
@@ -329,15 +358,17 @@ class World:
             "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o ConnectTimeout=5 "
             "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ControlMaster=no",
             "ansible_python_interpreter": "/usr/bin/python3",
-            "ortgpu_fix_fleet_python": APP,
+            "ortgpu_fix_python": APP,
             **variables,
         }
         rows: dict[str, dict[str, Any]] = {}
         for host in hosts:
             rows[host.name] = {"ansible_host": host.address}
+            if host.real:
+                rows[host.name]["ortgpu_fix_share"] = SHARE
             if host.real and (self.folder / "machines" / host.name).exists():
                 seen = json.loads((self.folder / "machines" / host.name).read_text())
-                rows[host.name]["ortgpu_fix_fleet_machine"] = seen["ansible_facts"]["ortgpu_fix"]
+                rows[host.name]["ortgpu_fix_machine"] = seen["ansible_facts"]["ortgpu_fix"]
         path = self.folder / "inventory.json"
         path.write_text(json.dumps({"all": {"vars": common, "hosts": rows}}, indent=1))
         return path
@@ -352,7 +383,7 @@ def ansible(
         "ANSIBLE_COLLECTIONS_PATH": str(controller.parents[1] / "collections"),
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_LOCALHOST_WARNING": "0",
-        "ANSIBLE_FORKS": "4",
+        "ANSIBLE_FORKS": "3",
         "ANSIBLE_NOCOLOR": "1",
         "PWD": str(folder),
     }

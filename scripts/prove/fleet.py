@@ -184,12 +184,8 @@ class Proof:
         for at in range(2):
             world.add(f"cpu{at + 1}", NONE, {})
         self.stand_in_wheels(STAND_INS)
-        server = world.serve()
-        try:
+        with world.served():
             self._fleet(world)
-        finally:
-            server.terminate()
-            server.wait()
 
     def _fleet(self, world: World) -> None:
         inventory = str(world.inventory(world.hosts))
@@ -202,7 +198,7 @@ class Proof:
         world.inventory(world.hosts)
         killed = next(host for host in world.hosts if host.name == "gpu05")
         watcher = Watcher(killed)
-        waves = ["-e", '{"ortgpu_fix_fleet_waves": [2, 8, "100%"]}']
+        waves = ["-e", '{"ortgpu_fix_waves": [2, 8, "100%"]}']
         run = ["ortgpu.fix.fleet", "-i", inventory, *waves]
         with watcher:
             code, _, seconds = self.run(*run)
@@ -241,6 +237,9 @@ class Proof:
         right |= {"cpu1": "without GPU", "cpu2": "without GPU"}
         problems = _differences(states, right | {"gpu05": "changed"})
         problems += _sets(world, report, {"gpu05"})
+        problems += [
+            f"left behind: {path}" for host in world.hosts if host != killed for path in host.traces()
+        ]
         problems += _changed(before, _states(world, {"gpu05"}))
         self.note("fleet: second run", problems, seconds=seconds, counts=report["counts"])
         for name, flags in (("fleet: third run", []), ("fleet: --check", ["--check", "--diff"])):
@@ -281,15 +280,11 @@ class Proof:
         for at in range(6):
             world.add(f"host{at + 1}", STAND_INS[at % 4], self.libraries(real=False))
         self.stand_in_wheels(STAND_INS)
-        server = world.serve()
-        try:
+        with world.served():
             self._kills(world, count)
-        finally:
-            server.terminate()
-            server.wait()
 
     def _kills(self, world: World, count: int) -> None:
-        waves = ["-e", '{"ortgpu_fix_fleet_waves": [1, "100%"]}']
+        waves = ["-e", '{"ortgpu_fix_waves": [1, "100%"]}']
         run = ["ortgpu.fix.fleet", "-i", str(world.inventory(world.hosts)), *waves]
         saved = self.work / "saved"
         for host in world.hosts:
@@ -407,7 +402,7 @@ THOUSANDS = """\
   tasks:
     - name: Take the facts
       simulated_facts:
-      register: ortgpu_fix_fleet_seen
+      register: ortgpu_fix_seen
     - name: Look at the clock
       ansible.builtin.debug:
         msg: "now {{ now(fmt='%s.%f') }}"
