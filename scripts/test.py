@@ -36,7 +36,7 @@ def install() -> None:
     """Make the environment anew: the tools, and the wheel as a user gets it."""
     run(sys.executable, "-m", "venv", "--clear", VENV)
     run(PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--group", "dev")
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--group", "dev", "--group", "ansible")
     for folder in ("build", "dist"):
         shutil.rmtree(ROOT / folder, ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist", ".")

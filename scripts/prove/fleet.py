@@ -1,6 +1,6 @@
 """Prove the Ansible collection on thirty hosts of this machine, each behind a real sshd.
 
-    python scripts/prove_fleet.py [--work DIR] [--only fleet kills thousands] [--kills 20]
+    python scripts/prove/fleet.py [--work DIR] [--only fleet kills thousands] [--kills 20]
 
 `fleet`: thirty hosts of six kinds: six get the real wheels of CUDA 13, the others stand-ins; two
 have no GPU, one is unreachable, one has a full disk, on one the program is killed while it changes
@@ -13,8 +13,8 @@ be as before, or as planned, or be put back by the next run, which must complete
 
 Needs root, Linux, gcc, sshd, a package index, and below DIR about 20 GB for `fleet`. Run it with
 a Python that has the groups `dev` and `ansible`, and ortgpu-fix. The outcomes go into
-scripts/results/. The GPUs and drivers are simulated; with the real wheels the verification goes as
-far as loading everything.
+scripts/prove/results/. The GPUs and drivers are simulated; with the real wheels the verification
+goes as far as loading everything.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-from drivers import compile_stubs  # noqa: E402
-from outcomes import record  # noqa: E402
-from standin_fleet import (  # noqa: E402
+from drivers import compile_stubs
+
+from prove.outcomes import record
+from support.standin_fleet import (
     OWN_MOUNTS,
     Host,
     Kind,
@@ -52,8 +53,9 @@ from standin_fleet import (  # noqa: E402
     make_controller,
     make_stand_ins,
 )
-from standins import state_of  # noqa: E402
+from support.standin_wheels import state_of
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACE = Path("/mnt")
 """Where the work folder is mounted: sshd wants every folder above a host's root to be root's."""
 NEW = "onnxruntime>=1.28"
@@ -92,6 +94,8 @@ RTX3090 = Kind(
 NONE = Kind(name="none", driver=None, cuda=None)
 REAL = (L4, H100)
 STAND_INS = (A100, V100, T4, RTX3090)
+SOME_FAILED = 2
+"""The exit code of a playbook after which hosts had failed."""
 CASES = [
     "fleet: first run",
     "fleet: second run",
@@ -164,9 +168,7 @@ class Proof:
 
     def report(self) -> dict[str, Any]:
         """Return the fleet's report."""
-        found: dict[str, Any] = json.loads(
-            (self.work / "ortgpu-fleet" / "report.json").read_text()
-        )
+        found: dict[str, Any] = json.loads((self.work / "ortgpu-fleet" / "report.json").read_text())
         return found
 
     # -- thirty hosts ----------------------------------------------------------------------------
@@ -214,7 +216,7 @@ class Proof:
         problems = _differences(states, expected)
         problems += [] if states["gpu03"] in {"failed", "put back"} else ["the full disk"]
         problems += [] if watcher.killed else ["nothing was killed"]
-        problems += [] if code == 2 else [f"exit code {code}"]
+        problems += [] if code == SOME_FAILED else [f"exit code {code}"]
         problems += [] if len(report["hosts"]) == 30 else [f"{len(report['hosts'])} hosts"]  # noqa: PLR2004
         groups = {row["name"]: row["version"] for row in report["groups"]}
         problems += _sets(world, report, {name for name in states if states[name] == "changed"})
@@ -238,7 +240,10 @@ class Proof:
         problems = _differences(states, right | {"gpu05": "changed"})
         problems += _sets(world, report, {"gpu05"})
         problems += [
-            f"left behind: {path}" for host in world.hosts if host != killed for path in host.traces()
+            f"left behind: {path}"
+            for host in world.hosts
+            if host != killed
+            for path in host.traces()
         ]
         problems += _changed(before, _states(world, {"gpu05"}))
         self.note("fleet: second run", problems, seconds=seconds, counts=report["counts"])

@@ -22,15 +22,17 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local_index import make_wheel
+from drivers import Card
 from packaging.utils import parse_wheel_filename
 
-ROOT = Path(__file__).resolve().parents[1]
+from support.local_index import make_wheel
+
+ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = ROOT / "scripts" / "ansible"
 APP = "/opt/app"
 """The environment, as its host sees it."""
@@ -42,7 +44,7 @@ SYSTEM = ("/usr", "/etc")
 PYENV = Path.home() / ".pyenv"
 OWN_MOUNTS = "ORTGPU_FIX_OWN_MOUNTS"
 """Set in the environment of a program that `in_own_mounts` began."""
-SESSION = '''
+SESSION = """
 import json
 import numpy
 
@@ -80,7 +82,7 @@ class InferenceSession:
         with open(path, "w") as file:
             json.dump(rows, file)
         return path
-'''
+"""
 """A stand-in for onnxruntime that computes on a GPU that is not there."""
 
 
@@ -177,9 +179,7 @@ class Kind:
             "schema": 1,
             "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.36"},
             "driver": {"version": self.driver, "cuda": cuda},
-            "gpus": [
-                {"name": self.gpu, "compute_capability": ".".join(map(str, self.capability))}
-            ],
+            "gpus": [{"name": self.gpu, "compute_capability": ".".join(map(str, self.capability))}],
             "python": {"version": f"{self.python}.0"},
             "packages": needs if self.requires else [],
         }
@@ -223,7 +223,11 @@ class Host:
 
     def traces(self) -> list[str]:
         """Return what Ansible and the program left in the folders for temporary files."""
-        folders = [self.root / "root" / ".ansible" / "tmp", self.root / "tmp", self.root / "var/tmp"]
+        folders = [
+            self.root / "root" / ".ansible" / "tmp",
+            self.root / "tmp",
+            self.root / "var/tmp",
+        ]
         return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
     def put_back(self, saved: Path) -> None:
@@ -243,8 +247,6 @@ class World:
 
     def add(self, name: str, kind: Kind, stubs: dict[str, Path], **about: Any) -> Host:  # noqa: ANN401
         """Make a host. `stubs` are the libraries of its driver, by name."""
-        from drivers import Card  # noqa: PLC0415
-
         number = len(self.hosts) + 1
         root = self.folder / "hosts" / name
         host = Host(name=name, kind=kind, root=root, address=f"127.0.7.{number}", **about)
@@ -273,8 +275,8 @@ class World:
         if kind.driver is not None:
             card = Card(name=kind.gpu, capability=kind.capability, memory_mib=16384)
             lines = [f"release {kind.driver}", f"cuda {kind.cuda}", f"gpu {card.line()}"]
-            for library, source in stubs.items():
-                shutil.copy(source, driver / library)
+            for library, file in stubs.items():
+                shutil.copy(file, driver / library)
         (driver / "driver.txt").write_text("".join(f"{line}\n" for line in lines))
         self._make_environment(host)
         self.hosts.append(host)
@@ -317,7 +319,7 @@ class World:
                 server.terminate()
                 server.wait()
 
-    def _serve(self, hosts: Iterable[Host]) -> subprocess.Popen[bytes]:
+    def _serve(self, hosts: Sequence[Host]) -> subprocess.Popen[bytes]:
         keys = self.folder / "keys"
         lines = [
             f"Port {self.port}",
@@ -339,7 +341,7 @@ class World:
                 f"ChrootDirectory {host.root}",
                 f"SetEnv LD_LIBRARY_PATH={DRIVER} ORTGPU_STUB={DRIVER}/driver.txt",
             ]
-            config = self.folder / f"sshd-{host.name}.conf"
+        config = self.folder / f"sshd-{hosts[0].name}.conf"
         config.write_text("".join(f"{line}\n" for line in [*lines, *rules]))
         program = shutil.which("sshd", path="/usr/sbin:/usr/bin") or "sshd"
         with (self.folder / "sshd.log").open("ab") as log:
@@ -374,9 +376,7 @@ class World:
         return path
 
 
-def ansible(
-    controller: Path, program: str, *arguments: str, folder: Path
-) -> subprocess.Popen[str]:
+def ansible(controller: Path, program: str, *arguments: str, folder: Path) -> subprocess.Popen[str]:
     """Start a program of Ansible (`playbook`, `adhoc`) on the controller, in a group of its own."""
     environ = {name: value for name, value in os.environ.items() if "ANSIBLE" not in name}
     environ |= {

@@ -40,8 +40,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Return the groups of the hosts, or how many are in which state."""
         result = super().run(tmp, task_vars)
-        _, arguments = self.validate_argument_spec(argument_spec=SPEC)
-        self.arguments = arguments
+        arguments = self.arguments = self.validate_argument_spec(argument_spec=SPEC)[1]
         self.folder = Path(arguments["folder"]).expanduser().absolute()
         self.hostvars = task_vars["hostvars"]
         try:

@@ -21,9 +21,10 @@ HEALTHY, FIXABLE, IMPOSSIBLE = 0, 1, 3
 COMMON = {
     "python": {"type": "path", "required": True},
     "facts": {"type": "dict"},
-    "_bundle": {"type": "path"},
 }
-"""The parameters that both modules have. The action plugin adds `_bundle`."""
+"""The parameters that both modules have."""
+BUNDLE = "ortgpu-fix.zip"
+"""What the action plugin puts into the temporary folder."""
 
 
 class ProgramError(Exception):
@@ -50,9 +51,9 @@ class Program:
 
         Raises ProgramError where there is no Python that it runs on.
         """
-        bundle = module.params["_bundle"]
-        if not bundle:
-            raise ProgramError("this module needs its action plugin: call it as ortgpu.fix.…")
+        bundle = os.path.join(module.tmpdir, BUNDLE)
+        if not os.path.isfile(bundle):
+            raise ProgramError("this module needs its action plugin, which brings the program")
         if sys.platform != "linux":
             raise ProgramError(f"this module manages Linux hosts, and this one is {sys.platform}")
         self.module = module

@@ -36,9 +36,10 @@ def bundle_in(folder: Path) -> Path:
     archive = folder / "ortgpu-fix.zip"
     if not archive.exists():
         handle, name = tempfile.mkstemp(dir=folder, suffix=".zip")
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(
-            file, "w", strict_timestamps=False
-        ) as zipped:
+        with (
+            os.fdopen(handle, "wb") as file,
+            zipfile.ZipFile(file, "w", strict_timestamps=False) as zipped,
+        ):
             for inside, path in sorted(_files()):
                 zipped.write(path, inside, zipfile.ZIP_DEFLATED)
         Path(name).replace(archive)
@@ -84,10 +85,10 @@ def _files_of(name: str, found: metadata.Distribution) -> Iterator[tuple[str, Pa
 def _required(found: metadata.Distribution) -> Iterator[str]:
     """Yield the names of what `found` requires without any extra."""
     for line in found.requires or ():
-        wanted, _, marker = line.partition(";")
+        marker = line.partition(";")[2]
         if "extra" in marker:
             continue
-        name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", wanted.strip())
+        name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line.strip())
         if name and (not marker or name.group().lower() in OLD_PYTHONS or _holds(line)):
             yield name.group()
 

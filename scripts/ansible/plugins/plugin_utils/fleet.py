@@ -125,9 +125,11 @@ def outcome_of(result: Json | None, *, check_mode: bool) -> Json:
     if result.get("changed"):
         outcome["state"] = "drifted" if check_mode else "changed"
     verdict = (result.get("verification") or {}).get("verdict")
-    findings = (result.get("plan") or {}).get("findings", [])
-    said = [row["summary"] for row in findings if row["severity"] != "info"]
-    outcome["text"] = "; ".join([*([f"verified: {verdict}"] if verdict else []), *said[:3]])
+    outcome["text"] = f"verified: {verdict}" if verdict else ""
+    if outcome["state"] == "drifted":
+        findings = (result.get("plan") or {}).get("findings", [])
+        said = [row["summary"] for row in findings if row["severity"] != "info"]
+        outcome["text"] = "; ".join(said[:3])
     return outcome
 
 
@@ -136,9 +138,13 @@ def about_machine(facts: Json | None) -> Json:
     if facts is None:
         return {}
     driver = facts.get("driver") or {}
-    gpus = Counter(str(gpu.get("name") or gpu.get("compute_capability")) for gpu in facts["gpus"] or ())
+    gpus = Counter(
+        str(gpu.get("name") or gpu.get("compute_capability")) for gpu in facts["gpus"] or ()
+    )
     return {
-        "gpus": [f"{count} x {name}" if count > 1 else name for name, count in sorted(gpus.items())],
+        "gpus": [
+            f"{count} x {name}" if count > 1 else name for name, count in sorted(gpus.items())
+        ],
         "driver": driver.get("version"),
         "cuda": driver.get("cuda"),
         "python": facts["python"]["version"],
