@@ -7,8 +7,9 @@ have no GPU, one is unreachable, one has a full disk, on one the program is kill
 the environment. The playbook must bring all others to their group's set and report these; once
 the killed one may go on, a second run mends it alone; a third run and one with --check change
 nothing; what somebody then breaks is drift, and shown with --check --diff.
-`kills`: the controller and all that it began is killed at as many moments of a run; every host must
-be as before, or as planned, or be put back by the next run, which must complete.
+`kills`: the controller and all that it began is killed at as many moments of a run, every other
+time with the connections to the hosts; every host must be as before, or as planned, or be put back by
+the next run, which must complete.
 `thousands`: facts of 5,000 hosts that were never there are planned, locked and reported.
 
 Needs root, Linux, gcc, sshd, a package index, and below DIR about 20 GB for `fleet`. Run it with
@@ -291,6 +292,7 @@ class Proof:
     def _kills(self, world: World, count: int) -> None:
         waves = ["-e", '{"ortgpu_fix_waves": [1, "100%"]}']
         run = ["ortgpu.fix.fleet", "-i", str(world.inventory(world.hosts)), *waves]
+        alone = {"ansible_ssh_args": "-o ControlMaster=no"}
         saved = self.work / "saved"
         for host in world.hosts:
             shutil.copytree(host.app, saved / host.name, symlinks=True)
@@ -304,6 +306,9 @@ class Proof:
         for at in range(1, count + 1):
             for host in world.hosts:
                 host.put_back(saved / host.name)
+            # Every other time the connections break with the controller; else ssh keeps them open,
+            # and what runs on the hosts comes to its end.
+            world.inventory(world.hosts, **(alone if at % 2 else {}))
             moment = round((at - chance.random()) * whole / count, 2)
             started = time.monotonic()
             process = ansible(self.controller, "playbook", *run, folder=self.work)
@@ -329,7 +334,15 @@ class Proof:
                 for host in world.hosts
                 if _versions(host) != done[host.name] or self.change(host) == "unfinished"
             ]
-            self.note(f"kill {at}", problems, at=moment, of=whole, hosts=left, next=seconds)
+            self.note(
+                f"kill {at}",
+                problems,
+                at=moment,
+                of=whole,
+                cut=bool(at % 2),
+                hosts=left,
+                next=seconds,
+            )
 
     # -- thousands -------------------------------------------------------------------------------
 
@@ -516,9 +529,9 @@ def _bare(files: Any) -> dict[str, str]:  # noqa: ANN401
 
 
 def _wait_for_end(host: Host, seconds: float = 60) -> None:
-    """Wait until nothing runs on a host any more."""
+    """Wait until no module and no program runs on a host any more; sshd may keep its session."""
     ends = time.monotonic() + seconds
-    while any(True for _ in host.processes()) and time.monotonic() < ends:
+    while any("python" in line for _, line in host.processes()) and time.monotonic() < ends:
         time.sleep(0.2)
 
 

@@ -358,7 +358,7 @@ class World:
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.folder / "keys" / "client"),
             "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o ConnectTimeout=5 "
-            "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ControlMaster=no",
+            "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
             "ansible_python_interpreter": "/usr/bin/python3",
             "ortgpu_fix_python": APP,
             **variables,
