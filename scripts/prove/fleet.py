@@ -230,7 +230,7 @@ class Proof:
             counts=report["counts"],
             said=texts,
             real=[report["hosts"][f"real{at}"]["text"] for at in range(1, 7)],
-            gigabytes=_size(self.work),
+            gigabytes=_size(self.work / "ortgpu-fleet", *(host.app for host in world.hosts)),
         )
         before = _states(world, {"gpu05"})
         _, _, seconds = self.run(*run)
@@ -283,7 +283,7 @@ class Proof:
     def kills(self, count: int) -> None:
         """Kill the controller at `count` moments of a run, and complete it each time."""
         world = World(folder=self.work, port=2208)
-        for at in range(6):
+        for at in range(4):
             world.add(f"host{at + 1}", STAND_INS[at % 4], self.libraries(real=False))
         self.stand_in_wheels(STAND_INS)
         with world.served():
@@ -535,9 +535,11 @@ def _wait_for_end(host: Host, seconds: float = 60) -> None:
         time.sleep(0.2)
 
 
-def _size(folder: Path) -> float:
-    done = subprocess.run(["du", "-sxm", str(folder)], capture_output=True, text=True, check=False)
-    return round(int(done.stdout.split()[0]) / 1000, 1)
+def _size(*folders: Path) -> float:
+    """Return what folders take on the disk, in GB."""
+    words = ["du", "-sxmc", *map(str, folders)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return round(int(done.stdout.splitlines()[-1].split()[0]) / 1000, 1)
 
 
 def main() -> int:

@@ -21,10 +21,9 @@ HEALTHY, FIXABLE, IMPOSSIBLE = 0, 1, 3
 COMMON = {
     "python": {"type": "path", "required": True},
     "facts": {"type": "dict"},
+    "bundle": {"type": "path"},
 }
 """The parameters that both modules have."""
-BUNDLE = "ortgpu-fix.zip"
-"""What the action plugin puts into the temporary folder."""
 
 
 class ProgramError(Exception):
@@ -51,13 +50,14 @@ class Program:
 
         Raises ProgramError where there is no Python that it runs on.
         """
-        bundle = os.path.join(module.tmpdir, BUNDLE)
-        if not os.path.isfile(bundle):
+        bundle = module.params["bundle"]
+        if not bundle:
             raise ProgramError("this module needs its action plugin, which brings the program")
         if sys.platform != "linux":
             raise ProgramError(f"this module manages Linux hosts, and this one is {sys.platform}")
         self.module = module
-        self.folder = os.path.join(os.path.dirname(bundle), "program")
+        # Where another user becomes the user of the module, it cannot write beside the bundle.
+        self.folder = os.path.join(module.tmpdir, "program")
         self.python = os.path.join(self.folder, "bin", "python")
         if not os.path.isdir(self.folder):
             self._unpack(bundle)
@@ -68,7 +68,7 @@ class Program:
     def _unpack(self, bundle):
         """Make a virtual environment of its own with the program in it; by a rename, or not."""
         base = self._find_python()
-        making = tempfile.mkdtemp(dir=os.path.dirname(bundle))
+        making = tempfile.mkdtemp(dir=self.module.tmpdir)
         argv = [base, "-I", "-m", "venv", "--without-pip", making]
         made = subprocess.run(argv, capture_output=True, text=True, check=False)
         if made.returncode != 0:
@@ -87,12 +87,14 @@ class Program:
             ) from error
         os.rename(making, self.folder)
 
-    def _find_python(self):
+    @staticmethod
+    def _find_python():
+        """Return Ansible's own Python on this host, or a newer one that works; raise where none."""
         if sys.version_info[:2] >= OLDEST:
             return sys.executable
-        for name in NEWER:
-            found = shutil.which(name)
-            if found:
+        for found in filter(None, map(shutil.which, NEWER)):
+            tried = subprocess.run([found, "-I", "-c", ""], capture_output=True, check=False)
+            if tried.returncode == 0:
                 return found
         raise ProgramError(
             "ortgpu-fix needs Python {}.{} or newer on this host; {} is {}.{}, and no newer one is "
@@ -101,7 +103,7 @@ class Program:
 
     def write(self, name, text):
         """Write a file beside the program and return its path."""
-        path = os.path.join(os.path.dirname(self.folder), name)
+        path = os.path.join(self.module.tmpdir, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path

@@ -99,6 +99,9 @@ options:
   torch_index_url:
     description: A mirror of the package indexes of PyTorch, without credentials.
     type: str
+  bundle:
+    description: Internal. Where the action plugin put the program on the host.
+    type: path
 requirements:
   - ortgpu-fix, installed beside Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)

@@ -26,6 +26,9 @@ options:
       - Facts of another machine, which the host stands for, such as the one that an image is built
         for. Only the environment is read on the host then.
     type: dict
+  bundle:
+    description: Internal. Where the action plugin put the program on the host.
+    type: path
 requirements:
   - ortgpu-fix, installed beside Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)

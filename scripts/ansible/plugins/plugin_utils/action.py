@@ -37,20 +37,21 @@ class HostAction(ActionBase):
             raise AnsibleActionFail(str(error)) from error
         if shell.tmpdir is None:
             self._make_tmp_path()
-        self.send(bundle)
-        result.update(self.on_host(dict(self._task.args), task_vars))
+        there = self.send(bundle)
+        result.update(self.on_host({**self._task.args, "bundle": there}, task_vars))
         return result
 
     def send(self, path):
-        """Bring a file of the controller into the temporary folder of the host."""
+        """Bring a file of the controller into the temporary folder; return its path there."""
         shell = self._connection._shell
         there = shell.join_path(shell.tmpdir, path.name)
         self._transfer_file(str(path), there)
         self._fixup_perms2((shell.tmpdir, there))
+        return there
 
     def on_host(self, arguments, task_vars):
         """Run the module with `arguments` and return its result."""
-        name = f"ortgpu.fix.{Path(self._task.action).name.rpartition('.')[2]}"
+        name = f"ortgpu.fix.{self._task.action.rpartition('.')[2]}"
         result = self._execute_module(
             module_name=name, module_args=arguments, task_vars=task_vars, wrap_async=False
         )
