@@ -46,6 +46,8 @@ OWN_MOUNTS = "ORTGPU_FIX_OWN_MOUNTS"
 """Set in the environment of a program that `in_own_mounts` began."""
 SESSION = """
 import json
+import os
+
 import numpy
 
 __version__ = "{version}"
@@ -71,7 +73,8 @@ class InferenceSession:
         return self
 
     def run(self, names, feed):
-        return [numpy.array([2, 4], dtype="float32")]
+        right = os.environ.get("STAND_IN_RESULT") != "wrong"
+        return [numpy.array([2, 4] if right else [7, 7], dtype="float32")]
 
     def end_profiling(self):
         path = self.options.profile_file_prefix + "_2026.json"

@@ -219,6 +219,21 @@ UNDO = """\
 """
 
 
+def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None:
+    python = fleet.folder / "hosts" / "gpu1" / "python"
+    right = python.read_text()
+    python.write_text(right.replace("export ", "export STAND_IN_RESULT=wrong "))
+    before = state_of(fleet.venv("gpu1"))
+
+    code, said = fleet.run(ortgpu_fix_waves=["100%"], ortgpu_fix_max_fail_percentage=60)
+
+    python.write_text(right)
+    assert code != 0
+    assert fleet.states() == {"gpu1": "put back", "gpu2": "changed", "web1": "without GPU"}, said
+    assert fleet.report()["hosts"]["gpu1"]["exit_code"] == 4
+    assert state_of(fleet.venv("gpu1")) == before
+
+
 def test_too_many_failures_end_the_run(fleet: Fleet) -> None:
     # The wheels are gone from the share: the change of the canary fails, and nothing else begins.
     share = fleet.folder / "empty"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -70,9 +69,9 @@ class Program:
         base = self._find_python()
         making = tempfile.mkdtemp(dir=self.module.tmpdir)
         argv = [base, "-I", "-m", "venv", "--without-pip", making]
-        made = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            said = (made.stdout + made.stderr).strip().splitlines() or ["?"]
+        code, stdout, stderr = self.module.run_command(argv)
+        if code != 0:
+            said = (stdout + stderr).strip().splitlines() or ["?"]
             raise ProgramError(
                 f"{base} cannot make a virtual environment (module venv): {said[-1]}"
             )
@@ -87,14 +86,12 @@ class Program:
             ) from error
         os.rename(making, self.folder)
 
-    @staticmethod
-    def _find_python():
+    def _find_python(self):
         """Return Ansible's own Python on this host, or a newer one that works; raise where none."""
         if sys.version_info[:2] >= OLDEST:
             return sys.executable
         for found in filter(None, map(shutil.which, NEWER)):
-            tried = subprocess.run([found, "-I", "-c", ""], capture_output=True, check=False)
-            if tried.returncode == 0:
+            if self.module.run_command([found, "-I", "-c", ""])[0] == 0:
                 return found
         raise ProgramError(
             "ortgpu-fix needs Python {}.{} or newer on this host; {} is {}.{}, and no newer one is "
