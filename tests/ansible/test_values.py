@@ -78,7 +78,24 @@ def test_a_host_without_a_gpu_gets_nothing_but_a_lock(fleet: ModuleType) -> None
     assert set(fleet.assigned(made, torch=False)) == {"a"}
     assert fleet.servable(made, with_cpu=True) == {"a", "web"}
     assert fleet.servable(made, with_cpu=False) == {"a"}
-    assert fleet.left_out(made) == {"web": fleet.NO_GPU, "old": "the driver is too old"}
+
+
+def test_every_machine_of_a_plan_is_in_the_report(fleet: ModuleType) -> None:
+    made = plan(group("12", "1.26.0", "a", "windows"), without=("web",))
+    facts = dict.fromkeys(("a", "windows", "web", "old"), FACTS)
+
+    found = fleet.planned_hosts(
+        made, facts, fleet.assigned(made, torch=False), managed={"a", "web", "old"}
+    )
+
+    assert {host: row["state"] for host, row in found.items()} == {
+        "a": "waiting",
+        "windows": "planned",
+        "web": "without GPU",
+        "old": "impossible",
+    }
+    assert found["windows"]["group"] == "cuda12"
+    assert found["old"]["text"] == "the driver is too old"
 
 
 @pytest.mark.parametrize("host", ["gpu-1.example", "a/b", "../up", "x y", "[::1]"])
@@ -151,7 +168,7 @@ def test_a_plan_for_one_machine_is_a_fleet(fleet: ModuleType) -> None:
     assert fleet.as_fleet(alone, "a", FACTS | {"gpus": []})["without_gpu"] == ["a"]
     assert fleet.as_fleet(alone, "a", FACTS | {"driver": None})["without_gpu"] == ["a"]
     nothing = fleet.as_fleet(alone | {"selection": None, "findings": [finding]}, "a", FACTS)
-    assert fleet.left_out(nothing) == {"a": "the driver is too old"}
+    assert [row["reasons"][0]["text"] for row in nothing["impossible"]] == ["the driver is too old"]
 
 
 def test_a_report_counts_and_its_page_shows_what_is_wrong_first(fleet: ModuleType) -> None:

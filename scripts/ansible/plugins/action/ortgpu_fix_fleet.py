@@ -61,64 +61,60 @@ class ActionModule(ActionBase):
             _write(self.folder / "requirements.txt", "\n".join(self.arguments["requirements"]))
             flags = [*flags, "--requirement", "requirements.txt"]
         seen = {host: self._registered(host, SEEN) for host in self.arguments["hosts"]}
-        files = self._write_facts(seen)
-        hosts = {
-            host: fleet.outcome_of(result, check_mode=False)
-            for host, result in seen.items()
-            if fleet.file_of(host) not in files
-        }
+        facts = self._write_facts(seen)
+        files = [fleet.file_of(host) for host in sorted(facts)]
         plan = {"groups": [], "without_gpu": [], "impossible": [], "matrix": {"date": "unknown"}}
         if files:
             plan = self._program(*flags, files=files)
         if len(files) == 1:
-            [(file, text)] = files.items()
-            plan = fleet.as_fleet(plan, file.removesuffix(".json"), json.loads(text))
-        if files and not self._task.check_mode:
-            self._lock(plan, flags)
-        torch = "--torch" in flags
-        assigned, left = fleet.assigned(plan, torch=torch), fleet.left_out(plan)
-        without = set(map(fleet.host_of, plan["without_gpu"]))
+            [document] = facts.values()
+            plan = fleet.as_fleet(plan, files[0].removesuffix(".json"), document)
+        assigned = fleet.assigned(plan, torch="--torch" in flags)
+        hosts = fleet.planned_hosts(plan, facts, assigned, managed=set(seen))
         for host, result in seen.items():
-            if host in hosts:
-                continue
-            state = "waiting" if host in assigned else "impossible"
-            state = "without GPU" if host in without else state
-            text = left.get(host, "its wave has not begun")
-            group = assigned.get(host, {}).get("group")
-            about = fleet.about_machine(result["ansible_facts"]["ortgpu_fix"])
-            hosts[host] = {"state": state, "text": text, "group": group, "machine": about}
+            if host not in facts:
+                hosts[host] = fleet.outcome_of(result, check_mode=False)
         _write(self.folder / "plan.json", json.dumps(plan, indent=1))
         self._write_report(plan, hosts)
-        named = set(self.arguments["hosts"])
+        if files and not self._task.check_mode:
+            self._lock(plan, flags)
+        left = {host: hosts[host] for host in seen if host in facts and host not in assigned}
         return {
             "changed": False,
-            "hosts": {host: row for host, row in assigned.items() if host in named},
-            "without_gpu": sorted(without & named),
-            "impossible": {host: left[host] for host in left if host in named - without},
+            "hosts": {host: assigned[host] for host in seen if host in assigned},
+            "without_gpu": [host for host in left if left[host]["state"] == "without GPU"],
+            "impossible": {
+                host: row["text"] for host, row in left.items() if row["state"] == "impossible"
+            },
         }
 
     def _write_facts(self, seen):
-        """Write the facts of each host, and of the machines besides; return the files' names."""
+        """Write the facts of each host that has some, and of the machines besides; return them."""
+        found = {
+            host: result["ansible_facts"]["ortgpu_fix"]
+            for host, result in seen.items()
+            if result and not result.get("failed") and not result.get("unreachable")
+        }
+        for file in map(Path, self.arguments["more_facts"]):
+            name = fleet.host_of(file.stem)
+            if name in seen or name in found:
+                raise AnsibleActionFail(f"{file}: another machine is called so; rename the file")
+            try:
+                found[name] = json.loads(file.expanduser().read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise AnsibleActionFail(f"{file} is no JSON: {error}") from error
         folder = self.folder / "facts"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        found = {}
-        for host, result in seen.items():
-            if result and not result.get("failed") and not result.get("unreachable"):
-                facts = result["ansible_facts"]["ortgpu_fix"]
-                found[fleet.file_of(host)] = json.dumps(facts, indent=1)
-        for file in map(Path, self.arguments["more_facts"]):
-            if file.name in found:
-                raise AnsibleActionFail(f"{file} is called as a host is; give it another name")
-            found[file.name] = file.read_text(encoding="utf-8")
-        for name, text in found.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        for name, facts in found.items():
+            text = json.dumps(facts, indent=1)
+            (folder / fleet.file_of(name)).write_text(text, encoding="utf-8")
         return found
 
     def _lock(self, plan, flags):
         """Write the locks of all groups, and fetch what they name."""
         able = fleet.servable(plan, with_cpu="--with-cpu" in flags)
-        files = [f"{machine}.json" for machine in sorted(able)]
+        files = sorted(f"{machine}.json" for machine in able)
         if len(files) == 1:  # alone it might keep what is installed there: the plan says what it is
             [release] = [row["version"] for row in plan["groups"] if row["machines"]]
             flags = [*flags, "--ort", release]
@@ -132,7 +128,7 @@ class ActionModule(ActionBase):
     def _program(self, *arguments, files):
         """Run the program on the controller for the machines in facts `files`."""
         argv = [sys.executable, "-I", "-m", "ortgpu_fix", *arguments, "--json"]
-        for file in sorted(files):
+        for file in files:
             argv += ["--facts", f"facts/{file}"]
         index = self.arguments["index_url"]
         environ = {"PIP_INDEX_URL": index, "UV_INDEX_URL": index} if index else {}

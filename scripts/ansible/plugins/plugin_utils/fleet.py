@@ -23,6 +23,7 @@ STATES = (
     "impossible",
     "without GPU",
     "waiting",
+    "planned",
 )
 """What can have come of a host, in the order in which a report counts them."""
 WRONG = frozenset({"drifted", "put back", "broken", "failed", "unreachable", "impossible"})
@@ -97,12 +98,29 @@ def assigned(plan: Json, *, torch: bool) -> dict[str, Json]:
     return found
 
 
-def left_out(plan: Json) -> dict[str, str]:
-    """Return, by host, why there is nothing for it in the plan."""
-    found = {host_of(name): NO_GPU for name in plan["without_gpu"]}
-    for row in plan["impossible"]:
-        found[host_of(row["machine"])] = "; ".join(why["text"] for why in row["reasons"][:3])
-    return found
+def planned_hosts(
+    plan: Json, facts: dict[str, Json], assigned: dict[str, Json], *, managed: set[str]
+) -> dict[str, Json]:
+    """Return the rows of a report before anything was carried out, by host.
+
+    `facts` are those of all machines of the plan, `managed` those that are hosts.
+    """
+    rows: dict[str, Json] = {}
+    reasons = {host_of(row["machine"]): row["reasons"] for row in plan["impossible"]}
+    without = set(map(host_of, plan["without_gpu"]))
+    for host, document in facts.items():
+        row: Json = {"machine": about_machine(document)}
+        if host in without:
+            row |= {"state": "without GPU", "text": NO_GPU}
+        elif host not in assigned:
+            text = "; ".join(why["text"] for why in reasons.get(host, ())[:3])
+            row |= {"state": "impossible", "text": text}
+        elif host in managed:
+            row |= {"state": "waiting", "text": "its wave has not begun"}
+        else:
+            row |= {"state": "planned", "text": "no host of this run"}
+        rows[host] = row | {"group": assigned.get(host, {}).get("group")}
+    return rows
 
 
 def outcome_of(result: Json | None, *, check_mode: bool) -> Json:

@@ -20,7 +20,7 @@ th{position:sticky;top:0;background:#fff}
 @media(prefers-color-scheme:dark){body,th{background:#161616;color:#e6e6e6}th,td{border-color:#333}
 .state{color:#6fcf83}.wrong .state{color:#ff7b86}.idle .state{color:#999}}
 """
-_IDLE = ("waiting", "without GPU")
+_IDLE = ("waiting", "planned", "without GPU")
 
 
 def page_of(report: Json) -> str:
