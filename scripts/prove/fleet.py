@@ -284,7 +284,7 @@ class Proof:
         """Kill the controller at `count` moments of a run, and complete it each time."""
         world = World(folder=self.work, port=2208)
         for at, kind in enumerate((A100, V100), 1):
-            world.add(f"host{at}", kind, self.libraries(real=False))
+            world.add(f"host{at}", kind, self.libraries(real=False), uv=True)
         self.stand_in_wheels((A100, V100))
         with world.served():
             self._kills(world, count)

@@ -31,12 +31,15 @@ from drivers import Card
 from packaging.utils import parse_wheel_filename
 
 from support.local_index import make_wheel
+from support.standin_wheels import find_uv
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = ROOT / "scripts" / "ansible"
 APP = "/opt/app"
 """The environment, as its host sees it."""
 DRIVER = "/opt/driver"
+TOOLS = "/opt/tools"
+"""On the PATH of every host."""
 SHARE = "/srv/wheels"
 """Where hosts with real wheels see the folder that the controller downloads to."""
 SYSTEM = ("/usr", "/etc")
@@ -248,8 +251,16 @@ class World:
     port: int = 2207
     hosts: list[Host] = field(default_factory=list)
 
-    def add(self, name: str, kind: Kind, stubs: dict[str, Path], **about: Any) -> Host:  # noqa: ANN401
-        """Make a host. `stubs` are the libraries of its driver, by name."""
+    def add(
+        self,
+        name: str,
+        kind: Kind,
+        stubs: dict[str, Path],
+        *,
+        uv: bool = False,
+        **about: Any,  # noqa: ANN401
+    ) -> Host:
+        """Make a host. `stubs` are the libraries of its driver, by name; with `uv` it has uv."""
         number = len(self.hosts) + 1
         root = self.folder / "hosts" / name
         host = Host(name=name, kind=kind, root=root, address=f"127.0.7.{number}", **about)
@@ -281,6 +292,10 @@ class World:
             for library, file in stubs.items():
                 shutil.copy(file, driver / library)
         (driver / "driver.txt").write_text("".join(f"{line}\n" for line in lines))
+        if uv:
+            tools = root / TOOLS[1:]
+            tools.mkdir()
+            shutil.copy2(find_uv(), tools / "uv")
         self._make_environment(host)
         self.hosts.append(host)
         return host
@@ -336,13 +351,15 @@ class World:
             "PidFile none",
             "Subsystem sftp internal-sftp",
         ]
+        environ = f"LD_LIBRARY_PATH={DRIVER} ORTGPU_STUB={DRIVER}/driver.txt"
+        environ += f" PATH={TOOLS}:/usr/sbin:/usr/bin:/sbin:/bin"
         rules: list[str] = []
         for host in hosts:
             lines.append(f"ListenAddress {host.address}")
             rules += [
                 f"Match LocalAddress {host.address}",
                 f"ChrootDirectory {host.root}",
-                f"SetEnv LD_LIBRARY_PATH={DRIVER} ORTGPU_STUB={DRIVER}/driver.txt",
+                f"SetEnv {environ}",
             ]
         config = self.folder / f"sshd-{hosts[0].name}.conf"
         config.write_text("".join(f"{line}\n" for line in [*lines, *rules]))
@@ -388,6 +405,7 @@ def ansible(controller: Path, program: str, *arguments: str, folder: Path) -> su
         "ANSIBLE_LOCALHOST_WARNING": "0",
         "ANSIBLE_FORKS": "3",
         "ANSIBLE_NOCOLOR": "1",
+        "PATH": f"{Path(find_uv()).parent}{os.pathsep}{os.environ['PATH']}",
         "PWD": str(folder),
     }
     return subprocess.Popen(

@@ -274,7 +274,7 @@ def as_diff(done):
 def why_not(plan):
     """Return one sentence on a plan that says that the environment is not right, or cannot be."""
     worst = [row for row in plan["findings"] if row["severity"] == "error"] or plan["findings"]
-    said = "; ".join(row["summary"] for row in worst[:3]) or "no release works here"
+    said = "; ".join(row["summary"] for row in worst[:3]) or "the environment is not as planned"
     gains = [f"{row['change']} ({row['gains']})" for row in plan.get("unlock", ())]
     return said + (". What would change that: " + ", ".join(gains) if gains else "")
 
