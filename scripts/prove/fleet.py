@@ -97,6 +97,8 @@ REAL = (L4, H100)
 STAND_INS = (A100, V100, T4, RTX3090)
 SOME_FAILED = 2
 """The exit code of a playbook after which hosts had failed."""
+APPLIES = "Bring the environment to the set of its group"
+"""What a run says when it begins to change hosts."""
 CASES = [
     "fleet: first run",
     "fleet: second run",
@@ -179,7 +181,7 @@ class Proof:
         world = World(folder=self.work)
         for at in range(6):
             kind = REAL[at % 2]
-            world.add(f"real{at + 1}", kind, self.libraries(real=True), real=True)
+            world.add(f"real{at + 1}", kind, self.libraries(real=True), real=True, share=True)
         wrong = {1: {"unreachable": True}, 2: {"full": True}}
         for at in range(22):
             kind = STAND_INS[at % 4]
@@ -284,7 +286,7 @@ class Proof:
         """Kill the controller at `count` moments of a run, and complete it each time."""
         world = World(folder=self.work, port=2208)
         for at, kind in enumerate((A100, V100), 1):
-            world.add(f"host{at}", kind, self.libraries(real=False), uv=True)
+            world.add(f"host{at}", kind, self.libraries(real=False), uv=True, share=True)
         self.stand_in_wheels((A100, V100))
         with world.served():
             self._kills(world, count)
@@ -297,8 +299,12 @@ class Proof:
         for host in world.hosts:
             shutil.copytree(host.app, saved / host.name, symlinks=True)
         planted = {host.name: state_of(host.app, times=False) for host in world.hosts}
-        code, said, whole = self.run(*run)
-        if code != 0:
+        started = time.monotonic()
+        process = ansible(self.controller, "playbook", *run, folder=self.work)
+        applies = _seconds_until(process, APPLIES, started)
+        said = process.communicate()[0]
+        whole = time.monotonic() - started
+        if process.returncode != 0:
             self.note("kill 1", [f"the run without a kill: {said[-500:]}"])
             return
         done = {host.name: _versions(host) for host in world.hosts}
@@ -309,24 +315,13 @@ class Proof:
             # Every other time the connections break with the controller; else ssh keeps them open,
             # and what runs on the hosts comes to its end.
             world.inventory(world.hosts, **(alone if at % 2 else {}))
-            moment = round((at - chance.random()) * whole / count, 2)
             started = time.monotonic()
             process = ansible(self.controller, "playbook", *run, folder=self.work)
-            time.sleep(max(0.0, moment - (time.monotonic() - started)))
+            _wait_for_moment(world, process, at / count, (applies, whole), chance)
+            moment = round(time.monotonic() - started, 1)
             kill_tree(process.pid)
             process.communicate()
-            problems, left = [], {"before": 0, "after": 0, "to be put back": 0}
-            for host in world.hosts:
-                _wait_for_end(host)
-                change = self.change(host)
-                if change == "unfinished":
-                    left["to be put back"] += 1
-                elif _versions(host) == done[host.name]:
-                    left["after"] += 1
-                elif _bare(state_of(host.app, times=False)) == _bare(planted[host.name]):
-                    left["before"] += 1
-                else:
-                    problems.append(f"{host.name} is neither as before nor as planned")
+            problems, left = self._found_after_kill(world, planted, done)
             code, said, seconds = self.run(*run)
             problems += [] if code == 0 else [f"the next run: {said[-300:]}"]
             problems += [
@@ -338,11 +333,29 @@ class Proof:
                 f"kill {at}",
                 problems,
                 at=moment,
-                of=whole,
+                of=round(whole, 1),
                 cut=bool(at % 2),
                 hosts=left,
                 next=seconds,
             )
+
+    def _found_after_kill(
+        self, world: World, planted: dict[str, Any], done: dict[str, dict[str, str]]
+    ) -> tuple[list[str], dict[str, int]]:
+        """Return what is wrong with hosts, and how many are in which state."""
+        problems: list[str] = []
+        left = {"before": 0, "after": 0, "to be put back": 0}
+        for host in world.hosts:
+            _wait_for_end(host)
+            if self.change(host) == "unfinished":
+                left["to be put back"] += 1
+            elif _versions(host) == done[host.name]:
+                left["after"] += 1
+            elif _bare(state_of(host.app, times=False)) == _bare(planted[host.name]):
+                left["before"] += 1
+            else:
+                problems.append(f"{host.name} is neither as before nor as planned")
+        return problems, left
 
     # -- thousands -------------------------------------------------------------------------------
 
@@ -437,6 +450,47 @@ THOUSANDS = """\
         msg: "now {{ now(fmt='%s.%f') }}"
       run_once: true
 """
+
+
+def _seconds_until(process: subprocess.Popen[str], words: str, started: float) -> float:
+    """Wait until a run says `words`, or ends; return the time since it `started`."""
+    assert process.stdout is not None  # noqa: S101
+    for line in process.stdout:
+        if words in line:
+            break
+    return time.monotonic() - started
+
+
+def _wait_for_moment(
+    world: World,
+    process: subprocess.Popen[str],
+    part: float,
+    times: tuple[float, float],
+    chance: random.Random,
+) -> None:
+    """Wait for a moment of a run: in its first quarter, by `part` of all moments, while it plans.
+
+    Half of them lie anywhere after that, a quarter in the change of a host itself. `times` are the
+    seconds after which a whole run begins to change hosts, and ends.
+    """
+    started = time.monotonic()
+    if part <= 1 / 4:
+        time.sleep(chance.random() * times[0])
+        return
+    _seconds_until(process, APPLIES, started)
+    if part <= 3 / 4:
+        time.sleep(chance.random() * (times[1] - times[0]))
+    else:
+        _wait_for_change(world, process)
+        time.sleep(chance.random() * 0.3)
+
+
+def _wait_for_change(world: World, process: subprocess.Popen[str]) -> None:
+    """Wait until the program changes the environment of a host, or the run ends."""
+    while process.poll() is None:
+        if any(any((host.site / ".ortgpu-fix").glob("*/journal")) for host in world.hosts):
+            return
+        time.sleep(0.001)
 
 
 class Watcher:

@@ -41,7 +41,7 @@ DRIVER = "/opt/driver"
 TOOLS = "/opt/tools"
 """On the PATH of every host."""
 SHARE = "/srv/wheels"
-"""Where hosts with real wheels see the folder that the controller downloads to."""
+"""Where hosts see the folder that the controller downloads to."""
 SYSTEM = ("/usr", "/etc")
 """What all hosts share with this machine, for reading only."""
 PYENV = Path.home() / ".pyenv"
@@ -203,6 +203,8 @@ class Host:
     full: bool = False
     real: bool = False
     """Gets real wheels, and a libcuda.so.1 that the real onnxruntime can load."""
+    share: bool = False
+    """Sees the controller's wheels on a share."""
 
     @property
     def app(self) -> Path:
@@ -276,7 +278,7 @@ class World:
         _mount("--bind", "/dev", root / "dev")
         _mount("-t", "proc", "proc", root / "proc")
         host.app.mkdir(parents=True)
-        if host.real:
+        if host.share:
             wheels, share = self.folder / "ortgpu-fleet" / "wheels", root / SHARE[1:]
             wheels.mkdir(parents=True, exist_ok=True)
             share.mkdir(parents=True)
@@ -370,8 +372,8 @@ class World:
     def inventory(self, hosts: Iterable[Host], **variables: Any) -> Path:  # noqa: ANN401
         """Write the inventory of `hosts`, all with `variables`.
 
-        Those with real wheels have the wheels on a share, and stand for the machines whose facts
-        were read of them: there is no GPU for a real verification.
+        Those with real wheels stand for the machines whose facts were read of them: there is no GPU
+        for a real verification.
         """
         common = {
             "ansible_port": self.port,
@@ -386,7 +388,7 @@ class World:
         rows: dict[str, dict[str, Any]] = {}
         for host in hosts:
             rows[host.name] = {"ansible_host": host.address}
-            if host.real:
+            if host.share:
                 rows[host.name]["ortgpu_fix_share"] = SHARE
             if host.real and (self.folder / "machines" / host.name).exists():
                 seen = json.loads((self.folder / "machines" / host.name).read_text())

@@ -35,7 +35,6 @@ class ActionModule(HostAction):
             wheels = wheels_for(Path(folder).expanduser(), planned["plan"], planned["target"])
         except OSError as error:
             raise AnsibleActionFail(f"{folder} cannot be read: {error.strerror}") from error
-        for wheel in wheels:
-            self.send(wheel)
+        self.send(*wheels)
         there = {"find_links": shell.tmpdir, "offline": True}
         return super().on_host({**arguments, **there}, task_vars)

@@ -37,16 +37,17 @@ class HostAction(ActionBase):
             raise AnsibleActionFail(str(error)) from error
         if shell.tmpdir is None:
             self._make_tmp_path()
-        there = self.send(bundle)
+        [there] = self.send(bundle)
         result.update(self.on_host({**self._task.args, "bundle": there}, task_vars))
         return result
 
-    def send(self, path):
-        """Bring a file of the controller into the temporary folder; return its path there."""
+    def send(self, *paths):
+        """Bring files of the controller into the temporary folder; return their places there."""
         shell = self._connection._shell
-        there = shell.join_path(shell.tmpdir, path.name)
-        self._transfer_file(str(path), there)
-        self._fixup_perms2((shell.tmpdir, there))
+        there = [shell.join_path(shell.tmpdir, path.name) for path in paths]
+        for path, place in zip(paths, there, strict=True):
+            self._transfer_file(str(path), place)
+        self._fixup_perms2((shell.tmpdir, *there))
         return there
 
     def on_host(self, arguments, task_vars):
