@@ -230,13 +230,17 @@ class Host:
                     yield int(entry.name), line
 
     def traces(self) -> list[str]:
-        """Return what Ansible and the program left in the folders for temporary files."""
+        """Return what Ansible and the program left in the folders for temporary files.
+
+        onnxruntime 1.31 itself leaves a file `.ses` in `/tmp` wherever it is imported.
+        """
         folders = [
             self.root / "root" / ".ansible" / "tmp",
             self.root / "tmp",
             self.root / "var/tmp",
         ]
-        return [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        found = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+        return [str(path) for path in found if path.name != ".ses"]
 
     def put_back(self, saved: Path) -> None:
         """Make the environment what it was when it was `saved`."""
