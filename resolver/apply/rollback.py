@@ -19,7 +19,6 @@ from ..engine import guard as engine_guard
 from ..errors import Error
 from ..index.download import disk_error
 from ..utils.signals import signals_ignored
-from .change import append, engine_temporaries, move
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -33,6 +32,7 @@ from .history import (
 )
 from .journal import Install, Mark, emptied_of, install_of, moves_of
 from .removal import bytecode, emptied_folders, files_under
+from .set_aside import append, engine_temporaries, move
 from .state_folder import Site, join, sync_folder
 
 

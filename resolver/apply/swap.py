@@ -18,11 +18,11 @@ from ..index.download import disk_error
 from ..plan.model import Plan
 from ..utils.progress import Progress
 from ..utils.signals import signals_as_interrupt, signals_ignored
-from .change import JournaledChange, append
 from .journal import Begin, Mark
 from .open_files import check_files_movable, processes_using
 from .removal import files_to_remove
 from .rollback import roll_back
+from .set_aside import JournaledChange, append
 from .staging import StagedWheels
 from .state_folder import Site, join, remove_tree
 from .wheel_contents import Scheme, WheelContents

@@ -10,7 +10,7 @@ from ..companions.contents import LIBRARIES
 from ..facts.model import LIBRARIES_SEARCHED, Driver, Facts, Gpu, Package
 from ..matrix.model import MSVC_RUNTIME as MSVC
 from ..matrix.model import Matrix
-from ..resolve.release_checks import capabilities
+from ..resolve.gpu_code import capabilities
 from ..resolve.situation import Situation
 from ..versions import numbers, requirement
 

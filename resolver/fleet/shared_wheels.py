@@ -18,7 +18,7 @@ from ..resolve.components import (
     pick_release,
     toolkits_to_try,
 )
-from ..resolve.release_checks import capabilities
+from ..resolve.gpu_code import capabilities
 from ..resolve.situation import Demand, Situation
 from ..versions import newest_first, numbers
 from .common_facts import oldest_libc

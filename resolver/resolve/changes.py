@@ -11,8 +11,9 @@ from ..versions import numbers
 from .candidate import Candidate
 from .components import Component
 from .dependencies import missing_requirements
+from .gpu_code import gpu_without_code
 from .msvc import is_unfit
-from .release_checks import gpu_without_code, oldest_that_serves
+from .release_checks import oldest_that_serves
 from .rules import rivals
 from .situation import Situation
 from .torch_choice import TorchChoice

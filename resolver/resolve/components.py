@@ -18,7 +18,8 @@ from ..matrix.lookup import code_of, libraries_of
 from ..matrix.model import Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
-from .release_checks import glibc_suffices, gpu_without_code
+from .gpu_code import gpu_without_code
+from .release_checks import glibc_suffices
 from .situation import Demand, Situation
 
 

@@ -1,4 +1,4 @@
-"""Whether a GPU can run what a library carries.
+"""GPU code: whether a GPU can run what a library carries, and what is rejected because it cannot.
 
 Sources: CUDA Programming Guide, "Compute Capabilities" (machine code runs on the same major
 and the same or a newer minor; `a` targets on exactly theirs, `f` targets within their family), and
@@ -7,12 +7,22 @@ and the same or a newer minor; `a` targets on exactly theirs, `f` targets within
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
 
+from ..matrix.model import Build, Code
+from ..matrix.torch import TorchBuild
+from ..plan.reasons import Reason, reason
 from ..versions import numbers
+from .situation import Situation
+
+if TYPE_CHECKING:  # a candidate is made of wheels whose code is judged here
+    from .candidate import Candidate
 
 Run = Literal["sass", "ptx", "no"]
+MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
+"""PTX in these does not count: NVIDIA supports them on GPUs that they have machine code for. cuFFT
+of CUDA 12.8 has PTX alone for 12.0: a driver as new as the toolkit compiles it at the first use."""
 
 
 def runs_on(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) -> Run:
@@ -42,3 +52,43 @@ def _covers(target: str, gpu: tuple[int, ...], *, ptx: bool) -> bool:
     if ptx and not target.endswith("f"):
         return gpu >= built
     return gpu[:1] == built[:1] and gpu >= built
+
+
+def capabilities(here: Situation) -> tuple[str, ...]:
+    """Return the distinct compute capabilities that must be served, lowest first."""
+    known = {gpu.compute_capability for gpu in here.gpus or () if gpu.compute_capability}
+    return tuple(sorted(known, key=numbers))
+
+
+def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
+    """Return the first compute capability that `code` of the distribution `name` cannot serve.
+
+    `ptx` tells whether the driver compiles its PTX.
+    """
+    counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
+    return next(
+        (gpu for gpu in capabilities(here) if runs_on(code.sass, counted, gpu) == "no"), None
+    )
+
+
+def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:
+    """Return the reason that `build` has no code for a GPU of this compute capability."""
+    code = describe_code(build.sass, build.ptx)
+    return reason("no-gpu-code", gpu=capability, carried=code)
+
+
+def check_gpu_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for code in the provider that every GPU can run."""
+    build = subject.build
+    for capability in capabilities(here) if build.platform == here.platform else ():
+        how = runs_on(build.sass, build.ptx, capability)
+        if how == "no":
+            yield no_gpu_code(capability, build)
+        elif (
+            how == "ptx"
+            and here.driver_cuda is not None
+            and numbers(here.driver_cuda)[:2] < numbers(build.cuda)[:2]
+        ):
+            yield reason(
+                "ptx-needs-driver", gpu=capability, cuda=build.cuda, driver_cuda=here.driver_cuda
+            )

@@ -1,28 +1,11 @@
-"""Checks of one release: its GPU code, its libraries, and the driver and glibc that it needs."""
+"""Checks of one release: its libraries, and the driver and glibc that it needs."""
 
 from __future__ import annotations
 
-from ..matrix.model import Build, Code, LibraryNeed
-from ..matrix.torch import TorchBuild
+from ..matrix.model import LibraryNeed
 from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
-from .gpu_code import describe_code, runs_on
 from .situation import Situation, cuda_major_runs
-
-MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
-"""PTX in these does not count: NVIDIA supports them on GPUs that they have machine code for. cuFFT
-of CUDA 12.8 has PTX alone for 12.0: a driver as new as the toolkit compiles it at the first use."""
-
-
-def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
-    """Return the first compute capability that `code` of the distribution `name` cannot serve.
-
-    `ptx` tells whether the driver compiles its PTX.
-    """
-    counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
-    return next(
-        (gpu for gpu in capabilities(here) if runs_on(code.sass, counted, gpu) == "no"), None
-    )
 
 
 def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:
@@ -40,12 +23,6 @@ def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:
         for version in contents.versions
     )
     return None if all(at_least(version, since) for version in holding) else since
-
-
-def capabilities(here: Situation) -> tuple[str, ...]:
-    """Return the distinct compute capabilities that must be served, lowest first."""
-    known = {gpu.compute_capability for gpu in here.gpus or () if gpu.compute_capability}
-    return tuple(sorted(known, key=numbers))
 
 
 def glibc_suffices(here: Situation, floor: str | None) -> bool:
@@ -70,9 +47,3 @@ def too_old_glibc(floor: str | None, here: Situation) -> Reason | None:
     if glibc_suffices(here, floor):
         return None
     return reason("glibc-too-old", glibc=floor or "", libc=here.facts.platform.libc or "")
-
-
-def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:
-    """Return the reason that `build` has no code for a GPU of this compute capability."""
-    code = describe_code(build.sass, build.ptx)
-    return reason("no-gpu-code", gpu=capability, carried=code)

@@ -14,12 +14,12 @@ from packaging.specifiers import SpecifierSet
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Build
 from ..plan.reasons import Reason, reason
-from ..versions import allows, major, numbers
+from ..versions import allows, major
 from .candidate import Candidate, make_candidate, without_wheels
 from .dependencies import dependencies_of
-from .gpu_code import runs_on
+from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
-from .release_checks import capabilities, no_gpu_code, too_old_driver, too_old_glibc
+from .release_checks import too_old_driver, too_old_glibc
 from .situation import Situation
 from .torch_rules import against_torch
 
@@ -69,23 +69,6 @@ def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("not-cpython", implementation=here.facts.python.implementation)
     elif subject.wheel is None and subject.build.platform == here.platform:
         yield reason("no-wheel-python", python=here.abi)
-
-
-def check_gpu_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask for code in the provider that every GPU can run."""
-    build = subject.build
-    for capability in capabilities(here) if build.platform == here.platform else ():
-        how = runs_on(build.sass, build.ptx, capability)
-        if how == "no":
-            yield no_gpu_code(capability, build)
-        elif (
-            how == "ptx"
-            and here.driver_cuda is not None
-            and numbers(here.driver_cuda)[:2] < numbers(build.cuda)[:2]
-        ):
-            yield reason(
-                "ptx-needs-driver", gpu=capability, cuda=build.cuda, driver_cuda=here.driver_cuda
-            )
 
 
 def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:

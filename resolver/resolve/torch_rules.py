@@ -8,14 +8,8 @@ from ..matrix.model import Build
 from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
-from .gpu_code import runs_on
-from .release_checks import (
-    capabilities,
-    no_gpu_code,
-    oldest_that_serves,
-    too_old_driver,
-    too_old_glibc,
-)
+from .gpu_code import capabilities, no_gpu_code, runs_on
+from .release_checks import oldest_that_serves, too_old_driver, too_old_glibc
 from .situation import Situation
 
 

@@ -12,8 +12,9 @@ from ..plan.model import Unlock
 from ..plan.reasons import Reason, reason
 from ..versions import newest_first, numbers
 from .candidate import Candidate
+from .gpu_code import capabilities
 from .options import PlanOptions
-from .release_checks import capabilities, glibc_suffices
+from .release_checks import glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
 

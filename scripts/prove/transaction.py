@@ -38,9 +38,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply import change as transaction
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import set_aside as transaction
 from ortgpu_fix.apply import swap as switch
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.state_folder import Site

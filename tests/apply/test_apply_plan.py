@@ -19,12 +19,12 @@ import pytest
 from stand import CUDA, GOOD, REQUIRES, Kind, Stand
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
-from ortgpu_fix.apply.change import JournaledChange
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary, recorded_changes
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.removal import distributions_here
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
+from ortgpu_fix.apply.set_aside import JournaledChange
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
 from ortgpu_fix.companions.build import library_wheel
 from ortgpu_fix.engine.choose import Engine

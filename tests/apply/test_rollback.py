@@ -17,11 +17,11 @@ from ortgpu_fix.apply import environment_lock as locks
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import rollback as restore
 from ortgpu_fix.apply import state_folder as state
-from ortgpu_fix.apply.change import JournaledChange, append, move
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
+from ortgpu_fix.apply.set_aside import JournaledChange, append, move
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
 from ortgpu_fix.engine import guard as engine_guard
 from ortgpu_fix.errors import Error

@@ -22,8 +22,8 @@ from stand import CUDA, Stand
 import synthetic
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply.apply_plan import Allowed
-from ortgpu_fix.apply.change import JournaledChange, append
 from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.set_aside import JournaledChange, append
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine

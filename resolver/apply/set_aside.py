@@ -1,7 +1,8 @@
-"""Changes an environment so that it can be rolled back at any instant.
+"""Sets files aside, and journals every step of a change, so that it can be rolled back.
 
-Every step is in the journal, on the disk, before it is done. Files are set aside by renaming, and
-the files to come are known by name before the engine starts. `rollback` reads the same journal.
+A step is in the journal, on the disk, before it is done. Files are moved into the folder `aside`
+by renaming, and the files to come are known by name before the engine starts. `rollback` reads the
+same journal.
 """
 
 # Paths are strings: there are tens of thousands of them.
