@@ -53,8 +53,8 @@ from prove.verify import debian_drivers
 from support.pythons import find_python
 
 HERE = Path(__file__).parent
-STUB = HERE.parent / "tests" / "stubs_verify" / "libcuda.c"
-MODEL = HERE.parent / "data" / "conv.onnx"
+STUB = HERE.parents[1] / "tests" / "stubs_verify" / "libcuda.c"
+MODEL = HERE.parents[1] / "data" / "conv.onnx"
 PYENV = Path.home() / ".pyenv" / "versions"
 
 RELEASES = {

@@ -36,7 +36,7 @@ from ortgpu_fix.verify.runner import verify
 from support.pythons import find_python
 
 HERE = Path(__file__).parent
-STUB = HERE.parent / "tests" / "stubs_verify" / "libcuda.c"
+STUB = HERE.parents[1] / "tests" / "stubs_verify" / "libcuda.c"
 
 CUDA_11 = (
     "nvidia-cublas-cu11==11.11.3.6",
