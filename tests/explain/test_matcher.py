@@ -188,6 +188,17 @@ def test_a_general_text_is_silent_where_a_particular_one_explains() -> None:
     assert codes(f"{general}\nlibcudnn.so.9: cannot open shared object file") == ["cudnn-9-missing"]
 
 
+def test_what_follows_from_what_follows_is_told_of_the_first_cause() -> None:
+    """The provider fails for cuDNN, and cuDNN for want of code: the code is the cause."""
+    found = only(
+        "cuDNN failure 5000: CUDNN_STATUS_EXECUTION_FAILED ; GPU=0\n"
+        "Failed to create CUDAExecutionProvider\n"
+        "CUDA failure 209: no kernel image is available for execution on the device\n"
+    )
+    assert found.code == "no-kernel-image"
+    assert found.consequences == ("cuda-library-failed", "cuda-provider-not-created")
+
+
 def test_tensorrt_s_complaint_is_no_error_although_it_names_a_cuda_library() -> None:
     log = (
         "Failed to load library x/libonnxruntime_providers_tensorrt.so with error:"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import PASTED, explain_log
+from ortgpu_fix.explain.novelty import MOST_ALIKE, Novelty
 from ortgpu_fix.explain.reading import PIECE, text_of
 
 TABLE = parse_failures(load_table("failures"))
@@ -61,6 +62,12 @@ def test_a_long_log_comes_in_pieces_and_says_the_same(line: str) -> None:
     assert found.line_number == filler.count("\n") + 2
 
 
+def test_a_long_log_that_ends_with_a_line_ends_with_a_piece() -> None:
+    log = "an ordinary line\n" * (PASTED // 16)
+
+    assert list(text_of([log.encode()])) == [log]
+
+
 def test_a_failure_where_pieces_meet_is_seen() -> None:
     """Of a line without an end the pieces overlap."""
     for shift in range(0, 200, 40):
@@ -85,6 +92,34 @@ def test_what_differs_in_a_digit_is_not_taken_for_what_was_seen() -> None:
         "cudnn-9-missing": 4 * lines + 3,
         "no-kernel-image": 4 * lines + 4,
     }
+
+
+def test_lines_that_told_nothing_are_left_out_until_too_many_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ortgpu_fix.explain.novelty.MOST_LINES", 2)
+    novelty = Novelty()
+
+    def looked_at(piece: str) -> str:
+        text = novelty.lines(piece).text
+        novelty.done()
+        return text
+
+    assert looked_at("one 1\ntwo 2") == "one 1\ntwo 2"
+    assert looked_at("one 3\ntwo 4") == ""
+    assert looked_at("three\nfour") == "three\nfour"
+    assert looked_at("three\nfour") == "three\nfour"
+
+
+def test_places_that_differ_in_their_numbers_alone_are_looked_at_so_often_and_no_more() -> None:
+    alike = "".join(f"at {number}: failed\n" for number in range(2 * MOST_ALIKE))
+    novelty = Novelty()
+
+    windows = novelty.windows(f"{alike}then it failed otherwise\n", "failed", 0)
+
+    assert len(windows) == MOST_ALIKE + 1
+    assert windows[-1][0] == len(alike)
+    assert novelty.windows(alike, "failed", 0) == []
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from ortgpu_fix.explain.here import Here, Mending
 from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.plan.reasons import reason
+from ortgpu_fix.plan.reasons import finding, reason
 from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 
 EN = load_texts("en")
@@ -51,6 +51,27 @@ def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     )
     assert text.splitlines()[-1].strip() == "ortgpu-fix verify"
     assert text.count("ortgpu-fix verify") == 1
+
+
+def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -> None:
+    found = explain_log(MISSING, TABLE)
+    stop = finding("driver-no-answer", "error", error="timeout")
+    mends = Mending(reason("mend-owner"), finding=stop)
+
+    text = plain(explanation_sections(found, EN, mending=mends))
+
+    said = [line.strip() for line in text.splitlines()[-3:]]
+    assert said[0].startswith("Only who owns this machine can mend it here")
+    assert said[1:] == ["The driver does not answer: timeout", EN.remedy(stop)]
+
+
+def test_a_program_of_another_kind_is_named() -> None:
+    log = "[PYI-1234:ERROR] Failed to execute script 'main'\n" + MISSING
+    names = {origin.code: origin.name["en"] for origin in TABLE.origins}
+
+    text = plain(explanation_sections(explain_log(log, TABLE), EN, origins=names))
+
+    assert "an application with a Python of its own" in text
 
 
 def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
