@@ -77,7 +77,7 @@ def _look(
     if not row.findings:
         return Here("unseen", why=reason("here-only-there"))
     instead = _instead(row, facts, plan)
-    return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(facts))
+    return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
 
 
 def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
@@ -88,7 +88,8 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     gpu_build = build is not None and build.distribution == GPU_BUILD and build.intact
     if row.about in {"build", "native"} and build is not None and gpu_build:
         return reason("here-build", version=build.version or "?", cuda=build.cuda or "?")
-    if row.about in LIBRARIES and build is not None and gpu_build:
+    looked_for = plan.verdict != "impossible"  # they are those of the release that is chosen
+    if row.about in LIBRARIES and build is not None and gpu_build and looked_for:
         return reason("here-libraries", version=build.version or "?")
     numpy = facts.package("numpy")
     if row.about == "numpy" and numpy is not None:
@@ -98,10 +99,12 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     return reason("here-healthy") if plan.verdict == "healthy" else None
 
 
-def _unseen(facts: Facts) -> Reason:
+def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
     build = facts.onnxruntime
     if build is None or build.distribution != GPU_BUILD:
         return reason("here-no-gpu-build")
+    if row.about in LIBRARIES and plan.verdict == "impossible":
+        return reason("here-nothing-works")
     return reason("here-only-there")
 
 

@@ -109,6 +109,15 @@ def test_what_cannot_be_seen_is_neither_confirmed_nor_denied(
     assert seen(recorded(log), *packages)[0] == Here("unseen", why=reason(why))
 
 
+@pytest.mark.parametrize("driver", [None, "10.0"])
+def test_a_machine_where_nothing_works_says_nothing_of_libraries(driver: str | None) -> None:
+    """They are looked for once a release is chosen: none is here."""
+    here, mends = seen(recorded("cudnn-9-missing"), "onnxruntime-gpu 1.26.0", driver=driver)
+
+    assert here == Here("unseen", why=reason("here-nothing-works"))
+    assert mends.why == reason("mend-owner")
+
+
 def test_what_only_some_releases_do_is_not_seen_where_none_is_installed() -> None:
     here, _ = seen(TENSORRT)
 
