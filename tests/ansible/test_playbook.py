@@ -25,7 +25,7 @@ from support.local_index import make_wheel
 from support.standin_fleet import Kind, ansible, make_controller, make_stand_ins, stand_in_files
 from support.standin_wheels import find_uv, state_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.online]
+pytestmark = [pytest.mark.slow, pytest.mark.online, pytest.mark.timeout(1800)]
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SECRET = "vaulted-secret"  # noqa: S105
 
@@ -225,7 +225,8 @@ def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None
     python.write_text(right.replace("export ", "export STAND_IN_RESULT=wrong "))
     before = state_of(fleet.venv("gpu1"))
 
-    code, said = fleet.run(ortgpu_fix_waves=["100%"], ortgpu_fix_max_fail_percentage=60)
+    of_playbook = {"ortgpu_fix_waves": ["100%"], "ortgpu_fix_max_fail_percentage": 60}
+    code, said = fleet.run("-e", json.dumps(of_playbook))
 
     python.write_text(right)
     assert code != 0
