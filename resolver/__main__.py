@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
 
+from .cli.streams import open_streams
 from .errors import Error
 from .utils.signals import signals_as_interrupt
 
@@ -19,8 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _open_streams()
     try:
+        open_streams()
         with signals_as_interrupt():  # SIGTERM too leaves nothing behind
             return run_command(parse(arguments), os.environ)
     except Error as error:
@@ -36,18 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(
             Error("internal", cause=f"{type(error).__name__}: {error}"), error, arguments
         )
-
-
-def _open_streams() -> None:
-    """Make the streams take whatever is printed; one that was closed (`>&-`) is the null device.
-
-    An encoding that lacks a character, as that of a file on Windows, shows `?` in its place.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
 
 
 def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:

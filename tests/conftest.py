@@ -14,7 +14,7 @@ import drivers
 import environments
 import pytest
 from hypothesis import settings
-from stand import PIP, Kind, Stand
+from stand import HANG_UP, PIP, Kind, Stand
 
 from support.local_index import LocalIndex
 from support.standin_wheels import Venv, make_set, make_venv
@@ -46,10 +46,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def heard() -> Iterator[None]:
     """Let signals be heard here and by children, also where the tests began with `nohup`."""
     interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
-    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    hang_up = signal.signal(HANG_UP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGHUP, hang_up)
+    signal.signal(HANG_UP, hang_up)
 
 
 @pytest.fixture(scope="session")

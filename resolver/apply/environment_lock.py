@@ -54,6 +54,7 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
         about = {"pid": os.getpid(), "command": " ".join(Path(arg).name for arg in sys.argv[:2])}
         with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
             os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
             os.write(descriptor, json.dumps(about).encode())
         yield
     finally:
@@ -69,11 +70,11 @@ def _holder(path: Path) -> dict[str, object]:
 
 
 def _alive(pid: object) -> bool:
-    """Tell whether there is a process `pid`; on Windows always, where asking could end it."""
+    """Tell whether there is a process `pid`."""
     if not isinstance(pid, int):
         return False
-    if sys.platform == "win32":
-        return True
+    if sys.platform == "win32":  # where `os.kill` would end it
+        return _runs(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -100,14 +101,31 @@ def _release(descriptor: int, path: Path) -> None:
     with contextlib.suppress(OSError):
         if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
             (path.parent / "engine.lock").unlink(missing_ok=True)
-            if sys.platform != "win32":
-                path.unlink()
-                path.parent.rmdir()
-    os.close(descriptor)
+            if sys.platform == "win32":  # where an open file, as the next holder's, stays
+                os.close(descriptor)
+                descriptor = -1
+            path.unlink()
+            path.parent.rmdir()
+    if descriptor >= 0:
+        os.close(descriptor)
 
 
 if sys.platform == "win32":
+    import ctypes
     import msvcrt
+
+    def _runs(pid: int) -> bool:
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        process = kernel.OpenProcess(_SYNCHRONIZE, 0, pid)
+        if not process:
+            return bool(kernel.GetLastError() == _ACCESS_DENIED)  # somebody else's
+        try:
+            return bool(kernel.WaitForSingleObject(ctypes.c_void_p(process), 0) == _TIMEOUT)
+        finally:
+            kernel.CloseHandle(ctypes.c_void_p(process))
+
+    _SYNCHRONIZE, _ACCESS_DENIED, _TIMEOUT = 0x100000, 5, 0x102
 
     def _try_lock(descriptor: int) -> bool:
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # a byte that nobody reads or writes

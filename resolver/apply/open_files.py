@@ -17,8 +17,10 @@ from ..errors import Error
 def processes_using(paths: Iterable[str], proc: Path = Path("/proc")) -> tuple[str, ...]:
     """Return `command (pid)` for every other process that has one of `paths` mapped, sorted.
 
-    Processes of other users may be missing; on a system without `/proc` the result is empty.
+    Processes of other users may be missing. On Windows only DLLs are looked for.
     """
+    if sys.platform == "win32":
+        return _processes_with(paths)
     libraries = frozenset(path for path in paths if ".so" in path)
     processes = []
     for entry in proc.glob("[0-9]*"):
@@ -43,3 +45,43 @@ def check_files_movable(paths: Sequence[str]) -> None:
             os.rename(path, path)  # noqa: PTH104 - only tests the permission
         except OSError as error:  # noqa: PERF203
             raise Error("files-in-use", path=path) from error
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    _MOST = 8192
+    _QUERY, _READ, _ALL_MODULES = 0x0400, 0x0010, 3
+
+    def _processes_with(paths: Iterable[str]) -> tuple[str, ...]:
+        """Return who has loaded one of the DLLs among `paths`, of the processes that we may ask."""
+        wanted = frozenset(map(os.path.normcase, paths))
+        wanted = frozenset(path for path in wanted if path.endswith((".dll", ".pyd")))
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = wintypes.HANDLE
+        numbers, size = (wintypes.DWORD * _MOST)(), wintypes.DWORD()
+        kernel.K32EnumProcesses(numbers, ctypes.sizeof(numbers), ctypes.byref(size))
+        found = []
+        for number in numbers[: size.value // ctypes.sizeof(wintypes.DWORD)]:
+            handle = kernel.OpenProcess(_QUERY | _READ, 0, number) if number else None
+            if handle and number != os.getpid():
+                modules = _modules(kernel, wintypes.HANDLE(handle))
+                if wanted & set(map(os.path.normcase, modules)):
+                    found.append(f"{Path(modules[0]).name} ({number})")  # the first is the program
+            if handle:
+                kernel.CloseHandle(wintypes.HANDLE(handle))
+        return tuple(sorted(found))
+
+    def _modules(kernel: ctypes.WinDLL, process: wintypes.HANDLE) -> list[str]:
+        modules, size = (wintypes.HMODULE * _MOST)(), wintypes.DWORD()
+        name = ctypes.create_unicode_buffer(32768)
+        if not kernel.K32EnumProcessModulesEx(
+            process, modules, ctypes.sizeof(modules), ctypes.byref(size), _ALL_MODULES
+        ):
+            return []
+        paths = []
+        for module in modules[: size.value // ctypes.sizeof(wintypes.HMODULE)]:
+            if kernel.K32GetModuleFileNameExW(process, wintypes.HMODULE(module), name, len(name)):
+                paths.append(name.value)  # noqa: PERF401 - the buffer is one
+        return paths

@@ -15,6 +15,8 @@ import errno
 import os
 import re
 import shutil
+import sys
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +32,8 @@ _LOCK = re.compile(r"\.tmp\w{6}")
 
 Source: https://github.com/astral-sh/uv/issues/12200
 """
+_PATIENCE = 2.0
+"""Seconds that a file on Windows may be in use before moving it has failed."""
 
 
 class JournaledChange:
@@ -116,7 +120,8 @@ class JournaledChange:
 
 def append(folder: Path, record: Record) -> None:
     """Append `record` to the journal in `folder`; on return it is on the disk."""
-    descriptor = os.open(folder / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(folder / "journal", flags, 0o644)
     try:
         data = encode(record).encode()
         while data:
@@ -130,10 +135,11 @@ def move(source: str, goal: str) -> None:
     """Rename the file or link `source` to `goal`, replacing that.
 
     Where renaming is impossible (another filesystem, a lower layer of an image) the file is copied
-    with its mode and times, flushed to the disk and only then removed.
+    with its mode and times, flushed to the disk and only then removed. On Windows a program that
+    looks at new files (a virus scanner) is waited for.
     """
     try:
-        os.replace(source, goal)
+        _rename(source, goal)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
@@ -143,6 +149,19 @@ def move(source: str, goal: str) -> None:
             _sync_file(part)
         os.replace(part, goal)
         os.unlink(source)
+
+
+def _rename(source: str, goal: str) -> None:
+    end = time.monotonic() + (_PATIENCE if sys.platform == "win32" else 0)
+    while True:
+        try:
+            os.replace(source, goal)
+        except PermissionError:  # noqa: PERF203 - it is waited for
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def engine_temporaries(site: Site, folders: Iterable[str]) -> set[str]:

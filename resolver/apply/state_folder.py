@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -112,6 +113,12 @@ def read_only(folder: str, error: OSError) -> Error:
 def remove_tree(path: Path) -> int:
     """Remove `path` and what is in it, as far as possible; return the bytes that remain."""
     shutil.rmtree(path, ignore_errors=True)
+    if sys.platform == "win32" and path.exists():  # what is read-only cannot be removed there
+        for folder, _, names in os.walk(path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    Path(folder, name).chmod(stat.S_IWRITE)
+        shutil.rmtree(path, ignore_errors=True)
     return size_of(path)
 
 

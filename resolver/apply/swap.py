@@ -153,9 +153,9 @@ def _root(one: WheelContents, site: Site) -> str:
 def _written(one: WheelContents, site: Site, target: Target) -> Iterator[str]:
     """Give the absolute path of every file that installing `one` writes."""
     yield from _placed(one.files, one, site, target)
-    if sys.platform == "win32":
-        scripts = [place for place in one.files if place[0] == "scripts"]
-        yield from (f"{path}.exe" for path in _placed(scripts, one, site, target))
+    suffix = ".exe" if sys.platform == "win32" else ""
+    scripts: list[tuple[Scheme, str]] = [("scripts", f"{name}{suffix}") for name in one.scripts]
+    yield from _placed(scripts, one, site, target)
     info = join(_root(one, site), one.info)
     for name in _OWN:
         yield join(info, name)

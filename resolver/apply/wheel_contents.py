@@ -52,6 +52,8 @@ class WheelContents:
     """Every file: the folder that it is written to, and the path below that."""
     folders: tuple[tuple[Scheme, str], ...]
     """Every folder without a file: uv makes those, too."""
+    scripts: tuple[str, ...]
+    """Names of the entry points: files in the folder of scripts, on Windows with `.exe`."""
     size: int
     """Bytes, unpacked."""
 
@@ -108,7 +110,8 @@ def wheel_contents(
         version=version,
         requires=tuple(fields.get("requires-dist", [])),
         info=info,
-        files=(*files, *(("scripts", script) for script in scripts)),
+        files=tuple(files),
+        scripts=scripts,
         folders=tuple(folders),
         size=sum(member.size for member in members),
     )

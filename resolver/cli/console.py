@@ -17,12 +17,20 @@ from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
 from ..messages.sections import Section, plain
 from ..utils.progress import Progress, silent
+from .streams import shows_chinese
 
 DEBUG = "ORTGPU_FIX_DEBUG"
 
 
 def user_language(environ: Mapping[str, str]) -> Language:
-    """Return the user's language: Chinese where the locale says so, else English."""
+    """Return the user's language: Chinese where the locale says so, else English.
+
+    English too where the output cannot show Chinese.
+    """
+    return "zh" if _locale(environ) == "zh" and shows_chinese() else "en"
+
+
+def _locale(environ: Mapping[str, str]) -> Language:
     for name in ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         value = environ.get(name)
         if value:

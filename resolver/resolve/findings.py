@@ -188,11 +188,17 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
 
 
 def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
-    """Look for Microsoft's runtime, and for the zlib that cuDNN 8 needs."""
+    """Look for Microsoft's runtime, and for the zlib that a cuDNN 8 without a wheel needs.
+
+    cuDNN 8.3 to 8.9 links zlibwapi.dll; in all six wheels for Windows (8.9.4.25 to 8.9.7.29) zlib
+    is a part of cudnn_cnn_infer64_8.dll, and torch has the file beside its cuDNN.
+    """
     yield from msvc.msvc_findings(best.build, best.runtime, here)
     libraries = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
-    if windows and best.build.cudnn == "8" and "zlibwapi.dll" not in libraries:
+    wheels = {component.release.name for component in best.components.chosen}
+    own = best.build.cudnn == "8" and not any(name.startswith("nvidia-cudnn") for name in wheels)
+    if windows and own and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
 left the process group may hold the pipe."""
 
+_PAUSE = 0.2
+"""Seconds between two looks at whether the user wants to end, where waiting does not tell."""
 _running: set[subprocess.Popen[str]] = set()
 """The children that were not waited for: those of a thread that an interrupt left behind."""
 
@@ -57,11 +60,14 @@ def run(
         encoding="utf-8",
         errors="replace",
         start_new_session=sys.platform != "win32",
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
     _running.add(process)
+    if sys.platform == "win32":
+        _jobs[process] = Job(int(process._handle))  # type: ignore[attr-defined]  # noqa: SLF001
     timed_out = False
     try:
-        stdout, stderr = process.communicate(text_in, timeout=timeout)
+        stdout, stderr = _communicate(process, text_in, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
         _kill_group(process)
@@ -75,6 +81,8 @@ def run(
         raise
     finally:
         _running.discard(process)
+        if sys.platform == "win32":
+            _jobs.pop(process).close()
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
@@ -82,6 +90,42 @@ def run(
         stderr=stderr,
         timed_out=timed_out,
     )
+
+
+if sys.platform == "win32":
+    from .windows_job import Job
+
+    _jobs: dict[subprocess.Popen[str], Job] = {}
+    """What each child has started, to end with it."""
+
+    def _communicate(
+        process: subprocess.Popen[str], text_in: str | None, timeout: float
+    ) -> tuple[str, str]:
+        """Return all that a child says; raises TimeoutExpired.
+
+        A wait does not notice Ctrl-C here, so it is many short ones; and what the child started
+        has its pipes, and may hold them when it is gone.
+        """
+        end = time.monotonic() + timeout
+        gone = None
+        while True:
+            try:
+                return process.communicate(text_in, timeout=_PAUSE)
+            except subprocess.TimeoutExpired:  # noqa: PERF203 - once in a pause
+                now = time.monotonic()
+                if now >= end:
+                    raise
+                gone = gone or (now if process.poll() is not None else None)
+                if gone is not None and now > gone + GRACE_SECONDS:
+                    _jobs[process].end()
+                text_in = None
+
+else:
+
+    def _communicate(
+        process: subprocess.Popen[str], text_in: str | None, timeout: float
+    ) -> tuple[str, str]:
+        return process.communicate(text_in, timeout=timeout)
 
 
 def _so_far(output: bytes | str | None) -> str:
@@ -106,7 +150,8 @@ def _leave_nobody() -> None:
 
 def _kill_group(process: subprocess.Popen[str]) -> None:
     if sys.platform == "win32":
-        process.kill()
+        job = _jobs.get(process)
+        job.end() if job else process.kill()
         return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -69,7 +69,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
         )
         if "torch" in events
         else None,
-        log=_COLOURS.sub("", stderr),
+        log=_COLOURS.sub("", stderr.replace("\0", "")),
     )
 
 

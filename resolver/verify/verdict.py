@@ -17,6 +17,14 @@ from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
 OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})
 """CUDA failures by which the GPUs cannot be used at present."""
+NOT_SUPPORTED = 801
+"""What CUDA 13's runtime on Windows answers to every call where no driver of CUDA 13 is installed.
+
+cudart64_13.dll asks nvcuda.dll for nvcudart_hybrid64.dll, the runtime itself, which comes with the
+driver; without it not even the error has a text. Read from the wheel's DLL (13.0.96).
+"""
+THROWN = "LoadLibrary failed with error 3765269347"
+"""The provider threw a C++ exception (0xE06D7363) while Windows loaded it: on Linux it crashes."""
 EXPLAINED = frozenset({OUT_OF_MEMORY, NO_KERNEL_IMAGE, 802, 803, 804, 999})
 """CUDA failures with a text of their own."""
 _NO_KERNEL = re.compile(r"no kernel image is available|cudaErrorNoKernelImageForDevice")
@@ -137,6 +145,9 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None
     library = absent.group(absent.lastgroup or 0) if absent else "onnxruntime_providers_cuda"
     lack = _driver_lack(result, driver)
     blocked = any(needed.driver for needed in result.needed if needed.name == library)
+    if reason == THROWN and (lack or result.driver_init):
+        verdict = lack or _cuda_failure(result.driver_init or NO_DEVICE, None).verdict
+        return _Judgement(verdict, reason, note="crash-without-driver")
     if blocked or DRIVER_FILE.match(library) or (lack and DRIVER_SYMBOL.search(reason)):
         return _Judgement(lack or "no-driver", reason)
     return _Judgement("library-missing", reason, library=library)
@@ -147,7 +158,10 @@ def _failed(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
     for message in [*(run.error for run in result.models if run.error), result.log]:
         if failure := CUDA_FAILURE.search(message):
             logged = failure.group(0) if message is result.log else ""
-            return _cuda_failure(int(failure.group(1)), _driver_lack(result, driver), logged)
+            code, lack = int(failure.group(1)), _driver_lack(result, driver)
+            if code == NOT_SUPPORTED:
+                code = INSUFFICIENT_DRIVER if lack else result.driver_init or code
+            return _cuda_failure(code, lack, logged)
         if _NO_KERNEL.search(message):
             return _cuda_failure(NO_KERNEL_IMAGE, None)
         if _FULL.search(message):

@@ -26,6 +26,7 @@ from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 from support.local_index import make_wheel
 
+WINDOWS = sys.platform == "win32"
 COMMON: dict[str, str | bytes] = {
     "onnxruntime/__init__.py": "import onnxruntime.capi\n",
     "onnxruntime/capi/__init__.py": "",
@@ -128,12 +129,14 @@ class Venv:
     @property
     def python(self) -> Path:
         """Its interpreter."""
-        return self.folder / "bin" / "python"
+        return self.folder / ("Scripts/python.exe" if WINDOWS else "bin/python")
 
     @property
     def site(self) -> Path:
         """Its site-packages."""
-        return next(self.folder.glob("lib/python*/site-packages"))
+        return next(
+            self.folder.glob("Lib/site-packages" if WINDOWS else "lib/python*/site-packages")
+        )
 
     def target(self) -> Target:
         """Return what the program sees of it."""
@@ -153,7 +156,7 @@ class Venv:
 
 def find_uv() -> str:
     """Return the uv that is beside this interpreter, or on the PATH."""
-    beside = Path(sys.executable).parent / "uv"
+    beside = Path(sys.executable).with_name("uv.exe" if WINDOWS else "uv")
     return str(beside) if beside.is_file() else "uv"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stand import CUDA, GOOD, REQUIRES, Kind, Stand
+from stand import CUDA, GOOD, HANG_UP, REQUIRES, Kind, Stand
 
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
@@ -296,13 +296,13 @@ def test_an_engine_that_says_it_is_done_and_is_not(quick: Stand) -> None:
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANG_UP])
 def test_a_signal(quick: Stand, number: signal.Signals) -> None:
     quick.have("onnxruntime 1.22.1")
     handler = signal.getsignal(number)
 
     def verify() -> tuple[bool, str]:
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         return True, ""
 
     plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
@@ -313,7 +313,7 @@ def test_a_signal(quick: Stand, number: signal.Signals) -> None:
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, HANG_UP])
 def test_a_signal_that_is_ignored_already_ends_nothing(
     quick: Stand, number: signal.Signals
 ) -> None:
@@ -321,7 +321,7 @@ def test_a_signal_that_is_ignored_already_ends_nothing(
     signal.signal(number, signal.SIG_IGN)
 
     def verify() -> tuple[bool, str]:
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         return True, ""
 
     quick.apply(quick.plan(GOOD), verify=verify)
@@ -675,7 +675,9 @@ def test_no_room(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     assert quick.unchanged()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0, reason="needs root to become somebody else"
+)
 def test_folders_of_somebody_else(quick: Stand) -> None:
     """A child that gives up its rights tries to apply."""
     quick.have("onnxruntime 1.22.1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from ortgpu_fix.utils.progress import silent
 from support.local_index import LocalIndex
 from support.standin_wheels import Venv, as_plan, clean_environment, find_uv, state_of
 
+HANG_UP: signal.Signals = getattr(signal, "SIGHUP" if hasattr(signal, "SIGHUP") else "SIGBREAK")
+"""The signal of a terminal that is closed; on Windows Ctrl-Break."""
 Kind = str
 """`uv`, `pip` (the target's own) or `our-pip`."""
 PIP = pytest.param("pip", marks=pytest.mark.slow)

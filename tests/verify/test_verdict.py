@@ -540,3 +540,52 @@ def test_every_verdict_and_note_has_its_text() -> None:
         "torch-loads",
     }
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
+
+
+def windows_driver(cuda: str | None, init: int | None) -> dict[str, Any]:
+    library = None if init is None else r"C:\Windows\System32\nvcuda.dll"
+    return {"event": "driver", "library": library, "cuda": cuda, "init": init}
+
+
+@pytest.mark.parametrize(
+    ("here", "verdict"),
+    [
+        (windows_driver(None, None), "no-driver"),
+        (windows_driver("12.9", 0), "driver-too-old"),
+        (windows_driver("13.0", 100), "no-gpu"),
+        (windows_driver("13.0", 0), "crashed"),
+    ],
+)
+def test_cuda_13_on_windows_has_its_runtime_in_the_driver(
+    here: dict[str, Any], verdict: VerificationVerdict
+) -> None:
+    """cudart64_13.dll answers 801, without a text, to whatever it is asked (1.31.1, Wine)."""
+    build = dict(BUILD, version="1.31.1", cuda="13.0")
+
+    found = say(
+        START, here, IMPORTING, build, needed(cuda=None), *each("CUDA failure 801: (null)"), END
+    )
+
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("here", "verdict"),
+    [
+        (windows_driver(None, None), "no-driver"),
+        (windows_driver("13.0", 100), "no-gpu"),
+        (windows_driver("13.0", 0), "library-missing"),
+    ],
+)
+def test_a_provider_that_throws_while_windows_loads_it(
+    here: dict[str, Any], verdict: VerificationVerdict
+) -> None:
+    """1.18.1 without a GPU, where Linux has SIGSEGV; its log is in UTF-16 under Wine."""
+    said = f'LoadLibrary failed with error 3765269347 "" when trying to load "{PROVIDER_DLL}"'
+    log = "\0".join(said) + "\0"
+    build = dict(BUILD, version="1.18.1", cuda="11.8")
+    cpu = [model(name, "Conv CPU") for name in ("conv", "matmul")]
+
+    found = say(START, here, IMPORTING, build, needed(cuda=None), *cpu, END, stderr=log)
+
+    assert found.verdict == verdict

@@ -151,7 +151,7 @@ def mapped() -> set[str]:
 
 
 def windows_modules() -> set[str]:
-    """Return the paths of the DLLs of this process; not run on Windows so far."""
+    """Return the paths of the DLLs of this process."""
     paths: set[str] = set()
     if sys.platform == "win32":
         kernel, psapi = ctypes.WinDLL("kernel32"), ctypes.WinDLL("psapi")
@@ -167,7 +167,7 @@ def windows_modules() -> set[str]:
 
 
 def add_windows_folders() -> None:
-    """Let the loader find the DLLs of NVIDIA's wheels and of torch; not run on Windows so far."""
+    """Let the loader find the DLLs of NVIDIA's wheels and of torch."""
     if sys.platform == "win32":
         for entry in filter(None, sys.path):
             for pattern in ("nvidia/*/bin", "nvidia/*/bin/x86_64", "torch/lib"):

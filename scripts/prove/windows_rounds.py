@@ -1,0 +1,285 @@
+"""Apply, kill and undo on stand-in wheels; run by a Windows Python.
+
+    python.exe scripts/prove/windows_rounds.py --count 50 FOLDER
+
+Each round makes an environment, begins an apply in a process of its own, with uv or with pip, and
+ends it with TerminateProcess: the tool at a step of its transaction or at a random instant, the
+engine, or both at once. Two seconds later no process of the engine may be alive. Then recovery
+must have everything as it was, or as planned where the change had been committed, and undo must
+give back what was. One JSON object a round, and one at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from ortgpu_fix.apply import change as transaction
+from ortgpu_fix.apply.apply_plan import Allowed, apply
+from ortgpu_fix.apply.history import recorded_changes
+from ortgpu_fix.apply.removal import distributions_here
+from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.progress import silent
+from support.local_index import LocalIndex
+from support.standin_wheels import (
+    Venv,
+    as_plan,
+    clean_environment,
+    find_uv,
+    make_set,
+    make_venv,
+    without_notes,
+)
+
+HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
+COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
+GOES = ("onnxruntime", "nvidia-cudnn-cu13")
+PLANNED = {"onnxruntime-gpu", "nvidia-cudnn-cu12", "nvidia-cublas-cu12"}
+KINDS = ("at a step", "at an instant", "engine", "engine and tool", "none")
+PATIENCE = 2.0
+"""Seconds after which no process of the engine may be alive."""
+
+
+def main() -> int:
+    """Run the rounds, or be the process that is killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engines", default="uv,pip")
+    parser.add_argument("--begin", nargs=3, metavar=("URL", "ENGINE", "STEP"))
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    if options.begin:
+        url, engine, step = options.begin
+        begin(options.folder, url, engine, int(step))
+        return 0
+    options.folder.mkdir(parents=True, exist_ok=True)
+    (options.folder / "wheels").mkdir(exist_ok=True)
+    wheels = make_set(options.folder / "wheels")
+    for engine in set(options.engines.split(",")):
+        template = make_venv(options.folder / engine, pip=engine == "pip")
+        template.install(*(wheels[name] for name in HAD))
+        (template.folder / ".lock").unlink(missing_ok=True)
+    secrets = random.Random(options.seed)  # noqa: S311 - which round is which
+    engines = options.engines.split(",")
+    bad = 0
+    with LocalIndex(options.folder / "wheels") as index:
+        for number in range(options.count):
+            kind = KINDS[number % len(KINDS)]
+            engine = engines[(number // len(KINDS)) % len(engines)]
+            told = one_round(options.folder, index.url, kind, engine, secrets)
+            bad += bool(told["problems"])
+            print(json.dumps({"round": number, "kind": kind, "engine": engine, **told}), flush=True)
+    print(json.dumps({"rounds": options.count, "bad": bad}), flush=True)
+    return 1 if bad else 0
+
+
+def one_round(
+    folder: Path, url: str, kind: str, engine: str, secrets: random.Random
+) -> dict[str, object]:
+    """Begin, kill, recover, undo; return what was seen."""
+    venv = Venv(folder=folder / "venv")
+    _remove(venv.folder)
+    shutil.copytree(folder / engine, venv.folder)
+    venv.site.joinpath("onnxruntime", "__init__.py").chmod(stat.S_IREAD)  # Windows keeps such files
+    before = without_notes(venv.folder)
+    problems: list[str] = []
+    told: dict[str, object] = {"problems": problems}
+    library = str(venv.site.resolve())
+    scripts, prefix = str(venv.python.parent.resolve()), str(venv.folder.resolve())
+    site = Site(purelib=library, platlib=library, scripts=scripts, prefix=prefix)
+    started = time.monotonic()
+    step = secrets.randint(1, 60) if kind == "at a step" else 0
+    words = [sys.executable, __file__, str(folder), "--begin", url, engine, str(step)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    engines = _kill(process, kind, site.state / "engine.lock", secrets)
+    if alive := _left_after(PATIENCE, engines):
+        problems.append(f"{alive} processes are alive after {PATIENCE} s")
+    said = process.communicate(timeout=300)[0]
+    told |= {"seconds": round(time.monotonic() - started, 1), "exit": process.returncode}
+    told["engine"] = len(engines)
+    if kind == "none" and process.returncode != 0:
+        problems.append(said.decode(errors="replace")[-500:])
+    try:
+        told["recovered"] = bool(recover_interrupted(site))
+        told["committed"] = any(one.state == "committed" for one in recorded_changes(site))
+        if told["committed"]:
+            target = venv.target()
+            lacking = PLANNED - {one.key for one in target.installed}
+            problems += [f"not as planned: no {name}" for name in sorted(lacking)]
+            undo_last(site, distributions_here(target, site))
+    except Exception as error:  # noqa: BLE001 - a problem like the others
+        problems.append(repr(error))
+    problems += _differences(before, without_notes(venv.folder))
+    left = {entry.name for entry in site.state.iterdir()} if site.state.exists() else set()
+    allowed = set() if told.get("committed") else {"lock", "stage", "engine.lock"}
+    problems += [f"left: {name}" for name in sorted(left - allowed)]
+    return told
+
+
+def _kill(
+    process: subprocess.Popen[bytes], kind: str, lock: Path, secrets: random.Random
+) -> list[int]:
+    """End what this kind of round ends; return the processes that must be gone by then."""
+    engines: list[int] = []
+    if kind == "at an instant":
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(secrets.uniform(0.3, 6.0))
+        engines = _descendants(process.pid)
+        process.kill()
+    elif kind.startswith("engine"):
+        while process.poll() is None and not lock.exists():
+            time.sleep(0.01)
+        time.sleep(secrets.uniform(0, 0.8))
+        with contextlib.suppress(OSError, ValueError):
+            guard = int(lock.read_text(encoding="ascii"))
+            engines = [guard, *_descendants(guard)]
+        if kind == "engine and tool":
+            process.kill()
+        for pid in engines[-2:]:  # the engine itself, and what started it
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+    return engines
+
+
+def _left_after(seconds: float, processes: list[int]) -> int:
+    deadline = time.monotonic() + seconds
+    while any(map(_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return sum(map(_alive, processes))
+
+
+def _differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    paths = sorted(before.keys() | after.keys())
+    changed = [path for path in paths if before.get(path) != after.get(path)]
+    return [f"not as it was: {path}" for path in changed[:5]]
+
+
+def begin(folder: Path, url: str, kind: str, step: int) -> None:
+    """Apply, and end at the given step; 0 is none of them."""
+    venv = Venv(folder=folder / "venv")
+    wheels = make_set_paths(folder / "wheels")
+    count = 0
+
+    def reached() -> None:
+        nonlocal count
+        count += 1
+        if count == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def counted(inner: object) -> object:
+        def call(*values: object) -> object:
+            reached()
+            result = inner(*values)  # type: ignore[operator]
+            reached()
+            return result
+
+        return call
+
+    for name in ("append", "move"):
+        setattr(transaction, name, counted(getattr(transaction, name)))
+    environ = clean_environment()
+    engine: Engine
+    if kind == "uv":
+        engine = Uv(program=find_uv(), version="0", environ=environ, runner=run)
+    else:
+        command = (str(venv.python), "-I", "-B", "-m", "pip")
+        engine = Pip(command=command, version="0", environ=environ, runner=run)
+    apply(
+        as_plan([wheels[name] for name in COMES], GOES),
+        venv.target(),
+        index=Index(IndexConfig(index_url=url, origin="flag")),
+        engine=engine,
+        verify=lambda: (True, ""),
+        progress=silent,
+        allowed=Allowed(conflicts=True),
+    )
+
+
+def make_set_paths(folder: Path) -> dict[str, Path]:
+    """Return the stand-in wheels that are there already, by `name version`."""
+    found = {}
+    for path in folder.glob("*.whl"):
+        name, version, _ = path.name.split("-", 2)
+        found[f"{name.replace('_', '-')} {version}"] = path
+    return found
+
+
+def _remove(folder: Path) -> None:
+    def again(remove: object, path: str, _error: object) -> None:
+        Path(path).chmod(stat.S_IWRITE)
+        remove(path)  # type: ignore[operator]
+
+    if folder.exists():
+        shutil.rmtree(folder, onerror=again)
+
+
+class _Entry(ctypes.Structure):
+    """PROCESSENTRY32 of tlhelp32.h."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("usage", ctypes.c_uint32),
+        ("pid", ctypes.c_uint32),
+        ("heap", ctypes.c_size_t),
+        ("module", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("parent", ctypes.c_uint32),
+        ("priority", ctypes.c_int32),
+        ("flags", ctypes.c_uint32),
+        ("file", ctypes.c_char * 260),
+    )
+
+
+def _descendants(process: int) -> list[int]:
+    """Return the processes that `process` has started, and those that they have, and so on."""
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
+    snapshot = ctypes.c_void_p(kernel.CreateToolhelp32Snapshot(2, 0))
+    entry = _Entry(size=ctypes.sizeof(_Entry))
+    parents = {}
+    more = kernel.Process32First(snapshot, ctypes.byref(entry))
+    while more:
+        parents[entry.pid] = entry.parent
+        more = kernel.Process32Next(snapshot, ctypes.byref(entry))
+    kernel.CloseHandle(snapshot)
+    found, new = [], [process]
+    while new:
+        new = [pid for pid, parent in parents.items() if parent in new and pid != parent]
+        found += new
+    return found
+
+
+def _alive(pid: int) -> bool:
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(0x100000, 0, pid)
+    if not handle:
+        return False
+    alive = kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) == 0x102  # noqa: PLR2004
+    kernel.CloseHandle(ctypes.c_void_p(handle))
+    return bool(alive)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Windows, as far as Wine is Windows: what only it does, and an apply that is killed and undone.
+
+`scripts/prove/windows.py` does the same with the real wheels.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import ortgpu_fix
+from support import windows_python
+
+ROOT = Path(__file__).resolve().parents[2]
+MISSING = None if sys.platform != "linux" else windows_python.what_is_missing()
+pytestmark = [
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="this is Windows, or nothing like it"),
+    pytest.mark.skipif(MISSING is not None, reason=f"Windows is left out: {MISSING}"),
+]
+
+
+def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("windows")
+    wine = windows_python.make(folder)
+    try:
+        needs = ["packaging>=26", "requests", "nvidia-ml-py", "rich", "pip-api", "tomli"]
+        python = wine.venv(folder / "venv 环境", *needs, "pytest", "pytest-timeout", "hypothesis")
+        python.with_name("uv.exe").write_bytes(wine.uv.read_bytes())
+        library = windows_python.windows(Path(ortgpu_fix.__file__).parents[1])
+        (folder / "venv 环境" / "Lib" / "site-packages" / "ours.pth").write_text(library + "\n")
+        tests = wine.run(
+            python, *("-X", "utf8", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("--rootdir", ROOT, "-c", ROOT / "pyproject.toml", ROOT / "tests" / "windows"),
+        )  # fmt: skip
+        said = tests.stdout.decode(errors="replace")
+        assert tests.returncode == 0, said[-4000:]
+        assert "skipped" not in said.splitlines()[-1]
+        rounds = ROOT / "scripts" / "prove" / "windows_rounds.py"
+        words: list[str | Path] = [
+            "-X",
+            "utf8",
+            rounds,
+            "--count",
+            "5",
+            "--engines",
+            "uv",
+            folder / "rounds",
+        ]
+        done = wine.run(python, *words)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        assert rows[-1] == {"rounds": 5, "bad": 0}, rows or done.stderr.decode(errors="replace")
+    finally:
+        windows_python.end(wine)

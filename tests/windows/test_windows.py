@@ -1,0 +1,140 @@
+"""What only Windows does; run by a Windows Python (`tests/e2e/test_windows.py` has one)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.change import append, move
+from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.journal import Mark
+from ortgpu_fix.apply.open_files import check_files_movable, processes_using
+from ortgpu_fix.apply.state_folder import Site, remove_tree
+from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
+from ortgpu_fix.errors import Error
+from ortgpu_fix.utils.process import run
+
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="Windows' own ways")
+ENGINE = "import sys, time; open(sys.argv[1], 'w').write(str(1)); time.sleep(60)"
+
+
+def python(code: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-c", code, *map(str, arguments)]
+
+
+def wait_until(there: Path) -> None:
+    end = time.monotonic() + 60
+    while not there.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def site_of(folder: Path) -> Site:
+    return Site(*[str(folder.resolve())] * 4)
+
+
+def test_an_engine_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path;"
+        "from ortgpu_fix.engine.guard import guarded_command;"
+        "from ortgpu_fix.utils.process import run;"
+        "run(guarded_command(sys.argv[2:], Path(sys.argv[1])), timeout=60)"
+    )
+    lock, began = tmp_path / "lock", tmp_path / "began"
+    with subprocess.Popen(python(code, lock, *python(ENGINE, began))) as tool:
+        wait_until(began)
+        tool.kill()
+    start = time.monotonic()
+    wait_for_engine(lock)
+
+    assert began.exists()
+    assert time.monotonic() - start < 2
+
+
+def test_the_exit_code_and_the_words_of_an_engine(tmp_path: Path) -> None:
+    code = "import sys; print(sys.argv[1:]); sys.exit(7)"
+    done = run(guarded_command(python(code, "a b", '-x"q'), tmp_path / "lock"), timeout=60)
+
+    assert (done.returncode, done.stdout.strip()) == (7, "['a b', '-x\"q']")
+
+
+def test_what_a_child_leaves_behind_holds_nothing_up(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
+    )
+    start = time.monotonic()
+    done = run(python(code, ENGINE, tmp_path / "began"), timeout=50)
+
+    assert (done.returncode, done.timed_out) == (0, False)
+    assert time.monotonic() - start < 40
+
+
+def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys; from ortgpu_fix.apply.environment_lock import hold_environment_lock as hold;"
+        "from ortgpu_fix.apply.state_folder import Site; site = Site(*[sys.argv[1]] * 4)\n"
+        "with hold(site): print(1, flush=True); sys.stdin.read()"
+    )
+    words = python(code, site_of(tmp_path).purelib)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(Error) as caught, hold_environment_lock(site_of(tmp_path)):
+            pass
+        file = tmp_path / ".ortgpu-fix" / "lock"
+        assert file.stat().st_size < 1000
+        assert caught.value.values["pid"] == json.loads(file.read_text())["pid"]
+        other.communicate()
+    with hold_environment_lock(site_of(tmp_path)):
+        pass
+
+    assert not (tmp_path / ".ortgpu-fix").exists()
+
+
+def test_a_journal_is_the_same_everywhere(tmp_path: Path) -> None:
+    append(tmp_path, Mark(step="undo"))
+
+    assert (tmp_path / "journal").read_bytes() == b'\n{"step": "undo"}\n'
+
+
+def test_read_only_files_move_and_go(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "x.dll"
+    file.parent.mkdir()
+    file.write_bytes(b"x")
+    file.chmod(stat.S_IREAD)
+    move(str(file), str(tmp_path / "folder" / "y.dll"))
+
+    assert remove_tree(file.parent) == 0
+    assert not file.parent.exists()
+
+
+def test_a_dll_in_use_is_named_with_its_process_and_can_be_moved(tmp_path: Path) -> None:
+    dll = tmp_path / "some_library.dll"
+    dll.write_bytes(Path(os.environ["SYSTEMROOT"], "System32", "version.dll").read_bytes())
+    code = "import ctypes, sys; ctypes.WinDLL(sys.argv[1]); print(1, flush=True); sys.stdin.read()"
+    words = python(code, dll)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        [found] = processes_using([str(dll).upper()])
+        check_files_movable([str(dll)])
+        move(str(dll), str(tmp_path / "aside.dll"))
+        child.communicate()
+
+    assert found.startswith("python.exe (")
+    assert processes_using([str(dll)]) == ()
+
+
+def test_an_open_file_cannot_be_moved(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("")
+    with file.open(), pytest.raises(Error) as caught:
+        check_files_movable([str(file)])
+
+    assert caught.value.code == "files-in-use"
