@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import change as transaction
+from ortgpu_fix.apply import set_aside as transaction
 from ortgpu_fix.apply.apply_plan import Allowed, apply
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.removal import distributions_here

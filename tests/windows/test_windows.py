@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.change import append, move
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.open_files import check_files_movable, processes_using
+from ortgpu_fix.apply.set_aside import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
