@@ -18,7 +18,7 @@ from .. import __version__
 from ..errors import Error
 
 COMMANDS = {
-    "verify": "run real inference in the environment and say what ran where",
+    "verify": "run real inference, with small models or MODEL.onnx, and say what ran where",
     "lock": "write the plan as a lock for a team; with --check FILE: does a lock still hold",
     "download": "fetch everything the plan installs, for this machine or others",
     "explain": "read an error log, name the cause and the remedy",
@@ -114,6 +114,15 @@ def parser() -> Parser:
         help="apply all the same: conflicts (packages lose what they require),"
         " conda, system (environments that are another tool's)",
     )
+    add("--bench", action="store_true", help="with verify: CPU against GPU, and which options")
+    add(
+        "--shape",
+        metavar="NAME=SIZES",
+        action="append",
+        default=[],
+        help="with verify MODEL: the shape of an input, as in x=1x3x640x640; several: try each",
+    )
+    add("--report", metavar="FILE", help="with verify: write a page (HTML) to send to a colleague")
     add("--offline", action="store_true", help="use no network; with --find-links")
     add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
     add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
@@ -142,6 +151,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def _refuse_measuring(arguments: argparse.Namespace) -> None:
+    """Refuse the flags of `verify` elsewhere, and those of a model where there is none."""
+    measuring = {"bench": arguments.bench, "report": arguments.report, "shape": arguments.shape}
+    for flag, given in measuring.items():
+        if given and arguments.command != "verify":
+            raise Error("usage", problem=f"--{flag} goes with verify")
+    if (arguments.report or arguments.shape) and not (arguments.argument or arguments.bench):
+        raise Error("usage", problem="--report and --shape go with verify MODEL.onnx or --bench")
+
+
 def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     """Refuse flags and arguments that do not go with the command, or with one another."""
     modes = [name for name in ("dry_run", "apply", "check") if getattr(arguments, name)]
@@ -162,7 +181,8 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
         raise Error("usage", problem="--write goes with --apply and -r FILE")
     if checks_lock and arguments.argument is None:
         raise Error("usage", problem="lock --check needs the FILE of a lock")
-    takes_one = arguments.command in {"explain", "matrix"} or checks_lock
+    _refuse_measuring(arguments)
+    takes_one = arguments.command in {"explain", "matrix", "verify"} or checks_lock
     if arguments.argument is not None and not takes_one:
         raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
 

@@ -87,6 +87,10 @@ class Texts(NamedTuple):
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         return row[key][self.language].format(**dict(values)) if key in row else ""
 
+    def advice(self, row: Reason) -> str:
+        """Return what measured times advise."""
+        return self._text("advice", row.code, "text", row.values)
+
     def progress(self, code: str, **values: object) -> str:
         """Return the description of a long step."""
         return self._text("progress", code, "text", tuple(values.items()))

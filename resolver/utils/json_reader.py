@@ -72,6 +72,14 @@ class LenientObject:
         """Return the elements of a list as objects: an empty one for each that is no object."""
         return [LenientObject(_of_type(row, dict) or {}) for row in self.values(key) or ()]
 
+    def mapping(self, key: str) -> Mapping[str, object]:
+        """Return an object as it is, or an empty one."""
+        return _of_type(self._value.get(key), dict) or {}
+
+    def items(self) -> list[tuple[str, object]]:
+        """Return every key and its value, in the order of the text."""
+        return list(self._value.items())
+
 
 class StrictObject:
     """A JSON object that knows its key path and which of its keys were read.

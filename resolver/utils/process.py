@@ -10,8 +10,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 GRACE_SECONDS = 5.0
@@ -37,6 +39,9 @@ class Finished(NamedTuple):
 
 Runner = Callable[..., Finished]
 """`run`, or a recording of it in tests."""
+
+Listener = Callable[..., Finished]
+"""`listen`, or a recording of it in tests."""
 
 
 def run(
@@ -128,6 +133,64 @@ else:
         return process.communicate(text_in, timeout=timeout)
 
 
+def listen(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str],
+    hear: Callable[[str], None],
+    log: Path,
+) -> Finished:
+    """Run `argv` as `run` does, and hand each line of its output to `hear` as it comes.
+
+    `hear` is called in a thread of its own; what the child says on its standard error is kept in
+    the new file `log` meanwhile. Its standard input stays open until it has ended: a child that
+    reads it learns when we are gone. Raises OSError where the program cannot be started. An
+    interrupt ends the child, and is raised.
+    """
+    heard: list[str] = []
+    timed_out = False
+    with log.open("xb") as errors:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=dict(env),
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=sys.platform != "win32",
+        )
+    _running.add(process)
+
+    def read() -> None:
+        with contextlib.suppress(ValueError, OSError):  # closed under our hands
+            for line in process.stdout or ():
+                heard.append(line)
+                hear(line)
+
+    reader = threading.Thread(target=read, daemon=True)
+    try:
+        reader.start()
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        _kill_group(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+        reader.join(GRACE_SECONDS)
+        _let_go(process)
+        _running.discard(process)
+    return Finished(
+        argv=tuple(argv),
+        returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
+        stdout="".join(heard),
+        stderr=log.read_text("utf-8", "replace"),
+        timed_out=timed_out,
+    )
+
+
 def _so_far(output: bytes | str | None) -> str:
     """Return the output before the second time limit: bytes, even of a text pipe."""
     return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
@@ -165,6 +228,14 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """
     child = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
     return child | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def temporary_in(folder: str) -> dict[str, str]:
+    """Return the variables by which a child keeps its temporary files in `folder`.
+
+    Libraries leave some there: onnxruntime 1.31 the file `.ses` of its telemetry.
+    """
+    return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
 
 
 def install_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..data_files import DATA
 from ..errors import Error
 from ..facts.model import Driver
-from ..utils.process import Runner, own_environment
+from ..utils.process import Runner, own_environment, temporary_in
 from .model import Verification
 from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torch_check
 from .verdict import judge
@@ -31,6 +31,7 @@ def verify(
     plain: bool = False,
     ignore_gpus: Sequence[str] = (),
     timeout: float = TIME_LIMIT,
+    with_torch: bool = True,
 ) -> Verification:
     """Run real inference with the interpreter `target`, and return what that proves.
 
@@ -38,7 +39,8 @@ def verify(
     capabilities in `ignore_gpus`. With `plain` the check loads no libraries itself, as an unchanged
     application. The child runs without `-I` and `-s`, because an application imports from the
     user's own site-packages too. With a torch for CUDA in the environment, both run in one process,
-    in both orders; each process has `timeout` seconds. Raises Error `verify-not-started`.
+    in both orders, unless `with_torch` is false; each process has `timeout` seconds. Raises Error
+    `verify-not-started`.
     """
     child = own_environment(environ)
     script = Path(__file__).with_name("children") / "smoke.py"
@@ -51,8 +53,7 @@ def verify(
             argv += [f"--torch={order}"] if order else []
             argv += [str(DATA / f"{name}.onnx") for name in MODELS]
             try:
-                # onnxruntime 1.31 leaves a file in the folder for temporary files: let it go, too
-                finished = runner(argv, timeout=timeout, env={**child, "TMPDIR": scratch})
+                finished = runner(argv, timeout=timeout, env=child | temporary_in(scratch))
             except OSError as problem:
                 raise Error("verify-not-started", python=target, problem=problem) from problem
         return judge(
@@ -64,7 +65,7 @@ def verify(
         )
 
     alone = check()
-    if not needs_torch_check(alone):
+    if not with_torch or not needs_torch_check(alone):
         return alone
     orders: dict[Order, Verification] = {order: check(order) for order in ORDERS}
     if needs_torch_alone(alone, orders):

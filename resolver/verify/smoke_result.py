@@ -64,6 +64,8 @@ class LoadedLibrary:
 
     name: str
     path: str
+    version: str | None = None
+    """Of the distribution that brought it, or as the file's full name has it; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

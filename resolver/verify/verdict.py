@@ -104,7 +104,7 @@ def _unfinished(
     """Judge a child that a crash or the time limit ended."""
     if timed_out or (result.step == "cuInit" and _WATCHDOG.search(result.log)):
         return _Judgement("crashed", note="timed-out", step=result.step)
-    end = f"{result.step}: ended by {_end(returncode)}"
+    end = f"{result.step}: ended by {describe_end(returncode)}"
     if result.step.startswith("inference"):
         if lack := _driver_lack(result, driver):
             return _Judgement(lack, end, note="crash-without-driver")
@@ -113,7 +113,7 @@ def _unfinished(
     return _Judgement("crashed", end)
 
 
-def _end(returncode: int) -> str:
+def describe_end(returncode: int) -> str:
     """Return `SIGSEGV`, `exit code 1`, or `exit code 0xc0000005` (Windows)."""
     if returncode < 0:
         names = {number.value: number.name for number in signal.Signals}

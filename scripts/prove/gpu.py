@@ -8,10 +8,11 @@ first) and of whatever else is to be installed. What the running Python has of t
 wheels, numpy and the like is taken in by links to its files, so that nothing of it can be changed.
 For each broken state a fresh environment is made, and `ortgpu-fix` is run as a user would: plan,
 apply, verify, an unchanged application before and after, a second plan, undo. Beside torch that
-application computes with both in turn, in either order. One JSON says what was planned, what ran
-where, which libraries were loaded, how long each step took, and whether the GPU computed the right
-numbers; the machine is recorded as a capture beside it. It ends at the time limit with what it
-has, and says what it skipped.
+application computes with both in turn, in either order. In the first state that works, models are
+measured as well (`verify MODEL --bench --report`), those of `--model` too. One JSON says what was
+planned, what ran where, which libraries were loaded, how long each step took, and whether the GPU
+computed the right numbers; the machine is recorded as a capture beside it. It ends at the time
+limit with what it has, and says what it skipped.
 
 Without a GPU it goes as far as it can: `--facts FILE` gives the machine to plan for, `--online`
 lets the package index serve what DIR lacks.
@@ -102,6 +103,14 @@ print("\\n" + json.dumps(answer))
 
 MODELS = tuple(ROOT / "data" / f"{name}.onnx" for name in ("conv", "fft", "matmul"))
 """Those that tell what goes in and what has to come out."""
+PLACED = (
+    ROOT / "data" / "bench.onnx",
+    *(ROOT / "tests" / "models" / f"{name}.onnx" for name in ("transformer", "half", "loop")),
+)
+TIMED = PLACED[:2]
+"""A convolutional net, and a block of a transformer: which options matter differs."""
+MEASURING = 150
+"""Seconds that have to be left before another model is run."""
 TELLING = re.compile(r"Failed to load library .* with error: .*|CUDA failure \d+: [^;\n]*")
 """What onnxruntime says where it does not come to the GPU."""
 TOLERANCE = 1e-3
@@ -118,6 +127,7 @@ class Proof:
         self.options = options
         self.work: Path = options.output / "work"
         self.ends: float = time.monotonic() + options.limit
+        self.measured: dict[str, Any] = {}
         self.tool: list[str] = options.tool.split() if options.tool else []
 
     def left(self) -> float:
@@ -378,12 +388,29 @@ def go_through(proof: Proof, name: str, row: dict[str, Any]) -> None:
     row["apply"] = proof.fix("--apply", "--yes", *proof.sources(), python=python)
     row["verify"] = proof.fix("verify", python=python, facts=False)
     row["after"] = [proof.apply_application(python, way) for way in ways]
+    if row["verify"]["exit"] == 0 and not proof.measured:
+        measure(proof, python)
     row["second_plan"] = proof.fix("--dry-run", python=python)
     if row["apply"]["exit"] == 0 and row["plan"]["exit"] == 1:
         row["undo"] = proof.fix("undo", "--yes", python=python, facts=False)
         row["after_undo"] = proof.apply_application(python, ways[0])
     row["right_on_gpu"] = row["verify"]["exit"] == 0
     row["applications_right"] = [is_right(run) for run in row["after"]]
+
+
+def measure(proof: Proof, python: Path) -> None:
+    """Run every model, and time those that take a search of cuDNN's and those that take none.
+
+    What the command says goes into the results, the pages beside them.
+    """
+    for model in (*PLACED, *proof.options.model):
+        if proof.left() < MEASURING:
+            proof.measured[model.stem] = {"skipped": "too little time was left"}
+            continue
+        page = proof.options.output / f"{model.stem}.html"
+        timed = ["--bench"] if model in TIMED or model in proof.options.model else []
+        words = ("verify", str(model), *timed, "--report", str(page))
+        proof.measured[model.stem] = proof.fix(*words, python=python, facts=False)
 
 
 def is_right(run: dict[str, Any]) -> bool:
@@ -467,11 +494,13 @@ def main() -> int:
     parser.add_argument("--tool", help="the command to run (default: this checkout)")
     parser.add_argument("--facts", type=Path, help="the machine to plan for")
     parser.add_argument("--online", action="store_true", help="let the index serve what is missing")
+    parser.add_argument("--model", type=Path, action="append", default=[], help="time it, too")
     parser.add_argument("--keep", action="store_true", help="leave the environments")
     options = parser.parse_args()
     options.output = options.output.resolve()
     options.wheels = options.wheels.resolve() if options.wheels else None
     options.facts = options.facts.resolve() if options.facts else None
+    options.model = [model.resolve() for model in options.model]
     proof = Proof(options)
     proof.work.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = {
@@ -479,6 +508,7 @@ def main() -> int:
         "python": sys.version.split()[0],
         "states": {},
         "skipped": {},
+        "models": proof.measured,
     }
     rows, skipped = document["states"], document["skipped"]
     try:

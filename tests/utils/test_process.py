@@ -127,3 +127,80 @@ def test_what_happens_beside_us_is_returned_or_raised() -> None:
     assert BackgroundCall(lambda: 3).result() == 3
     with pytest.raises(ZeroDivisionError):
         BackgroundCall(broken).result()
+
+
+def listen(code: str, folder: Path, *, timeout: float = 120) -> tuple[run.Finished, list[str]]:
+    heard: list[str] = []
+    finished = run.listen(
+        python(code), timeout=timeout, env=os.environ, hear=heard.append, log=folder / "log"
+    )
+    return finished, heard
+
+
+def test_a_child_is_heard_line_by_line(tmp_path: Path) -> None:
+    code = (
+        "import sys; print('one', flush=True); print('err', file=sys.stderr); print('two'); "
+        "sys.exit(3)"
+    )
+    finished, heard = listen(code, tmp_path)
+
+    assert heard == ["one\n", "two\n"]
+    assert (finished.returncode, finished.stdout, finished.stderr) == (3, "one\ntwo\n", "err\n")
+
+
+def test_what_was_heard_of_a_child_that_never_ends(tmp_path: Path) -> None:
+    finished, heard = listen(
+        "import time; print('so far', flush=True); time.sleep(600)", tmp_path, timeout=2
+    )
+
+    assert finished.timed_out
+    assert finished.returncode == -signal.SIGKILL
+    assert heard == ["so far\n"]
+
+
+def test_a_child_that_reads_learns_that_we_are_gone(tmp_path: Path) -> None:
+    inner = f"import sys, pathlib; sys.stdin.read(); pathlib.Path({str(tmp_path / 'x')!r}).touch()"
+    ours = (
+        "import os, sys, pathlib; from ortgpu_fix.utils.process import listen; "
+        f"listen([sys.executable, '-c', {inner!r}], timeout=60, env=os.environ, "
+        f"hear=print, log=pathlib.Path({str(tmp_path / 'log')!r}))"
+    )
+    outer = subprocess.Popen(python(ours))
+    ends = time.monotonic() + 30
+    while not (tmp_path / "log").exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    time.sleep(1)
+    assert not (tmp_path / "x").exists()
+
+    outer.kill()
+    outer.wait()
+
+    while not (tmp_path / "x").exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert (tmp_path / "x").exists()
+
+
+def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
+    def interrupt(line: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        numbers.append(int(line))
+
+    numbers: list[int] = []
+    code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    with pytest.raises(KeyboardInterrupt):
+        run.listen(python(code), timeout=60, env=os.environ, hear=interrupt, log=tmp_path / "log")
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(numbers[0], 0)
+
+
+def test_a_program_that_is_not_there_is_not_heard(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nothing"):
+        run.listen([str(tmp_path / "nothing")], timeout=1, env={}, hear=print, log=tmp_path / "log")
+
+
+def test_temporary_files_are_kept_together(tmp_path: Path) -> None:
+    code = "import tempfile; print(tempfile.gettempdir())"
+    environ = {**os.environ, **run.temporary_in(str(tmp_path))}
+
+    assert run.run(python(code), timeout=60, env=environ).stdout == f"{tmp_path}\n"

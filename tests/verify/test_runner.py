@@ -330,12 +330,9 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
         *("conv.onnx", "matmul.onnx", "fft.onnx"),
     ]
     assert not Path(tempfile.gettempdir(), scratch).exists()
-    assert env is not None
-    assert Path(env["TMPDIR"]).name == scratch, "what onnxruntime leaves there goes with it"
-    assert {**env, "TMPDIR": ""} == {
-        **own_environment({"PATH": "/bin", "LD_LIBRARY_PATH": "/y"}),
-        "TMPDIR": "",
-    }
+    folder = str(Path(tempfile.gettempdir(), scratch))
+    chosen = own_environment({"PATH": "/bin", "LD_LIBRARY_PATH": "/y"})
+    assert env == chosen | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
     assert timeout == 600
 
 

@@ -508,7 +508,7 @@ def test_the_document() -> None:
                 "error": None,
             }
         ],
-        "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda"}],
+        "libraries": [{"name": "libcuda.so.1", "path": "/lib/libcuda", "version": None}],
         "helped": [],
         "torch": None,
         "notes": [],
@@ -538,6 +538,9 @@ def test_every_verdict_and_note_has_its_text() -> None:
         "torch-broken",
         "torch-works",
         "torch-loads",
+        *(f"model-{code}" for code in ("works", "cpu-fallback", "wrong-result", "crashed")),
+        *("model-memory", "model-never-ends", "model-crashes", "model-cpu-alone"),
+        *("shapes-guessed", "tf32-deviates", "outputs-random"),
     }
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
 

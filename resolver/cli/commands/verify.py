@@ -1,22 +1,48 @@
-"""Run real inference in the environment, and say what ran where."""
+"""`verify`: real inference in the environment, with small models or the user's own.
+
+Shell, and thin. Raises the Errors of what it calls, and `shape-syntax` and `shape-counts`.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
+from ... import __version__
+from ...data_files import DATA
+from ...errors import Error
+from ...facts.model import Facts
+from ...facts.redact import redact as redact_text
+from ...facts.target import Target
+from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
+from ...utils.process import listen
 from ...utils.process import run as run_process
-from ...verify.model import verification_exit_code
+from ...verify.measure import Measured, Place, run_model
+from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
-from ..inputs import probe_machine
+from ..inputs import plan_options_of, probe_machine
+
+OWN_MODEL = DATA / "bench.onnx"
+"""What is measured where no model is given: a small convolutional network for any image."""
+INTERRUPTED = 130
+UNUSABLE = frozenset({"import-failed", "gutted", "runtime-too-old"})
+"""Notes of an environment whose onnxruntime cannot run any model."""
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
+    wanted = arguments.argument or arguments.bench
+    read_shapes(arguments.shape)  # a mistake is told before anything takes time
+    if arguments.argument and not Path(arguments.argument).is_file():
+        raise Error("model-unreadable", file=arguments.argument, problem="no such file")
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
@@ -27,9 +53,132 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         runner=run_process,
         environ=environ,
         ignore_gpus=arguments.ignore_gpu,
+        with_torch=not wanted,
     )
+    usable = not UNUSABLE & {note.code for note in verification.notes}
+    if wanted and usable:
+        about = (found, target, verification)
+        return _verify_model(arguments, environ, language, about)
     if arguments.json:
         console.print_json(verification.to_json())
     else:
         console.print_sections(verification_sections(verification, load_texts(language)))
     return verification_exit_code(verification)
+
+
+def _verify_model(
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str],
+    language: Language,
+    about: tuple[Facts, Target, Verification],
+) -> int:
+    """Run the user's model, print what came of it, and write the page."""
+    from ...report.measurement import bench_sections, model_sections
+
+    _, target, verification = about
+    redact = partial(redact_text, home=environ.get("HOME") or environ.get("USERPROFILE"))
+    texts = load_texts(language)
+    with console.progress(texts, quiet=arguments.json) as progress:
+        place = Place(
+            target=Path(target.executable),
+            model=Path(arguments.argument or OWN_MODEL).resolve(),
+            shown=redact(str(arguments.argument or OWN_MODEL.name)),
+            shapes=read_shapes(arguments.shape),
+            ignored=arguments.ignore_gpu,
+            environ=environ,
+            listener=listen,
+            progress=progress,
+        )
+        measured = run_model(place, verification, bench=arguments.bench)
+    report, bench, advice = measured.report, measured.bench, measured.advice
+    if arguments.report is not None:
+        _write_page(arguments, about, measured, redact, language)
+    if arguments.json:
+        document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
+        if bench is not None and advice is not None:
+            document |= {"bench": bench.to_json(), "advice": advice.to_json()}
+        console.print_json(_redacted(document, redact))
+    else:
+        sections = model_sections(report, texts)
+        if bench is not None and advice is not None:
+            sections += bench_sections(bench, advice, texts)
+        if verification.verdict != "works":
+            sections += verification_sections(verification, texts)
+        console.print_sections(sections)
+    if measured.interrupted:
+        return INTERRUPTED
+    return 0 if report.verdict == "works" else 6
+
+
+def _write_page(
+    arguments: argparse.Namespace,
+    about: tuple[Facts, Target, Verification],
+    measured: Measured,
+    redact: Callable[[str], str],
+    language: Language,
+) -> None:
+    """Write the page that `--report` asks for. Raises Error `file-unwritable`."""
+    from ...report.page import Page, render
+    from ...report.plan import machine_section
+    from ...resolve.resolver import resolve
+    from ...utils.files import write
+
+    found, _, verification = about
+    texts = load_texts(language)
+    matrix = add_torch(load_matrix(torch=False))
+    plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    page = Page(
+        report=measured.report,
+        bench=measured.bench,
+        advice=measured.advice,
+        machine=machine_section(found, texts).rows,
+        libraries=measured.report.libraries or verification.libraries,
+        findings=[(texts.summary(row), texts.remedy(row)) for row in plan.findings],
+        versions=_versions(found, measured.report.release),
+        made=texts.label("page-made", version=__version__, date=today),
+        redact=redact,
+    )
+    write(Path(arguments.report), render(page, texts))
+    console.print_notice(texts.label("written", file=arguments.report))
+
+
+def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:
+    """Return the versions of what computes here."""
+    named = re.compile(r"onnxruntime|nvidia-|numpy$|torch$|cuda")
+    rows = [(row.name, row.version) for row in found.packages if named.match(row.name)]
+    if release and not any(version == release for _, version in rows):
+        rows.insert(0, ("onnxruntime", release))
+    return [("Python", found.python.version), *rows]
+
+
+def read_shapes(given: Sequence[str]) -> list[dict[str, list[int]]]:
+    """Return the shapes of each run: `x=1x3x8x8` twice are two, one of another input is in both.
+
+    Raises Error `shape-syntax` or `shape-counts`.
+    """
+    by_name: dict[str, list[list[int]]] = {}
+    for text in given:
+        name, equals, sizes = text.rpartition("=")
+        if not equals or not name or not re.fullmatch(r"([0-9]{1,9}(x[0-9]{1,9})*)?", sizes):
+            raise Error("shape-syntax", text=text)
+        by_name.setdefault(name, []).append([int(size) for size in sizes.split("x") if size])
+    count = max((len(each) for each in by_name.values()), default=0)
+    if any(len(each) not in {1, count} for each in by_name.values()):
+        counts = ", ".join(f"{name}: {len(each)}" for name, each in by_name.items())
+        raise Error("shape-counts", counts=counts)
+    return [
+        {name: each[min(number, len(each) - 1)] for name, each in by_name.items()}
+        for number in range(count)
+    ]
+
+
+def _redacted(document: object, redact: Callable[[str], str]) -> object:
+    """Return a JSON document in which no text shows a home."""
+    if isinstance(document, str):
+        return redact(document)
+    if isinstance(document, dict):
+        return {key: _redacted(value, redact) for key, value in document.items()}
+    if isinstance(document, list):
+        return [_redacted(value, redact) for value in document]
+    return document

@@ -1,0 +1,256 @@
+"""A page about a user's model, to send to a colleague: one file that needs nothing else.
+
+Core. What is on it is what `--json` says, in words, tables and bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..messages.catalog import Texts
+from ..messages.sections import Row, size
+from ..verify.advice import Advice
+from ..verify.bench import Bench, option_text
+from ..verify.measurement import say_shapes
+from ..verify.model import UP_TO_THE_DRIVER
+from ..verify.model_report import FREE, ModelReport
+from ..verify.smoke_result import LoadedLibrary
+from .measurement import name, verdict_text
+from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
+
+LANGUAGES = {"en": "en", "zh": "zh-CN"}
+
+
+class Page(NamedTuple):
+    """Everything that is on the page."""
+
+    report: ModelReport
+    bench: Bench | None
+    advice: Advice | None
+    machine: Sequence[Row]
+    libraries: Sequence[LoadedLibrary]
+    findings: Sequence[tuple[str, str]]
+    """What the plan finds, and what mends it."""
+    versions: Sequence[tuple[str, str]]
+    made: str
+    """By which release of this program, and when."""
+    redact: Callable[[str], str]
+    """Takes homes and secrets out of a text."""
+
+
+def render(page: Page, texts: Texts) -> str:
+    """Return the page as HTML."""
+    report = page.report
+    title = texts.label("page-title", model=page.redact(report.file))
+    parts = [
+        element("h1", title),
+        *_verdict(page, texts),
+        section(texts.label("advice"), *_advice(page, texts)),
+        section(
+            texts.label("machine"), _pairs(page, [(row.head, row.text) for row in page.machine])
+        ),
+        section(texts.label("model-placement"), *_placement(page, texts)),
+        section(texts.label("model-fallbacks"), _fallbacks(page, texts)),
+        section(texts.label("model-outputs"), _outputs(page, texts)),
+        section(texts.label("bench"), *_times(page, texts)),
+        section(texts.label("page-findings"), _findings(page, texts)),
+        section(texts.label("page-versions"), _pairs(page, page.versions)),
+        section(texts.label("loaded"), _libraries(page, texts)),
+        element("p", page.made, class_="dim"),
+    ]
+    return document(LANGUAGES[texts.language], title, *parts)
+
+
+def _verdict(page: Page, texts: Texts) -> list[Markup]:
+    report = page.report
+    good = report.verdict == "works"
+    colour = "good" if good else "" if report.verdict in UP_TO_THE_DRIVER else "bad"
+    said = prose(page.redact(verdict_text(report, texts)))
+    rows = [element("p", said, class_=f"verdict {colour}".strip(), data_verdict=report.verdict)]
+    rows += _hint(page, verdict_text(report, texts, "hint"))
+    for note in report.notes:
+        rows.append(element("p", prose(page.redact(texts.verdict(note.code, note.values)))))
+        rows += _hint(page, texts.verdict(note.code, note.values, "hint"))
+    if report.gpu is None and report.shares:
+        rows.append(element("p", texts.verdict("model-cpu-alone")))
+    rows += [element("p", page.redact(line), class_="dim") for line in report.evidence]
+    return rows
+
+
+def _hint(page: Page, text: str) -> list[Markup]:
+    return [element("p", prose(page.redact(text)), class_="dim")] if text else []
+
+
+def _advice(page: Page, texts: Texts) -> list[Markup]:
+    if page.advice is None:
+        return []
+    rows = [
+        element("li", prose(page.redact(texts.advice(row))), data_advice=row.code)
+        for row in page.advice.rows
+    ]
+    made = [element("ul", *rows)]
+    if page.advice.options is not None:
+        made.append(element("p", texts.label("page-paste"), class_="dim"))
+        made.append(element("pre", element("code", option_text(dict(page.advice.options)))))
+    return made
+
+
+def _pairs(page: Page, rows: Sequence[tuple[str, str]]) -> Markup:
+    made = [
+        part
+        for head, text in rows
+        if text
+        for part in (element("dt", head), element("dd", page.redact(text)))
+    ]
+    return element("dl", *made) if made else Markup("")
+
+
+def _placement(page: Page, texts: Texts) -> list[Markup]:
+    report = page.report
+    drawn = [
+        (row.provider, row.ms, texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
+        for row in report.shares
+    ]
+    rows: list[tuple[str, str]] = []
+    if copies := report.copies:
+        said = texts.label(
+            "model-copied",
+            count=copies.to_device,
+            to_device=size(copies.to_device_bytes),
+            back=copies.to_host,
+            to_host=size(copies.to_host_bytes),
+            inputs=size(copies.input_bytes),
+            outputs=size(copies.output_bytes),
+        )
+        rows.append((texts.label("model-copies"), said))
+    if report.memory_bytes is not None:
+        rows.append((texts.label("model-memory"), size(report.memory_bytes)))
+    columns = [
+        Column(texts.label("page-provider")),
+        Column(texts.label("page-nodes"), number=True),
+        Column(texts.label("page-ms"), number=True),
+    ]
+    cells: list[list[Cell]] = [
+        [(row.provider, None), (str(row.nodes), row.nodes), _number(row.ms)]
+        for row in report.shares
+    ]
+    shares = table(texts.label("model-placement"), columns, cells)
+    return [bars(texts.label("model-placement"), drawn), shares, _pairs(page, rows)]
+
+
+def _fallbacks(page: Page, texts: Texts) -> Markup:
+    columns = [
+        Column(texts.label("page-node")),
+        Column(texts.label("page-operator")),
+        Column(texts.label("page-reason")),
+        Column(texts.label("page-ms"), number=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (page.redact(row.name), None),
+            (row.op, None),
+            (texts.label(f"why-{row.why}"), None),
+            _number(row.ms),
+        ]
+        for row in sorted(page.report.fallbacks, key=lambda row: row.why in FREE)
+    ]
+    sort = texts.label("page-sort", column="{column}")
+    return table(texts.label("model-fallbacks"), columns, rows, sort=sort)
+
+
+def _outputs(page: Page, texts: Texts) -> Markup:
+    columns = [
+        Column(texts.label("page-output")),
+        Column(texts.label("model-shapes")),
+        Column(texts.label("page-deviation"), number=True),
+        Column(texts.label("page-tolerance"), number=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (page.redact(row.name), None),
+            (str(row.shape + 1), row.shape),
+            (row.problem or "?", None)
+            if row.deviation is None
+            else (f"{row.deviation:.2g}", row.deviation),
+            (f"{row.tolerance:g}", row.tolerance),
+        ]
+        for row in page.report.checked
+    ]
+    return table(texts.label("model-outputs"), columns, rows)
+
+
+def _times(page: Page, texts: Texts) -> list[Markup]:
+    bench = page.bench
+    if bench is None:
+        return []
+    titles = ("first", "warm", "median", "spread", "runs", "changed", "create")
+    columns = [
+        Column(texts.label("page-configuration")),
+        *(Column(texts.label(f"page-{title}"), number=True) for title in titles),
+    ]
+    created = dict(bench.create_ms)
+    made: list[Markup] = []
+    for number, shapes in enumerate(bench.shapes):
+        heading = texts.label("page-shape", number=number + 1, shapes=say_shapes(shapes))
+        drawn: list[tuple[str, float, str]] = []
+        rows: list[list[Cell]] = []
+        for each in bench.configurations:
+            row, called = bench.at(each.key, number), name(each, bench, texts)
+            if row.median_ms is not None:
+                drawn.append((called, row.median_ms, f"{_shown(row.median_ms)} ms"))
+            if row.first_ms is None:
+                continue
+            spread = f"{_shown(row.low_ms)} – {_shown(row.high_ms)}"
+            rows.append(
+                [
+                    (called, None),
+                    _number(row.first_ms),
+                    (", ".join(_shown(ms) for ms in row.warm_ms) or "–", None),
+                    _number(row.median_ms),
+                    (spread if row.low_ms is not None else "–", None),
+                    (str(row.runs), row.runs),
+                    _number(row.changed_ms),
+                    _number(created.get(each.key)),
+                ]
+            )
+        made += [
+            element("h3", heading),
+            bars(heading, drawn),
+            table(heading, columns, rows, sort=texts.label("page-sort", column="{column}")),
+        ]
+    made += [
+        element(
+            "p", f"{row.key}: {texts.label('bench-failed', error=page.redact(row.error[:300]))}"
+        )
+        for row in bench.failed
+    ]
+    return made + [element("p", texts.label("bench-ended", what=what)) for what in bench.ends]
+
+
+def _findings(page: Page, texts: Texts) -> Markup:
+    if not page.findings:
+        return element("p", texts.label("page-no-findings"))
+    rows = [
+        element("li", prose(page.redact(f"{summary} – {remedy}" if remedy else summary)))
+        for summary, remedy in page.findings
+    ]
+    return element("ul", *rows)
+
+
+def _libraries(page: Page, texts: Texts) -> Markup:
+    titles = ("page-library", "page-version", "page-file")
+    columns = [Column(texts.label(title)) for title in titles]
+    rows: list[list[Cell]] = [
+        [(row.name, None), (row.version or "–", None), (page.redact(row.path), None)]
+        for row in page.libraries
+    ]
+    return table(texts.label("loaded"), columns, rows)
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _number(value: float | None) -> Cell:
+    return (_shown(value), value)

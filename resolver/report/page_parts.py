@@ -1,0 +1,161 @@
+"""The parts of a page: elements, tables and bars.
+
+Core. Everything that goes into an element is escaped here, and nowhere else; an element that is
+made is of a type of its own, so that nothing is escaped twice or not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .page_style import SCRIPT, STYLE
+
+Cell = tuple[str, float | int | None]
+"""What is shown, and the number that it stands for."""
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+"""Characters that turn the direction of text: a name can hide with them what it is."""
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    number: bool = False
+
+
+def clean(text: str) -> str:
+    """Return text without characters that control something instead of being shown."""
+    return "".join(
+        " " if each in "\n\t" else each
+        for each in text
+        if each in "\n\t" or not (unicodedata.category(each) == "Cc" or each in _DIRECTIONS)
+    )
+
+
+def escape(text: str) -> Markup:
+    """Return text as HTML shows it."""
+    return text if isinstance(text, Markup) else Markup(html.escape(clean(text), quote=True))
+
+
+def element(name: str, *inside: str, **attributes: str | None) -> Markup:
+    """Return an element; `class_` is the attribute `class`, `data_value` is `data-value`."""
+    said = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{said}>{''.join(escape(each) for each in inside)}</{name}>")
+
+
+def prose(text: str) -> Markup:
+    """Return a sentence in which what stands in backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one without its other: no code
+        return escape(text)
+    marked = (element("code", part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("".join(marked))
+
+
+def section(heading: str, *inside: str) -> Markup:
+    """Return a section under its heading; nothing where nothing is inside."""
+    kept = [each for each in inside if each]
+    return element("section", element("h2", heading), *kept) if kept else Markup("")
+
+
+def table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    sort: str | None = None,
+) -> Markup:
+    """Return a table, which scrolls by itself where it is wider than the screen.
+
+    `sort`: what its headings say to those who sort by them, `{column}` being theirs.
+    """
+    heads = [
+        element(
+            "th",
+            column.title,
+            scope="col",
+            class_="number" if column.number else None,
+            data_sort=sort.replace("{column}", column.title) if sort else None,
+        )
+        for column in columns
+    ]
+    body = [
+        element("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
+        for row in rows
+    ]
+    if not body:
+        return Markup("")
+    made = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+    )
+    return element("div", made, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def _cell(cell: Cell, column: Column) -> Markup:
+    text, value = cell
+    number = None if value is None else repr(value)
+    return element("td", text, class_="number" if column.number else None, data_value=number)
+
+
+def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
+    """Return a bar for each row: its name, how long it is beside the longest, and what it says."""
+    longest = max((length for _, length, _ in rows), default=0.0) or 1.0
+    drawn = [
+        element(
+            "div",
+            element("span", name, class_="name"),
+            Markup(
+                '<svg aria-hidden="true" focusable="false" width="100%" height="14">'
+                f'<rect width="{max(0.5, 100 * length / longest):.2f}%" height="14" rx="2"/></svg>'
+            ),
+            element("span", said, class_="said"),
+            class_="bar",
+            role="listitem",
+        )
+        for name, length, said in rows
+    ]
+    return (
+        element("div", *drawn, class_="bars", role="list", aria_label=label) if rows else Markup("")
+    )
+
+
+def document(language: str, title: str, *body: str) -> str:
+    """Return a whole page that loads nothing, and runs nothing but its own script."""
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}"
+    )
+    head = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{STYLE}</style>'
+    )
+    content = "\n".join(escape(each) for each in body if each)
+    return (
+        f'<!DOCTYPE html>\n<html lang="{language}"><head>{head}</head>\n'
+        f"<body><main>\n{content}\n</main><script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,265 @@
+"""Is the GPU worth it for a model, and with which options: what to measure, and what was.
+
+Core. `configurations` says what `measure` is to time; `summarize` makes numbers of its times, and
+`advice` judges them. What `cudnn_conv_algo_search` means depends on the release: up to 1.19
+EXHAUSTIVE times every algorithm of cuDNN for each new shape, HEURISTIC asks cuDNN's heuristic, and
+DEFAULT is one fixed algorithm; from 1.20 on they are the heuristic modes B, A and FALLBACK of
+cuDNN's frontend (https://github.com/microsoft/onnxruntime/issues/22705,
+https://github.com/microsoft/onnxruntime/pull/19470). `use_tf32` exists from 1.18 on, and is on by
+default (https://github.com/microsoft/onnxruntime/pull/19357). A CUDA graph needs every node on the
+GPU, no control flow and fixed addresses, and from 1.17 on each shape can have one of its own
+(https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#using-cuda-graphs-preview).
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ..versions import numbers
+from .measurement import CPU, Failed, Measurement, Shapes
+from .model_report import ModelReport
+
+Search = Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"]
+SEARCHES: tuple[Search, ...] = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
+"""The first is what a session has where nothing is asked for."""
+FRONTEND_SINCE = (1, 20)
+"""From this release on the three are heuristic modes of cuDNN's frontend."""
+TF32_SINCE, GRAPHS_SINCE = (1, 18), (1, 17)
+TF32_CAPABILITY = (8, 0)
+"""The first GPUs that have it."""
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv"})
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
+BATCHES = (1, 4, 16)
+"""Numbers of items to try where the first dimension is free and no shape is given."""
+SECONDS = 40.0
+"""For the measuring of one round; two rounds, and the rest, take about a minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """How a session is made."""
+
+    key: str
+    on_gpu: bool
+    options: tuple[tuple[str, str], ...] = ()
+    binding: bool = False
+    """Inputs and outputs stay on the GPU."""
+    graph: bool = False
+
+    def request(self) -> dict[str, object]:
+        """Return what `measure` is told."""
+        return {
+            "key": self.key,
+            "provider": "cuda" if self.on_gpu else "cpu",
+            "options": dict(self.options),
+            "binding": self.binding,
+            "graph": self.graph,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """One configuration with one shape; milliseconds."""
+
+    key: str
+    shape: int
+    first_ms: float | None = None
+    warm_ms: tuple[float, ...] = ()
+    median_ms: float | None = None
+    """Of the steady runs, of which half took between `low_ms` and `high_ms`."""
+    low_ms: float | None = None
+    high_ms: float | None = None
+    runs: int = 0
+    changed_ms: float | None = None
+    """Median of runs that came after another shape, all shapes known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What was timed."""
+
+    release: str | None
+    gpu: str | None
+    processors: int | None
+    threads: int | None
+    shapes: tuple[Shapes, ...]
+    given: bool
+    configurations: tuple[Configuration, ...]
+    create_ms: tuple[tuple[str, float], ...]
+    timings: tuple[Timing, ...]
+    deviations: tuple[tuple[str, float], ...] = ()
+    """The largest of all outputs and shapes, by configuration."""
+    failed: tuple[Failed, ...] = ()
+    skipped: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    """What a process was doing that did not come to its own end, and how it ended."""
+    interrupted: bool = False
+
+    def at(self, key: str, shape: int) -> Timing:
+        """Return a timing; an empty one where nothing was measured."""
+        found = (row for row in self.timings if (row.key, row.shape) == (key, shape))
+        return next(found, Timing(key=key, shape=shape))
+
+    def to_json(self) -> dict[str, object]:
+        """Return what `verify --bench --json` has under `bench`, but for the advice."""
+        rows = []
+        created = dict(self.create_ms)
+        for each in self.configurations:
+            timings = [asdict(row) for row in self.timings if row.key == each.key]
+            for row in timings:
+                del row["key"]
+            failed = [asdict(row) for row in self.failed if row.key == each.key]
+            one = {**each.request(), "create_ms": created.get(each.key), "timings": timings}
+            rows.append({**one, "failed": failed})
+        return {
+            "gpu": self.gpu,
+            "onnxruntime": self.release,
+            "processors": self.processors,
+            "cpu_threads": self.threads,
+            "shapes": [{name: list(sizes) for name, sizes in shapes} for shapes in self.shapes],
+            "shapes_given": self.given,
+            "configurations": rows,
+            "deviations": dict(self.deviations),
+            "skipped": list(self.skipped),
+            "ended_early": list(self.ends),
+            "interrupted": self.interrupted,
+        }
+
+
+def has_tf32(release: str | None) -> bool:
+    """Tell whether a release knows `use_tf32`."""
+    return numbers(release or "") >= TF32_SINCE
+
+
+def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
+    """Return what to time first: the CPU, and the GPU with each search for convolutions."""
+    cpu = Configuration(key=CPU, on_gpu=False)
+    if not on_gpu:
+        return (cpu,)
+    if not CONVOLUTIONS & dict(report.operators).keys():
+        return (cpu, Configuration(key="cuda", on_gpu=True))
+    return (
+        cpu,
+        *(
+            Configuration(
+                key=f"cuda-{search.lower()}",
+                on_gpu=True,
+                options=(("cudnn_conv_algo_search", search),),
+            )
+            for search in SEARCHES
+        ),
+    )
+
+
+def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration, ...]:
+    """Return what to time next: the best so far again, and with what else the release offers."""
+    release = numbers(report.release or "")
+    capability = re.search(r"\((\d+\.\d+)\)$", report.gpu or "")
+
+    def also(name: str, *, binding: bool, graph: bool, **options: str) -> Configuration:
+        return Configuration(
+            key=f"{best.key}-{name}",
+            on_gpu=True,
+            options=(*best.options, *options.items()),
+            binding=binding,
+            graph=graph,
+        )
+
+    rows = [best]
+    if (
+        has_tf32(report.release)
+        and capability
+        and numbers(capability.group(1)) >= TF32_CAPABILITY
+        and not report.half
+    ):
+        rows.append(also("no-tf32", binding=False, graph=False, use_tf32="0"))
+    rows.append(also("binding", binding=True, graph=False))
+    if allows_graph(report) and release >= GRAPHS_SINCE:
+        rows.append(also("graph", binding=True, graph=True))
+    return tuple(rows)
+
+
+def allows_graph(report: ModelReport) -> bool:
+    """Tell whether a CUDA graph can hold the model: all on the GPU, no control flow, no copies."""
+    copies = report.copies
+    still = copies is not None and copies.to_device == 0 and copies.to_host == 0
+    return still and not report.fallbacks and not CONTROL_FLOW & dict(report.operators).keys()
+
+
+def summarize(
+    measured: Sequence[Measurement],
+    configurations: Iterable[Configuration],
+    *,
+    interrupted: bool = False,
+    ends: Sequence[str] = (),
+) -> Bench:
+    """Return numbers of what each round measured; of a configuration in two rounds, the last."""
+    last = measured[-1] if measured else Measurement()
+    first = measured[0] if measured else last
+    rows: dict[tuple[str, int], Timing] = {}
+    created: dict[str, float] = {}
+    deviations: dict[str, float] = {}
+    for each in measured:
+        created.update({key: made.create_ms for key, made in each.made.items()})
+        for key, shape in dict.fromkeys((key, shape) for key, shape, _ in each.times):
+            row = timing(each, key, shape)
+            if (key, shape) not in rows or row.median_ms is not None:
+                rows[key, shape] = row
+        for (key, _), outputs in each.compared.items():
+            found = [row.deviation for row in outputs if row.deviation is not None]
+            deviations[key] = max([*found, deviations.get(key, 0.0)])
+    unique = {row.key: row for row in configurations}
+    return Bench(
+        release=first.release,
+        gpu=next((each.gpu for each in measured if each.gpu), None),
+        processors=first.processors,
+        threads=first.threads,
+        shapes=first.shapes or last.shapes,
+        given=first.given,
+        configurations=tuple(unique.values()),
+        create_ms=tuple(created.items()),
+        timings=tuple(rows.values()),
+        deviations=tuple(deviations.items()),
+        failed=tuple(row for each in measured for row in each.failed),
+        skipped=tuple(row for each in measured for row in each.skipped),
+        ends=tuple(ends),
+        interrupted=interrupted,
+    )
+
+
+def timing(measured: Measurement, key: str, shape: int) -> Timing:
+    """Return the numbers of one configuration with one shape."""
+    first = measured.all_times(key, shape, "first")
+    steady = measured.all_times(key, shape, "steady")
+    changed = measured.all_times(key, shape, "changed")
+    low = median = high = None
+    if len(steady) > 1:
+        low, median, high = statistics.quantiles(steady, n=4, method="inclusive")
+    elif steady:
+        low = median = high = steady[0]
+    return Timing(
+        key=key,
+        shape=shape,
+        first_ms=first[0] if first else None,
+        warm_ms=tuple(measured.all_times(key, shape, "warm")),
+        median_ms=_rounded(median),
+        low_ms=_rounded(low),
+        high_ms=_rounded(high),
+        runs=len(steady),
+        changed_ms=_rounded(statistics.median(changed)) if changed else None,
+    )
+
+
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 4)
+
+
+def option_text(options: Mapping[str, str]) -> str:
+    """Return the providers as a Python expression to paste."""
+    said = ", ".join(f'"{name}": "{value}"' for name, value in options.items())
+    cuda = f'("CUDAExecutionProvider", {{{said}}})' if said else '"CUDAExecutionProvider"'
+    return f'providers=[{cuda}, "CPUExecutionProvider"]'

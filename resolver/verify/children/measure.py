@@ -1,0 +1,218 @@
+"""Run one model on the CPU and on a GPU of the target environment, and tell what was measured.
+
+    TARGET_PYTHON measure.py --scratch FOLDER [--lifeline] REQUEST
+
+Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
+own onnxruntime and numpy. REQUEST is a JSON object: `model` (a path), `task` (`place` or `time`),
+`shapes` (a list of objects, input name -> sizes; empty: found by trying), `configurations` (see
+`measure_session`), `ignored` (compute capabilities of GPUs), `seconds` (for the measuring) and
+`batches` (numbers of items to try as well, where the first dimension is free).
+It prints one JSON object a line, one before each step that may kill the process, and each time as
+soon as it is measured: whoever ends it has what there is so far. It decides nothing: `model_run`
+and `bench` do. With `--lifeline` it ends, and removes FOLDER, when its standard input is closed:
+when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
+    del sys.path[0]  # what lies beside this script is not the target's
+
+import argparse
+import faulthandler
+import importlib.util
+import json
+import re
+import shutil
+import threading
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+
+if TYPE_CHECKING:
+    from . import measure_inputs as given_inputs
+    from . import measure_session as sessions
+    from . import measure_times as timing
+    from . import smoke
+    from . import smoke_libraries as libraries
+else:
+
+    def beside(name: str) -> ModuleType:
+        """Import another part of the script, whose folder is not on the path."""
+        file = Path(__file__).with_name(f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    smoke = beside("smoke")
+    given_inputs, sessions = beside("measure_inputs"), beside("measure_session")
+    timing = beside("measure_times")
+    libraries = smoke.libraries
+
+tell = smoke.tell
+Request = Dict[str, Any]
+Found = List[Tuple[Dict[str, List[int]], Dict[str, Any]]]
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the request asks, each step in its own event."""
+    faulthandler.enable()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--lifeline", action="store_true")
+    parser.add_argument("request", type=json.loads)
+    options = parser.parse_args(arguments)
+    if options.lifeline:
+        threading.Thread(target=hold, args=(options.scratch,), daemon=True).start()
+    request: Request = options.request
+    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
+    tell("start", python=sys.version.split()[0], processors=processors())
+    gpus = any(row["provider"] == "cuda" for row in request["configurations"])
+    if gpus:
+        choose_gpu(request)
+        libraries.add_windows_folders()
+        libraries.load_before_import()
+    tell("doing", what="import")
+    import numpy as np  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+
+    silence = getattr(onnxruntime, "disable_telemetry_events", None)
+    if silence:  # what is measured here is nobody else's business
+        silence()
+    version = getattr(onnxruntime, "__version__", None)
+    tell("onnxruntime", version=version, numpy=np.__version__)
+    if gpus:
+        smoke.preload(onnxruntime)
+        libraries.needed(Path(onnxruntime.__file__).parent, version, helping=True)
+    try:
+        work(sessions.Tools(onnxruntime, np, tell, request["model"], options.scratch), request)
+    except given_inputs.Refused as refused:
+        tell("refused", code=refused.code, values=refused.values)
+    except MemoryError:
+        tell("refused", code="memory", values={})
+    if gpus:
+        tell("loaded", libraries=[dict(row, version=version_of(row)) for row in libraries.loaded()])
+    tell("end")
+
+
+def choose_gpu(request: Request) -> None:
+    """Tell which GPU it is, the first that is not to be ignored, and let every session use it."""
+    machine = smoke.driver()
+    (name, index), *_ = smoke.chosen(machine["gpus"], request.get("ignored", []))
+    tell("gpu", name=name, index=index)
+    for row in request["configurations"]:
+        row["device"] = index
+
+
+def version_of(library: dict[str, str]) -> str | None:
+    """Return the version of a library: its distribution's, else what its full name ends with."""
+    path = Path(library["path"])
+    for found in metadata.distributions():
+        named = (found.metadata["Name"] or "").lower()
+        if named.startswith(("nvidia", "onnxruntime", "torch")):
+            files = (file for file in found.files or [] if file.name == path.name)
+            if any(
+                Path(str(found.locate_file(file))).resolve() == path.resolve() for file in files
+            ):
+                return found.version
+    numbers = re.search(r"\.so\.(\d[\d.]*)$", path.resolve().name)
+    return numbers.group(1) if numbers and "." in numbers.group(1) else None
+
+
+def hold(scratch: Path) -> None:
+    """Wait for the end of standard input; whoever held the other end is gone then."""
+    sys.stdin.buffer.read()
+    shutil.rmtree(str(scratch), ignore_errors=True)
+    os._exit(1)
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def work(tools: Any, request: Request) -> None:
+    """Find shapes that the model takes, and do the task with each."""
+    tell("doing", what="load")
+    try:
+        reference = sessions.Session(tools, {"key": "cpu", "provider": "cpu"})
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        tell("refused", code="load", values={"error": smoke.short(error)})
+        return
+    inputs = reference.session.get_inputs()
+    described = [
+        [{"name": row.name, "type": row.type, "shape": list(row.shape)} for row in rows]
+        for rows in (inputs, reference.session.get_outputs())
+    ]
+    tell("model", inputs=described[0], outputs=described[1], threads=reference.threads)
+    found = find_shapes(tools, reference, request)
+    tell("shapes", shapes=[shapes for shapes, _ in found], given=bool(request["shapes"]))
+    if request["task"] == "place":
+        timing.place(tools, reference, found, request)
+    else:
+        timing.measure(tools, reference, found, request)
+
+
+def find_shapes(tools: Any, reference: Any, request: Request) -> Found:
+    """Return the shapes to use, each with its inputs; each was run on the CPU once."""
+    found = [try_shapes(tools, reference, given) for given in request["shapes"] or [{}]]
+    for batch in [] if request["shapes"] else request.get("batches", []):
+        more, problem = try_batch(tools, reference, found, batch)
+        if problem:  # then the model takes no larger one either
+            tell("skipped", error=f"batch {batch}: {problem[:300]}")
+            break
+        found += more
+    return found
+
+
+def try_batch(tools: Any, reference: Any, found: Found, batch: int) -> tuple[Found, str | None]:
+    """Return the first shapes with so many items that the model takes, or why it takes none."""
+    inputs = reference.session.get_inputs()
+    problem = None
+    for anonymous in (False, True):
+        shapes = given_inputs.batched(inputs, found[0][0], batch, anonymous=anonymous)
+        if any(shapes == known for known, _ in found):
+            continue
+        try:
+            return [run_once(tools, reference, shapes)], None
+        except Exception as error:  # noqa: BLE001 - an answer like every other
+            problem = smoke.short(error)
+    return [], problem
+
+
+def try_shapes(tools: Any, reference: Any, given: Any) -> tuple[Any, Any]:
+    """Return the first shapes that the model takes on the CPU, with their inputs."""
+    inputs = reference.session.get_inputs()
+    given_inputs.check_given(inputs, given)
+    problem, tried = None, None
+    for shapes in given_inputs.candidates(inputs, given):
+        try:
+            return run_once(tools, reference, shapes)
+        except (given_inputs.Refused, MemoryError):  # noqa: PERF203 - few, and slow anyway
+            raise
+        except Exception as error:  # noqa: BLE001 - then the model does not take this one
+            if problem is None:
+                problem, tried = error, shapes
+    values = {"error": smoke.short(problem) if problem else "", "shapes": tried}
+    raise given_inputs.Refused("shapes", **values)
+
+
+def run_once(tools: Any, reference: Any, shapes: Any) -> tuple[Any, Any]:
+    """Run the model on the CPU with inputs of these shapes; return the shapes and the inputs."""
+    tell("doing", what="try", shapes=shapes)
+    feed = given_inputs.values(tools.np, reference.session.get_inputs(), shapes)
+    reference.session.run(None, feed)
+    return shapes, feed
+
+
+if __name__ == "__main__":  # what the target's code prints must not mix with the answers
+    smoke.answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    main(sys.argv[1:])

@@ -1,0 +1,219 @@
+"""Run a user's model in the target environment, and time it.
+
+Shell. Starts `measure` with the target's interpreter, hears what it measures as it comes, and hands
+it to `model_run`, `bench` and `advice`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import Error
+from ..utils.json_reader import read_rows
+from ..utils.process import Finished, Listener, own_environment, temporary_in
+from ..utils.progress import Progress
+from ..utils.signals import signals_ignored
+from .advice import Advice, advise, pick
+from .bench import (
+    BATCHES,
+    SECONDS,
+    Bench,
+    Configuration,
+    has_tf32,
+    refinements,
+    searches,
+    summarize,
+)
+from .measurement import CPU, Measurement
+from .measurement_output import parse_measurement
+from .model import Verification
+from .model_report import ModelReport
+from .model_run import CUDA, WITHOUT_TF32, judge_model
+from .refusal import refusal
+from .verdict import describe_end
+
+TIME_LIMIT = 600.0
+"""Seconds for one process. A model that needs more for a handful of runs is not measured here."""
+
+
+class Place(NamedTuple):
+    """What every process is given."""
+
+    target: Path
+    model: Path
+    shown: str
+    """The model's path as it may be shown."""
+    shapes: Sequence[Mapping[str, Sequence[int]]]
+    ignored: Sequence[str]
+    environ: Mapping[str, str]
+    listener: Listener
+    progress: Progress
+    limit: float = TIME_LIMIT
+
+
+class Measured(NamedTuple):
+    """What came of it."""
+
+    report: ModelReport
+    bench: Bench | None = None
+    advice: Advice | None = None
+    interrupted: bool = False
+
+
+def run_model(place: Place, environment: Verification, *, bench: bool) -> Measured:
+    """Run the model on the CPU and, where the small models worked there, on the GPU; time it too.
+
+    Raises Error of the model (`model-unreadable`, `model-too-new`, …) or its shapes
+    (`shape-unfit`, …), and `verify-not-started`. An interrupt while it times ends it with what
+    there is so far.
+    """
+    on_gpu = environment.verdict == "works"
+    configurations = [Configuration(key=CPU, on_gpu=False)]
+    if on_gpu:
+        configurations.append(Configuration(key=CUDA, on_gpu=True))
+    measured, finished = _measure(place, "place", configurations, seconds=0)
+    if error := refusal(measured, place.shown):
+        raise error
+    report = judge_model(
+        measured, file=place.shown, environment=environment.verdict, end=_end(finished)
+    )
+    if report.verdict == "wrong-result" and has_tf32(report.release):
+        exact = Configuration(key=WITHOUT_TF32, on_gpu=True, options=(("use_tf32", "0"),))
+        again, _ = _measure(place, "place", [exact], seconds=0)
+        report = judge_model(
+            measured,
+            file=place.shown,
+            environment=environment.verdict,
+            end=_end(finished),
+            without_tf32=again,
+        )
+    if not bench or report.verdict == "crashed":
+        return Measured(report)
+    return _time(place, report, on_gpu=on_gpu)
+
+
+def _time(place: Place, report: ModelReport, *, on_gpu: bool) -> Measured:
+    """Time the searches, and then what else the release offers to the best of them."""
+    timed = list(searches(report, on_gpu=on_gpu))
+    found: list[Measurement] = []
+    interrupted = False
+    ends: list[str] = []
+    for last in (False, True):
+        rows = timed
+        if last:
+            best = pick(summarize(found, timed))
+            if best is None or not on_gpu:
+                break
+            rows = list(refinements(best, report))
+            timed += [row for row in rows if row not in timed]
+            if len(rows) == 1:
+                break
+        lines: list[str] = []
+        try:
+            measured, finished = _measure(place, "time", rows, seconds=SECONDS, lines=lines)
+        except KeyboardInterrupt:
+            found.append(parse_measurement("".join(lines)))
+            interrupted = True
+            break
+        found.append(measured)
+        if not measured.ended:
+            ends.append(f"{measured.step}: {_end(finished)}")
+    bench = summarize(found, timed, interrupted=interrupted, ends=ends)
+    return Measured(report, bench, advise(bench, report), interrupted)
+
+
+def _measure(
+    place: Place,
+    task: str,
+    configurations: Sequence[Configuration],
+    *,
+    seconds: float,
+    lines: list[str] | None = None,
+) -> tuple[Measurement, Finished]:
+    """Run one process; its lines are in `lines` even where an interrupt ends it."""
+    heard: list[str] = [] if lines is None else lines
+    tell = _teller(place, configurations, seconds)
+
+    def hear(line: str) -> None:
+        heard.append(line)
+        tell(line)
+
+    request = {
+        "model": str(place.model),
+        "task": task,
+        "shapes": [dict(each) for each in place.shapes],
+        "batches": list(BATCHES) if task == "time" else [],
+        "configurations": [row.request() for row in configurations],
+        "ignored": list(place.ignored),
+        "seconds": seconds,
+    }
+    script = Path(__file__).with_name("children") / "measure.py"
+    with _scratch() as scratch:
+        argv = [str(place.target), "-B", str(script), "--scratch", str(scratch), "--lifeline"]
+        try:
+            finished = place.listener(
+                [*argv, json.dumps(request)],
+                timeout=place.limit,
+                env=own_environment(place.environ) | temporary_in(str(scratch)),
+                hear=hear,
+                log=scratch / "log",
+            )
+        except OSError as problem:
+            raise Error("verify-not-started", python=place.target, problem=problem) from problem
+    return parse_measurement(finished.stdout, finished.stderr), finished
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """Make a folder for the profiles, and remove it however this ends."""
+    folder = Path(tempfile.gettempdir()) / f"ortgpu-fix-{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        with signals_ignored():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _teller(
+    place: Place, configurations: Sequence[Configuration], seconds: float
+) -> Callable[[str], None]:
+    """Return what says how far it is, and how long it will take, whenever that changes."""
+    begin = time.monotonic()
+    shapes = 1
+    said: set[tuple[str, int]] = set()
+
+    def tell(line: str) -> None:
+        nonlocal shapes
+        for row in read_rows(line):
+            if row.text("event") == "shapes":
+                shapes = max(1, len(row.rows("shapes")))
+            key, shape = row.text("key"), row.integer("shape")
+            measuring = row.text("event") == "doing" and row.text("what") in {"run", "measure"}
+            if not measuring or key is None or shape is None:
+                continue
+            if not seconds:
+                place.progress("model-run", configuration=key)
+            elif (key, shape) not in said:
+                said.add((key, shape))
+                left = max(0, round(begin + seconds - time.monotonic()))
+                counted = {"shape": shape + 1, "shapes": shapes, "seconds": left}
+                place.progress("model-time", configuration=key, **counted)
+
+    place.progress("model-start", count=len(configurations))
+    return tell
+
+
+def _end(finished: Finished) -> str | None:
+    """Return how a process ended, where that was not by itself."""
+    if finished.timed_out:
+        return "timeout"
+    return describe_end(finished.returncode) if finished.returncode else None

@@ -1,0 +1,442 @@
+"""What measured times advise.
+
+No GPU was at hand: the GPU's times are those that people published with what they measured them on,
+or made up where a test says so. Those of the CPU in the recordings are real.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.verify.advice import Advice, advise, buckets, pick
+from ortgpu_fix.verify.bench import (
+    SEARCHES,
+    Bench,
+    Configuration,
+    Timing,
+    allows_graph,
+    option_text,
+    refinements,
+    searches,
+    summarize,
+)
+from ortgpu_fix.verify.measurement import CPU, Failed
+from ortgpu_fix.verify.measurement_output import parse_measurement
+from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, Share
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
+REPORT = ModelReport(
+    file="x.onnx",
+    verdict="works",
+    release="1.26.0",
+    gpu="NVIDIA A10 (8.6)",
+    copies=Copies(),
+    operators=(("Conv", 4),),
+)
+GPU = {
+    search: Configuration(
+        key=f"cuda-{search.lower()}", on_gpu=True, options=(("cudnn_conv_algo_search", search),)
+    )
+    for search in SEARCHES
+}
+
+
+def timing(key: str, shape: int, median: float, first: float | None = None, **more: Any) -> Timing:
+    """A timing of which half the runs took within 2 % of the median."""
+    values: dict[str, Any] = {"low_ms": median * 0.98, "high_ms": median * 1.02, "runs": 40, **more}
+    first = median if first is None else first
+    return Timing(key=key, shape=shape, first_ms=first, median_ms=median, **values)
+
+
+def bench(
+    timings: list[Timing],
+    shapes: Sequence[tuple[int, ...]],
+    *,
+    release: str = "1.26.0",
+    **more: Any,
+) -> Bench:
+    keys = {row.key for row in timings}
+    rows = [Configuration(key=CPU, on_gpu=False), *GPU.values()]
+    known: dict[str, Any] = {
+        "configurations": tuple(row for row in rows if row.key in keys),
+        **more,
+    }
+    return Bench(
+        release=release,
+        gpu="NVIDIA GeForce RTX 2080 Ti (7.5)",
+        processors=12,
+        threads=6,
+        shapes=tuple((("x", shape),) for shape in shapes),
+        given=True,
+        create_ms=(),
+        timings=tuple(timings),
+        **known,
+    )
+
+
+def codes(advice: Advice) -> list[str]:
+    return [row.code for row in advice.rows]
+
+
+def values(advice: Advice, code: str) -> dict[str, str]:
+    return next(dict(row.values) for row in advice.rows if row.code == code)
+
+
+OCR = [(1, 3, 48, width) for width in range(90, 490, 26)]
+"""Sixteen widths from 90 to 480, as a text recogniser meets them."""
+
+
+def test_many_shapes_and_exhaustive_before_1_20() -> None:
+    """Every image has another shape, as in OCR, and EXHAUSTIVE searches again for each.
+
+    Measured on an RTX 2080 Ti, https://github.com/PaddlePaddle/PaddleX/pull/5057: EXHAUSTIVE 634 ms
+    a new shape and 0.593 ms a known one, HEURISTIC 1.9 ms and 0.497 ms; with which release is not
+    told. The CPU's 40 ms are made up.
+    """
+    rows = []
+    for shape in range(len(OCR)):
+        rows += [
+            timing(CPU, shape, 40.0),
+            timing("cuda-exhaustive", shape, 0.593, 634.0, changed_ms=0.6),
+            timing("cuda-heuristic", shape, 0.497, 1.9, changed_ms=0.5),
+        ]
+    found = bench(rows, OCR, release="1.19.2")
+
+    advice = advise(found, REPORT)
+
+    assert advice.options == (("cudnn_conv_algo_search", "HEURISTIC"),)
+    assert codes(advice)[0] == "gpu-faster"
+    assert values(advice, "searches-new-shapes")["times"] == "EXHAUSTIVE 634 ms, HEURISTIC 1.9 ms"
+    assert "new-shapes-slower" not in codes(advice)
+    assert "default-is-fallback" not in codes(advice)
+
+
+def test_exhaustive_alone_is_slower_than_the_cpu_where_every_shape_is_new() -> None:
+    """A report of 2022: 1.183 s an image on the CPU, 2.574 s on the GPU with EXHAUSTIVE.
+
+    Each image has another shape. That a known shape takes 0.2 s is made up: nobody measured it.
+    """
+    shapes = [(1, 3, 640, 320 + 32 * number) for number in range(8)]
+    rows = [timing(CPU, shape, 1183.0) for shape in range(8)]
+    rows += [timing("cuda-exhaustive", shape, 200.0, 2574.0) for shape in range(8)]
+    found = bench(rows, shapes, release="1.12.0")
+
+    advice = advise(found, REPORT)
+
+    assert codes(advice) == [
+        "gpu-faster",
+        "new-shape-costs",
+        "new-shapes-slower",
+        "shape-pays-after",
+        "bring-to-buckets",
+    ]
+    assert values(advice, "new-shapes-slower") == {"new": "2.57 s", "cpu": "1.18 s"}
+    # (2574 - 200) / (1183 - 200) = 2.4: the third run of a shape is the first that gains.
+    assert values(advice, "shape-pays-after") == {"runs": "3"}
+    assert values(advice, "bring-to-buckets") == {"buckets": "x, dimension 3: 352, 416, 480, 544"}
+    assert advice.options == ()
+
+
+def test_default_from_1_20_on() -> None:
+    """DEFAULT is cuDNN's fallback mode there.
+
+    Measured on an RTX 2080 Ti with onnxruntime-gpu 1.20.0 by
+    https://github.com/PaddlePaddle/PaddleOCR/pull/17970: DEFAULT 284.7 ms a new shape and 206.05 ms
+    a known one, HEURISTIC 93.0 ms and 4.27 ms. The CPU's 30 ms are made up.
+    """
+    rows = []
+    for shape in range(3):
+        rows += [
+            timing(CPU, shape, 30.0),
+            timing("cuda-heuristic", shape, 4.27, 93.0, changed_ms=4.3),
+            timing("cuda-default", shape, 206.05, 284.7, changed_ms=206.0),
+        ]
+    shapes = [(1, 3, 48, 160), (1, 3, 48, 320), (1, 3, 48, 480)]
+    new, old = (
+        advise(bench(rows, shapes, release=release), REPORT) for release in ("1.20.0", "1.19.2")
+    )
+
+    assert values(new, "default-is-fallback") == {"ms": "206 ms"}
+    assert "default-is-fallback" not in codes(old)
+    assert new.options == old.options == (("cudnn_conv_algo_search", "HEURISTIC"),)
+    assert values(new, "new-shape-costs") == {
+        "new": "93 ms",
+        "known": "4.27 ms",
+        "option": "HEURISTIC",
+    }
+    assert values(new, "new-shapes-slower") == {"new": "93 ms", "cpu": "30 ms"}
+    assert values(new, "shape-pays-after") == {"runs": "4"}  # (93 - 4.27) / (30 - 4.27) = 3.4
+
+
+def test_one_shape_keeps_the_default_where_the_searches_are_close() -> None:
+    rows = [
+        timing(CPU, 0, 10.0),
+        timing("cuda-exhaustive", 0, 1.0),
+        timing("cuda-heuristic", 0, 0.97),
+    ]
+
+    advice = advise(bench(rows, [(1, 3, 8, 8)]), REPORT)
+
+    assert (codes(advice), advice.options) == (["gpu-faster"], ())
+    assert values(advice, "gpu-faster") == {"least": "10.0", "most": "10.0"}
+
+
+def test_from_which_batch_on() -> None:
+    rows = []
+    for shape, (cpu, gpu) in enumerate([(0.5, 1.0), (2.0, 1.1), (8.0, 1.6)]):
+        rows += [timing(CPU, shape, cpu), timing("cuda-heuristic", shape, gpu)]
+
+    advice = advise(bench(rows, [(1, 64), (4, 64), (16, 64)]), REPORT)
+
+    assert values(advice, "gpu-from-batch") == {"batch": "4", "most": "5.0"}
+
+
+def test_for_which_shapes() -> None:
+    rows = []
+    for shape, (cpu, gpu) in enumerate([(2.0, 1.0), (0.5, 1.0), (8.0, 1.0)]):
+        rows += [timing(CPU, shape, cpu), timing("cuda-heuristic", shape, gpu)]
+
+    advice = advise(bench(rows, [(1, 64), (4, 64), (16, 64)]), REPORT)  # not from a batch on
+
+    assert values(advice, "gpu-for-shapes")["shapes"] == "x=1x64; x=16x64"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gpu", "code"),
+    [(1.0, 3.0, "stay-on-cpu"), (1.0, 1.02, "gpu-same"), (1.05, 1.0, "gpu-same")],
+)
+def test_where_the_gpu_gains_nothing(cpu: float, gpu: float, code: str) -> None:
+    rows = [timing(CPU, 0, cpu), timing("cuda-exhaustive", 0, gpu)]
+
+    advice = advise(bench(rows, [(1, 8)]), REPORT)
+
+    assert (codes(advice)[0], advice.options, advice.best) == (code, None, CPU)
+
+
+def test_a_difference_within_the_noise_is_none() -> None:
+    rows = [
+        timing(CPU, 0, 2.0, low_ms=1.2, high_ms=3.0),
+        timing("cuda-exhaustive", 0, 1.5, low_ms=1.0, high_ms=2.2),
+    ]
+
+    assert codes(advise(bench(rows, [(1, 8)]), REPORT)) == ["gpu-same", "noisy"]
+
+
+def test_what_the_refinements_bring() -> None:
+    base = GPU["HEURISTIC"]
+    more = refinements(base, REPORT)
+    assert [row.key.removeprefix("cuda-heuristic") for row in more] == [
+        *("", "-no-tf32", "-binding", "-graph"),
+    ]
+    medians = dict(zip([row.key for row in more], [2.0, 3.0, 1.0, 0.5], strict=True))
+    rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in medians.items())]
+    found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
+
+    advice = advise(found, REPORT)
+
+    assert codes(advice) == ["gpu-faster", "tf32-faster", "binding-faster", "graph-faster"]
+    assert values(advice, "graph-faster") == {"without": "1 ms", "graph": "0.5 ms"}
+    assert advice.best == "cuda-heuristic"
+
+
+def test_a_graph_that_was_refused_is_told() -> None:
+    failed = (Failed(key="cuda-heuristic-graph", shape=None, error="cannot use graph capture"),)
+    rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0)]
+
+    assert "graph-refused" in codes(advise(bench(rows, [(1, 8)], failed=failed), REPORT))
+
+
+@pytest.mark.parametrize(
+    ("release", "capability", "names"),
+    [
+        ("1.16.3", "8.6", ["", "-binding"]),
+        ("1.17.1", "8.6", ["", "-binding", "-graph"]),
+        ("1.18.1", "8.6", ["", "-no-tf32", "-binding", "-graph"]),
+        ("1.26.0", "7.5", ["", "-binding", "-graph"]),
+    ],
+)
+def test_only_what_the_release_and_the_gpu_know_is_tried(
+    release: str, capability: str, names: list[str]
+) -> None:
+    report = ModelReport(
+        file="x", verdict="works", release=release, gpu=f"GPU ({capability})", copies=Copies()
+    )
+    found = refinements(Configuration(key="cuda", on_gpu=True), report)
+
+    assert [row.key.removeprefix("cuda") for row in found] == names
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"copies": Copies(to_host=1)},
+        {"fallbacks": (Fallback(name="n", op="Shape", why="shape-work", ms=0.1),)},
+        {"operators": (("Loop", 1),)},
+        {"copies": None},
+    ],
+)
+def test_a_graph_needs_everything_on_the_gpu(more: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"file": "x", "verdict": "works", "copies": Copies(), **more}
+
+    assert not allows_graph(ModelReport(**settings))
+
+
+def test_searches_only_where_there_are_convolutions() -> None:
+    dense = ModelReport(file="x", verdict="works", operators=(("MatMul", 3),))
+
+    assert [row.key for row in searches(dense, on_gpu=True)] == ["cpu", "cuda"]
+    assert [row.key for row in searches(REPORT, on_gpu=True)] == [
+        *("cpu", "cuda-exhaustive", "cuda-heuristic", "cuda-default"),
+    ]
+    assert [row.key for row in searches(REPORT, on_gpu=False)] == ["cpu"]
+
+
+def test_fallbacks_and_float16_are_told() -> None:
+    report = ModelReport(
+        file="x",
+        verdict="cpu-fallback",
+        half=True,
+        shares=(
+            Share(provider="CUDAExecutionProvider", nodes=9, ms=6.0),
+            Share(provider="CPUExecutionProvider", nodes=1, ms=4.0),
+        ),
+        fallbacks=(Fallback(name="n", op="NonMaxSuppression", why="no-kernel", ms=4.0),),
+    )
+    rows = [timing(CPU, 0, 2.0), timing("cuda-exhaustive", 0, 1.0)]
+
+    advice = advise(bench(rows, [(1, 8)]), report)
+
+    assert values(advice, "fallback-costs") == {"part": "40%", "operators": "NonMaxSuppression"}
+    assert "model-is-float16" in codes(advice)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ([90, 180, 320, 480], [192, 480]),
+        ([10, 20, 30, 40, 50], [32, 56]),
+        ([64, 128], []),
+        (list(range(100, 500, 25)), [192, 288, 384, 480]),
+    ],
+)
+def test_buckets(sizes: list[int], wanted: list[int]) -> None:
+    shapes = [(("x", (1, 3, size)), ("n", (1,))) for size in sizes]
+
+    found = buckets(shapes)
+
+    assert found == ([("x, dimension 2", wanted)] if wanted else [])
+    assert all(any(size <= top for top in each) for _, each in found for size in sizes)
+
+
+def test_a_real_recording_of_the_cpu_alone() -> None:
+    text = (RECORDINGS / "rapidocr-cls-time-1.31.1.jsonl").read_text("utf-8")
+    measured = parse_measurement(text)
+    cpu = Configuration(key=CPU, on_gpu=False)
+
+    found = summarize([measured], [cpu])
+
+    assert (found.release, found.gpu, found.threads) == ("1.31.1", None, 2)
+    assert [dict(shapes)["x"][0] for shapes in found.shapes] == [1, 4, 16]
+    for row in found.timings:
+        assert None not in (row.first_ms, row.changed_ms)
+        assert 0 < (row.low_ms or 0) <= (row.median_ms or 0) <= (row.high_ms or 0)
+        assert row.runs >= 3
+    medians = [row.median_ms or 0 for row in found.timings]
+    assert medians == sorted(medians)
+    assert codes(advise(found, REPORT))[0] == "cpu-only"
+    assert pick(found) is None
+
+
+def test_half_of_a_recording_is_what_there_is_so_far() -> None:
+    lines = (RECORDINGS / "rapidocr-cls-time-1.31.1.jsonl").read_text("utf-8").splitlines()
+    cpu = Configuration(key=CPU, on_gpu=False)
+    for count in range(len(lines)):
+        found = summarize([parse_measurement("\n".join(lines[:count]))], [cpu], interrupted=True)
+        assert codes(advise(found, REPORT))[-1] == "interrupted"
+
+
+def test_every_code_has_its_text_in_both_languages() -> None:
+    table: dict[str, Any] = dict(load_texts("en").table["advice"])
+    source = (Path(__file__).parents[2] / "resolver/verify/advice.py").read_text("utf-8")
+
+    assert {code for code in table if f'"{code}"' in source} == table.keys()
+    assert LANGUAGES == ("en", "zh")
+
+
+def test_options_to_paste_are_python() -> None:
+    text = option_text({"cudnn_conv_algo_search": "HEURISTIC"})
+    pasted: dict[str, Any] = {}
+
+    exec(text, pasted)  # noqa: S102 - it is what a user pastes
+
+    assert pasted["providers"] == [
+        ("CUDAExecutionProvider", {"cudnn_conv_algo_search": "HEURISTIC"}),
+        "CPUExecutionProvider",
+    ]
+    assert option_text({}) == 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]'
+
+
+def test_the_document() -> None:
+    rows = [timing(CPU, 0, 10.0), timing("cuda-exhaustive", 0, 1.0)]
+
+    assert advise(bench(rows, [(1, 8)]), REPORT).to_json() == {
+        "codes": [{"code": "gpu-faster", "values": {"least": "10.0", "most": "10.0"}}],
+        "best": "cuda-exhaustive",
+        "provider_options": {},
+    }
+    lost = [timing(CPU, 0, 1.0), timing("cuda-exhaustive", 0, 9.0)]
+    assert advise(bench(lost, [(1, 8)]), REPORT).to_json()["provider_options"] is None
+
+
+def test_a_gpu_that_was_timed_with_other_shapes_than_the_cpu() -> None:
+    rows = [timing(CPU, 0, 10.0), timing("cuda-exhaustive", 1, 1.0)]
+
+    assert codes(advise(bench(rows, [(1, 8), (2, 8)]), REPORT)) == ["nothing-compared"]
+
+
+def test_new_shapes_that_cost_and_two_sizes_that_need_no_buckets() -> None:
+    rows = []
+    for shape in range(2):
+        rows += [timing(CPU, shape, 40.0), timing("cuda-exhaustive", shape, 1.0, 90.0)]
+
+    found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
+
+    assert codes(found) == [
+        *("gpu-faster", "new-shape-costs", "new-shapes-slower", "shape-pays-after"),
+    ]
+
+
+def test_a_shape_that_never_pays() -> None:
+    """The GPU wins with the first shape alone; with those that follow it does not."""
+    rows = [timing(CPU, 0, 40.0), timing("cuda-exhaustive", 0, 1.0, 90.0)]
+    rows += [timing(CPU, 1, 1.0), timing("cuda-exhaustive", 1, 2.0, 90.0)]
+
+    found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
+
+    assert codes(found) == ["gpu-for-shapes", "new-shape-costs", "new-shapes-slower"]
+
+
+def test_one_steady_run_is_its_own_spread() -> None:
+    lines = [
+        {"event": "times", "key": "cpu", "shape": 0, "kind": "first", "ms": [1500.0]},
+        {"event": "times", "key": "cpu", "shape": 0, "kind": "steady", "ms": [1400.0]},
+        {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
+        {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
+        {"event": "skipped", "error": "batch 4: no"},
+        {"event": "memory", "key": "cuda", "bytes": 5},
+    ]
+    measured = parse_measurement("\n".join(json.dumps(line) for line in lines))
+
+    found = summarize([measured, parse_measurement(json.dumps(lines[0]))], [])
+
+    [row] = found.timings
+    assert (row.low_ms, row.median_ms, row.high_ms, row.runs) == (1400.0, 1400.0, 1400.0, 1)
+    assert dict(found.deviations) == {"cuda": 0.5}
+    assert found.skipped == ("batch 4: no",)
+    assert measured.memory == {"cuda": 5}

@@ -1,0 +1,363 @@
+"""Where a model ran, from recorded profiles.
+
+The recordings are real, of onnxruntime on the CPU. No GPU was at hand: a profile of one is made of
+a real one here, with CUDAExecutionProvider in the place of the other, `Memcpy` nodes as onnxruntime
+inserts them, and the sentences of its log as its source has them (`fallback_cpu_capability.cc`,
+`cuda_execution_provider.cc`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.verify.measurement import Measurement, say_shapes, shapes_of
+from ortgpu_fix.verify.measurement_output import parse_measurement
+from ortgpu_fix.verify.model_report import Fallback, ModelReport
+from ortgpu_fix.verify.model_run import WITHOUT_TF32, judge_model
+from ortgpu_fix.verify.refusal import refusal
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+NO_KERNEL = (
+    "2026-11-22 03:50:37.9 [I:onnxruntime:Default, cuda_execution_provider.cc:3055 GetCapability]"
+    " CUDA kernel not found in registries for Op type: {op} node name: {name}\n"
+)
+FORCED = (
+    "2026-11-22 03:50:37.9 [I:onnxruntime:Default, fallback_cpu_capability.cc:252 operator()] ORT"
+    " optimization- Force fallback to CPU execution for node: {name} because the CPU execution path"
+    " is deemed faster than overhead involved with execution on other EPs  capable of executing"
+    " this node\n"
+)
+Rows = list[dict[str, Any]]
+
+
+def recorded(name: str) -> Rows:
+    text = (RECORDINGS / f"{name}.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def parsed(rows: Rows, log: str = "") -> Measurement:
+    return parse_measurement("\n".join(json.dumps(row) for row in rows), log)
+
+
+def judged(rows: Rows, log: str = "", **more: Any) -> ModelReport:
+    settings: dict[str, Any] = {"file": "m.onnx", "environment": "works", **more}
+    return judge_model(parsed(rows, log), **settings)
+
+
+def as_gpu(
+    name: str = "silero-vad-place-1.31.1",
+    *,
+    on_cpu: Callable[[dict[str, Any]], bool] = lambda _: False,
+    copies: tuple[str, ...] = (),
+    deviation: float | None = 0.0,
+) -> Rows:
+    """A recording with a second session, as if the GPU had run what is not `on_cpu`."""
+    rows = recorded(name)
+    more: Rows = [{"event": "gpu", "name": "NVIDIA A10 (8.6)", "index": 0}]
+    for row in rows:
+        if row.get("key") != "cpu" or row["event"] == "doing":
+            continue
+        new = {**row, "key": "cuda"}
+        if row["event"] == "session":
+            new["providers"] = [CUDA, CPU]
+        elif row["event"] == "outputs":
+            new["outputs"] = [{**each, "deviation": deviation} for each in row["outputs"]]
+        elif row["event"] == "profile":
+            events = [{**each, "provider": CPU if on_cpu(each) else CUDA} for each in row["events"]]
+            first = {**events[0], "provider": CUDA, "output_size": "1000", "us": 7}
+            events += [
+                {**first, "op_name": op, "name": f"Memcpy_{at}_kernel_time"}
+                for at, op in enumerate(copies)
+            ]
+            new["events"] = events
+        more.append(new)
+    return [*rows[:-1], *more, rows[-1]]
+
+
+@pytest.mark.parametrize("release", ["1.12.0", "1.31.1"])
+def test_a_real_profile_of_the_cpu(release: str) -> None:
+    found = judged(recorded(f"silero-vad-place-{release}"), environment="no-gpu")
+
+    assert (found.verdict, found.release, found.gpu) == ("no-gpu", release, None)
+    [share] = found.shares
+    assert share.provider == CPU
+    assert share.nodes == sum(dict(found.operators).values())
+    assert share.ms > 0
+    assert dict(found.operators)["FusedConv"] == 5
+    assert found.fallbacks == ()
+    assert found.checked == ()
+    assert [note.code for note in found.notes] == ["shapes-guessed"]
+    assert say_shapes(found.shapes[0]) == "input=1x512, state=2x1x128, sr="
+    assert dict(found.first_ms).keys() == {"cpu"}
+
+
+def test_every_node_on_the_gpu() -> None:
+    found = judged(as_gpu())
+
+    nodes = sum(dict(found.operators).values())
+    assert (found.verdict, found.gpu) == ("works", "NVIDIA A10 (8.6)")
+    assert found.values == (("total", str(nodes)), ("shape_nodes", "0"))
+    assert [(row.provider, row.nodes) for row in found.shares] == [(CUDA, nodes)]
+    assert [row.right for row in found.checked] == [True, True]
+    copies = found.copies
+    assert copies is not None
+    # input 1x512 and state 2x1x128 of 4 bytes and one int64; out come 1x1 and 2x1x128.
+    assert (copies.input_bytes, copies.output_bytes) == (4 * (512 + 256) + 8, 4 * (1 + 256))
+
+
+def test_an_operator_without_a_kernel() -> None:
+    rows = as_gpu(
+        on_cpu=lambda each: each["op_name"] == "LSTM",
+        copies=("MemcpyToHost", "MemcpyFromHost", "MemcpyFromHost"),
+    )
+    names = {
+        each["name"].removesuffix("_kernel_time")
+        for row in rows
+        for each in row.get("events", [])
+        if each["op_name"] == "LSTM"
+    }
+    log = "".join(NO_KERNEL.format(op="LSTM", name=name) for name in sorted(names))
+
+    found = judged(rows, log)
+
+    assert found.verdict == "cpu-fallback"
+    assert dict(found.values)["count"] == str(len(names))
+    assert dict(found.values)["operators"] == "LSTM"
+    assert {row.name for row in found.fallbacks} == names
+    assert {row.why for row in found.fallbacks} == {"no-kernel"}
+    assert [row.ms for row in found.fallbacks] == sorted(
+        (row.ms for row in found.fallbacks), reverse=True
+    )
+    copies = found.copies
+    assert copies is not None
+    assert (copies.to_host, copies.to_host_bytes) == (1, 1000)
+    assert (copies.to_device, copies.to_device_bytes) == (2, 2000)
+    assert sum(row.nodes for row in found.shares) == sum(dict(found.operators).values())
+
+
+def small_whole(each: dict[str, Any]) -> bool:
+    kinds = [kind for output in each["output_type_shape"] for kind in output]
+    return kinds == ["int64"]
+
+
+def test_work_on_shapes_is_as_it_should_be() -> None:
+    rows = as_gpu(on_cpu=small_whole)
+    names = [
+        row["name"].removesuffix("_kernel_time") for row in rows[-2]["events"] if small_whole(row)
+    ]
+
+    found = judged(rows, "".join(FORCED.format(name=name) for name in names))
+
+    assert found.verdict == "works"
+    assert {row.why for row in found.fallbacks} == {"shape-work"}
+    assert len(found.fallbacks) == int(dict(found.values)["shape_nodes"]) > 0
+
+
+def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
+    rows = as_gpu(on_cpu=lambda each: each["op_name"] == "ReduceMean")
+    [name] = {
+        each["name"].removesuffix("_kernel_time")
+        for row in rows
+        for each in row.get("events", [])
+        if each["op_name"] == "ReduceMean"
+    }
+
+    assert judged(rows, FORCED.format(name=name)).fallbacks[0].why == "optimizer"
+    assert judged(rows, FORCED.format(name=name)).verdict == "works"
+    assert judged(rows).fallbacks == (
+        Fallback(name=name, op="ReduceMean", why="unknown", ms=judged(rows).fallbacks[0].ms),
+    )
+    assert judged(rows).verdict == "cpu-fallback"
+
+
+def test_a_session_without_the_provider() -> None:
+    rows = as_gpu()
+    for row in rows:
+        if row["event"] == "session":
+            row["providers"] = [CPU]
+
+    assert judged(rows).verdict == "cpu-fallback"
+
+
+@pytest.mark.parametrize(
+    ("deviation", "verdict"),
+    [(1e-4, "works"), (1e-3, "works"), (2e-3, "wrong-result"), (None, "wrong-result")],
+)
+def test_numbers_that_differ(deviation: float | None, verdict: str) -> None:
+    found = judged(as_gpu(deviation=deviation))
+
+    assert found.verdict == verdict
+    if verdict == "wrong-result":
+        assert found.values == (("outputs", "output, stateN"),)
+
+
+def test_numbers_that_only_tf32_makes_differ() -> None:
+    exact = as_gpu(deviation=1e-6)
+    for row in exact:
+        if row.get("key") == "cuda":
+            row["key"] = WITHOUT_TF32
+
+    found = judged(as_gpu(deviation=4e-3), without_tf32=parsed(exact))
+
+    assert found.verdict == "works"
+    [note] = [note for note in found.notes if note.code == "tf32-deviates"]
+    assert note.values == (("deviation", "0.004"),)
+    wrong = judged(as_gpu(deviation=4e-3), without_tf32=parsed(as_gpu(deviation=4e-3)))
+    assert wrong.verdict == "wrong-result"  # that one was never run without TF32
+
+
+def test_random_outputs_are_not_compared() -> None:
+    rows = as_gpu(deviation=0.7)
+    for row in rows:
+        if row["event"] == "repeated":
+            row["outputs"] = [{**each, "deviation": 0.7} for each in row["outputs"]]
+
+    found = judged(rows)
+
+    assert found.verdict == "works"
+    assert [row.right for row in found.checked] == [None, None]
+    assert "outputs-random" in [note.code for note in found.notes]
+
+
+@pytest.mark.parametrize(
+    ("end", "log", "note"),
+    [
+        ("SIGSEGV", "", "model-crashes"),
+        ("SIGKILL", "", "model-memory"),
+        (
+            "SIGABRT",
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            "model-memory",
+        ),
+        ("timeout", "", "model-never-ends"),
+    ],
+)
+def test_a_process_that_did_not_come_to_its_end(end: str, log: str, note: str) -> None:
+    rows = recorded("silero-vad-place-1.31.1")[:-3]
+
+    found = judged(rows, log, environment="no-gpu", end=end)
+
+    assert (found.verdict, dict(found.values)["end"]) == ("crashed", end)
+    assert found.notes[0].code == note
+
+
+def test_a_failure_on_the_gpu() -> None:
+    error = "RuntimeException: CUDA failure 2: out of memory ; GPU=0 ; hostname=box ;"
+    rows = [row for row in as_gpu() if row.get("key") != "cuda"]
+    rows.insert(-1, {"event": "failed", "key": "cuda", "shape": None, "error": error})
+
+    found = judged(rows)
+
+    assert found.verdict == "crashed"
+    assert "cuda-failure-2" in [note.code for note in found.notes]
+
+
+def test_a_recording_cut_anywhere_is_judged() -> None:
+    rows = as_gpu()
+    for count in range(len(rows)):
+        assert judged(rows[:count]).verdict == "crashed"
+
+
+def test_lines_that_are_no_events_are_passed_over() -> None:
+    text = '{"event": 7}\n[]\nnothing\n{"event": "times", "ms": "x"}\n{"event": "profile"}\n{}\n'
+
+    assert not parse_measurement(text).ended
+    assert shapes_of({"x": [1, "n", 3.5], "y": None}) == (("x", (1,)), ("y", ()))
+
+
+ERRORS = recorded("load-errors")
+
+
+@pytest.mark.parametrize("row", ERRORS, ids=[f"{row['case']}-{row['release']}" for row in ERRORS])
+def test_what_onnxruntime_says_of_a_model_that_it_cannot_load(row: dict[str, str]) -> None:
+    wanted = {
+        "bad": "model-unreadable",
+        "cut": "model-unreadable",
+        "zero": "model-unreadable",
+        "nosuch": "model-unreadable",
+        "newop": "model-too-new",
+        "newir": "model-too-new",
+        "custom": "model-operator",
+        "ext": "model-external-data",
+    }
+    found = parsed(
+        [
+            {"event": "onnxruntime", "version": row["release"]},
+            {"event": "refused", "code": "load", "values": {"error": row["error"]}},
+        ]
+    )
+
+    error = refusal(found, "m.onnx")
+
+    assert error is not None
+    assert error.code == wanted[row["case"]]
+    if row["case"] == "newop":
+        assert error.values["needs"] == "opset 99"
+        reads = {"1.12.0": "opset 17", "1.19.2": "opset 21", "1.31.1": "opset 26"}
+        assert error.values["reads"] == reads[row["release"]]
+    if row["case"] == "custom":
+        assert error.values["operator"] == "my.domain:MatMul"
+    assert "[ONNXRuntimeError]" not in str(error.values.get("problem"))
+
+
+@pytest.mark.parametrize(
+    ("code", "values", "wanted"),
+    [
+        ("memory", {}, "model-memory"),
+        ("input-type", {"name": "x", "type": "seq(tensor(float))"}, "model-input-type"),
+        ("input-unknown", {"name": "y", "inputs": "x"}, "shape-unknown"),
+        ("shape-unfit", {"name": "x", "shape": "1x2", "declared": "nx3"}, "shape-unfit"),
+        ("shape-large", {"name": "x", "shape": "99999x99999"}, "shape-large"),
+        ("shapes", {"error": "Fail: no", "shapes": {"x": [1, 2]}}, "shapes-unfound"),
+        ("load", {"error": "NotImplemented: [ONNXRuntimeError] : 9 : no"}, "model-unloadable"),
+        ("load", {"error": "std::bad_alloc"}, "model-memory"),
+    ],
+)
+def test_what_else_keeps_a_model_from_being_run(
+    code: str, values: dict[str, Any], wanted: str
+) -> None:
+    found = parsed([{"event": "refused", "code": code, "values": values}])
+    error = refusal(found, "m.onnx")
+
+    assert error is not None
+    assert error.code == wanted
+    assert refusal(parsed([]), "m.onnx") is None
+
+
+def test_a_session_that_says_nothing_and_memory_that_is_full() -> None:
+    rows = [row for row in as_gpu() if row.get("key") != "cuda"]
+    assert judged(rows).verdict == "crashed"
+    failed = {"event": "failed", "key": "cuda", "shape": None, "error": "Failed to allocate memory"}
+    assert "cuda-failure-2" in [note.code for note in judged([*rows[:-1], failed, rows[-1]]).notes]
+    failed["error"] = "RuntimeException: something else"
+    assert judged([*rows[:-1], failed, rows[-1]]).notes[0].code == "shapes-guessed"
+
+
+def test_the_bytes_of_every_type() -> None:
+    rows = as_gpu()
+    for row in rows:
+        if row["event"] == "model":
+            row["inputs"] = [
+                {"name": f"i{at}", "type": f"tensor({kind})", "shape": [2]}
+                for at, kind in enumerate(("bool", "float16", "int64", "double", "uint8", "float"))
+            ]
+        if row["event"] == "shapes":
+            row["shapes"] = [{f"i{at}": [2] for at in range(6)}]
+
+    copies = judged(rows).copies
+
+    assert copies is not None
+    assert copies.input_bytes == 2 * (1 + 2 + 8 + 8 + 1 + 4)
+
+
+def test_libraries_and_their_versions() -> None:
+    library = {"name": "libcudnn.so.9", "path": "/x/libcudnn.so.9", "version": "9.10.2.21"}
+    [found] = parsed([{"event": "loaded", "libraries": [library]}]).libraries
+
+    assert (found.name, found.path, found.version) == tuple(library.values())
