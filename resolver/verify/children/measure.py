@@ -144,7 +144,7 @@ def work(tools: Any, request: Request) -> None:
     try:
         reference = sessions.Session(tools, {"key": "cpu", "provider": "cpu"})
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("refused", code="load", values={"error": smoke.short(error)})
+        tell("refused", code="load", values={"error": smoke.smoke_torch.short(error)})
         return
     inputs = reference.session.get_inputs()
     described = [
@@ -183,7 +183,7 @@ def try_batch(tools: Any, reference: Any, found: Found, batch: int) -> tuple[Fou
         try:
             return [run_once(tools, reference, shapes)], None
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            problem = smoke.short(error)
+            problem = smoke.smoke_torch.short(error)
     return [], problem
 
 
@@ -200,7 +200,7 @@ def try_shapes(tools: Any, reference: Any, given: Any) -> tuple[Any, Any]:
         except Exception as error:  # noqa: BLE001 - then the model does not take this one
             if problem is None:
                 problem, tried = error, shapes
-    values = {"error": smoke.short(problem) if problem else "", "shapes": tried}
+    values = {"error": smoke.smoke_torch.short(problem) if problem else "", "shapes": tried}
     raise given_inputs.Refused("shapes", **values)
 
 
