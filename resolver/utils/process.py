@@ -50,15 +50,17 @@ def run(
     timeout: float,
     env: Mapping[str, str] | None = None,
     text_in: str | None = None,
+    lifeline: bool = False,
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
     `env` is the whole environment of the child (ours where it is None), `text_in` its standard
-    input (empty where None). Raises OSError where the program cannot be started.
+    input (empty where None). With `lifeline` that stays open until the child has ended instead: a
+    child that reads it learns when we are gone. Raises OSError where the program cannot be started.
     """
     process = subprocess.Popen(
         list(argv),
-        stdin=subprocess.DEVNULL if text_in is None else subprocess.PIPE,
+        stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=None if env is None else dict(env),
@@ -71,6 +73,9 @@ def run(
     if sys.platform == "win32":
         _jobs[process] = Job(int(process._handle))  # type: ignore[attr-defined]  # noqa: SLF001
     timed_out = False
+    held = process.stdin if lifeline else None
+    if held:
+        process.stdin = None  # which `communicate` would close
     try:
         stdout, stderr = _communicate(process, text_in, timeout)
     except subprocess.TimeoutExpired:
@@ -86,6 +91,8 @@ def run(
         raise
     finally:
         _running.discard(process)
+        if held:
+            held.close()
         if sys.platform == "win32":
             _jobs.pop(process).close()
     return Finished(

@@ -47,13 +47,15 @@ def verify(
 
     def check(order: Order | None = None) -> Verification:
         with tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch:
-            argv = [str(target), "-B", str(script), "--scratch", scratch]
+            argv = [str(target), "-B", str(script), "--scratch", scratch, "--lifeline"]
             argv += ["--plain"] if plain else []
             argv += [f"--ignore={capability}" for capability in ignore_gpus]
             argv += [f"--torch={order}"] if order else []
             argv += [str(DATA / f"{name}.onnx") for name in MODELS]
             try:
-                finished = runner(argv, timeout=timeout, env=child | temporary_in(scratch))
+                finished = runner(
+                    argv, timeout=timeout, env=child | temporary_in(scratch), lifeline=True
+                )
             except OSError as problem:
                 raise Error("verify-not-started", python=target, problem=problem) from problem
         return judge(

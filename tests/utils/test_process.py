@@ -180,6 +180,37 @@ def test_a_child_that_reads_learns_that_we_are_gone(tmp_path: Path) -> None:
     assert (tmp_path / "x").exists()
 
 
+def test_a_child_on_a_lifeline_learns_that_we_are_gone(tmp_path: Path) -> None:
+    begun, over = tmp_path / "begun", tmp_path / "over"
+    inner = (
+        "import os, pathlib; "
+        f"pathlib.Path({str(begun)!r}).touch(); os.read(0, 1); pathlib.Path({str(over)!r}).touch()"
+    )
+    ours = (
+        "import sys; from ortgpu_fix.utils.process import run; "
+        f"run([sys.executable, '-c', {inner!r}], timeout=60, lifeline=True)"
+    )
+    outer = subprocess.Popen(python(ours))
+    ends = time.monotonic() + 30
+    while not begun.exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert not over.exists()
+
+    outer.kill()
+    outer.wait()
+
+    while not over.exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert over.exists()
+
+
+def test_a_child_on_a_lifeline_is_waited_for() -> None:
+    finished = run.run(python("print('done')"), timeout=60, lifeline=True)
+
+    assert (finished.returncode, finished.stdout) == (0, "done\n")
+
+
 def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)

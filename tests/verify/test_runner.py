@@ -313,9 +313,9 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
         *,
         timeout: float,
         env: Mapping[str, str] | None = None,
-        text_in: str | None = None,
+        lifeline: bool,
     ) -> Finished:
-        assert text_in is None
+        assert lifeline
         seen.append((argv, env, timeout))
         return Finished(argv=tuple(argv), returncode=0, stdout="", stderr="")
 
@@ -326,7 +326,7 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
     names = [Path(word).name for word in argv]
     scratch = names.pop(4)
     assert names == [
-        *("python", "-B", "smoke.py", "--scratch", "--plain"),
+        *("python", "-B", "smoke.py", "--scratch", "--lifeline", "--plain"),
         *("conv.onnx", "matmul.onnx", "fft.onnx"),
     ]
     assert not Path(tempfile.gettempdir(), scratch).exists()

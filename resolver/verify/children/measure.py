@@ -26,8 +26,6 @@ import faulthandler
 import importlib.util
 import json
 import re
-import shutil
-import threading
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from . import measure_inputs as given_inputs
     from . import measure_session as sessions
     from . import measure_times as timing
-    from . import smoke
+    from . import smoke, smoke_torch
     from . import smoke_libraries as libraries
 else:
 
@@ -52,7 +50,7 @@ else:
     smoke = beside("smoke")
     given_inputs, sessions = beside("measure_inputs"), beside("measure_session")
     timing = beside("measure_times")
-    libraries = smoke.libraries
+    libraries, smoke_torch = smoke.libraries, smoke.smoke_torch
 
 tell = smoke.tell
 Request = Dict[str, Any]
@@ -68,7 +66,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("request", type=json.loads)
     options = parser.parse_args(arguments)
     if options.lifeline:
-        threading.Thread(target=hold, args=(options.scratch,), daemon=True).start()
+        smoke.end_with_starter(options.scratch)
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     tell("start", python=sys.version.split()[0], processors=processors())
@@ -124,13 +122,6 @@ def version_of(library: dict[str, str]) -> str | None:
     return numbers.group(1) if numbers and "." in numbers.group(1) else None
 
 
-def hold(scratch: Path) -> None:
-    """Wait for the end of standard input; whoever held the other end is gone then."""
-    sys.stdin.buffer.read()
-    shutil.rmtree(str(scratch), ignore_errors=True)
-    os._exit(1)
-
-
 def processors() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -144,7 +135,7 @@ def work(tools: Any, request: Request) -> None:
     try:
         reference = sessions.Session(tools, {"key": "cpu", "provider": "cpu"})
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("refused", code="load", values={"error": smoke.smoke_torch.short(error)})
+        tell("refused", code="load", values={"error": smoke_torch.short(error)})
         return
     inputs = reference.session.get_inputs()
     described = [
@@ -183,7 +174,7 @@ def try_batch(tools: Any, reference: Any, found: Found, batch: int) -> tuple[Fou
         try:
             return [run_once(tools, reference, shapes)], None
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            problem = smoke.smoke_torch.short(error)
+            problem = smoke_torch.short(error)
     return [], problem
 
 
@@ -200,7 +191,7 @@ def try_shapes(tools: Any, reference: Any, given: Any) -> tuple[Any, Any]:
         except Exception as error:  # noqa: BLE001 - then the model does not take this one
             if problem is None:
                 problem, tried = error, shapes
-    values = {"error": smoke.smoke_torch.short(problem) if problem else "", "shapes": tried}
+    values = {"error": smoke_torch.short(problem) if problem else "", "shapes": tried}
     raise given_inputs.Refused("shapes", **values)
 
 

@@ -1,6 +1,7 @@
 """Run real inference in the target environment and print the result of each step.
 
-    TARGET_PYTHON smoke.py --scratch FOLDER [--plain] [--ignore CC] [--torch ORDER] MODEL.onnx …
+    TARGET_PYTHON smoke.py --scratch FOLDER [--lifeline] [--plain] [--ignore CC] [--torch ORDER]
+                          MODEL.onnx …
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
 own onnxruntime and numpy. It prints one JSON object a line, also before each step that may crash
@@ -9,8 +10,10 @@ the process, as some releases do without a driver. The output of other code goes
 Every model runs on one GPU of each kind, except those of a compute capability given with
 `--ignore`. Without `--plain` the script calls `preload_dlls()`, and loads from the environment's
 NVIDIA wheels the libraries that the provider links and that are not loaded yet. FOLDER is for the
-profiles of onnxruntime; the caller removes it. With `--torch first` or `last` torch is imported and
-computes before or after that in the same process; with `--torch alone` onnxruntime is not used.
+profiles of onnxruntime; the caller removes it. With `--lifeline` the script ends, and removes
+FOLDER itself, when its standard input is closed: when the caller is gone. With `--torch first` or
+`last` torch is imported and computes before or after that in the same process; with `--torch alone`
+onnxruntime is not used.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ import faulthandler
 import importlib.util
 import json
 import re
+import shutil
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -66,11 +71,14 @@ def main(arguments: list[str]) -> None:
     faulthandler.enable()
     parser = argparse.ArgumentParser()
     parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--torch", choices=["first", "last", "alone"])
     parser.add_argument("models", nargs="+", type=Path)
     options = parser.parse_args(arguments)
+    if options.lifeline:
+        end_with_starter(options.scratch)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
@@ -84,6 +92,22 @@ def main(arguments: list[str]) -> None:
         if options.torch == "last":
             use_torch(machine["gpus"], options.ignore)
         tell("end")
+
+
+def end_with_starter(scratch: Path) -> None:
+    """Remove `scratch` and end, as soon as whoever holds the other end of standard input is gone.
+
+    Not through `sys.stdin`: a thread that waits in it makes Python crash at its end.
+    """
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        for _ in range(5):  # a profile that is written meanwhile
+            shutil.rmtree(str(scratch), ignore_errors=True)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) -> bool:
