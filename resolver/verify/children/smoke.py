@@ -92,6 +92,8 @@ def main(arguments: list[str]) -> None:
         if options.torch == "last":
             use_torch(machine["gpus"], options.ignore)
         tell("end")
+    if options.lifeline:  # the caller may be killed while Python ends
+        shutil.rmtree(str(options.scratch), ignore_errors=True)
 
 
 def end_with_starter(scratch: Path) -> None:
