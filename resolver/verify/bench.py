@@ -23,8 +23,8 @@ from ..versions import numbers
 from .measurement import CPU, Failed, Measurement, Shapes
 from .model_report import ModelReport
 
-Search = Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"]
-SEARCHES: tuple[Search, ...] = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
+AlgoSearch = Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"]
+SEARCHES: tuple[AlgoSearch, ...] = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 """The first is what a session has where nothing is asked for."""
 FRONTEND_SINCE = (1, 20)
 """From this release on the three are heuristic modes of cuDNN's frontend."""
