@@ -48,7 +48,7 @@ while it runs. It raises Error `engine-failed` with the output of the engine.
 Resolver = Engine
 
 
-def choose(
+def choose_engine(
     target: Target,
     environ: Mapping[str, str],
     runner: Runner,

@@ -49,7 +49,7 @@ class Explanation(NamedTuple):
     """The kind of program that wrote the log, where its remedy is another."""
 
 
-class Found(NamedTuple):
+class RecognisedFailure(NamedTuple):
     """Where a row was recognised, and the library that was named."""
 
     place: tuple[int, int, int]
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 def explanations(
-    recognised: Sequence[Found],
+    recognised: Sequence[RecognisedFailure],
     table: FailureTable,
     origins: Sequence[ProgramKind],
     language: Language,
@@ -71,7 +71,7 @@ def explanations(
     `origins`: the kinds of programs that the log has traces of; `release`: the onnxruntime-gpu that
     it is about, where that is known.
     """
-    rows: dict[str, list[Found]] = {}
+    rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
         row = _of_release(each.row, table, release)
         rows.setdefault(row.code, []).append(each._replace(row=row))
@@ -94,7 +94,7 @@ def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failu
 
 
 def _explanation(
-    found: Sequence[Found],
+    found: Sequence[RecognisedFailure],
     consequences: Sequence[str],
     origins: Sequence[ProgramKind],
     language: Language,

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.catalog import Language
-from .explanations import MOST_EVIDENCE, Explanation, Found, LogLine, explanations
+from .explanations import MOST_EVIDENCE, Explanation, LogLine, RecognisedFailure, explanations
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
 from .libraries import LibraryName
 from .novelty import Lines, Novelty
@@ -69,7 +69,7 @@ class Search:
         self.table = table
         self.release: str | None = None
         self.origins: list[ProgramKind] = []
-        self._found: dict[tuple[str, str], list[Found]] = {}
+        self._found: dict[tuple[str, str], list[RecognisedFailure]] = {}
         self._novelty = Novelty()
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
         self._pieces = 0
@@ -157,7 +157,7 @@ class Search:
         high = piece.find("\n", end, end + AROUND)
         line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
         number = self._lines + lines.numbers[piece.count("\n", 0, start)] + 1
-        found.append(Found((self._pieces, *span), LogLine(number, line), row, library))
+        found.append(RecognisedFailure((self._pieces, *span), LogLine(number, line), row, library))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 

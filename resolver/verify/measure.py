@@ -44,7 +44,7 @@ TIME_LIMIT = 600.0
 """Seconds for one process. A model that needs more for a handful of runs is not measured here."""
 
 
-class Place(NamedTuple):
+class MeasuringPlace(NamedTuple):
     """What every process is given."""
 
     target: Path
@@ -68,7 +68,7 @@ class Measured(NamedTuple):
     interrupted: bool = False
 
 
-def run_model(place: Place, environment: Verification, *, bench: bool) -> Measured:
+def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) -> Measured:
     """Run the model on the CPU and, where the small models worked there, on the GPU; time it too.
 
     Raises Error of the model (`model-unreadable`, `model-too-new`, …) or its shapes
@@ -100,7 +100,7 @@ def run_model(place: Place, environment: Verification, *, bench: bool) -> Measur
     return _time(place, report, on_gpu=on_gpu)
 
 
-def _time(place: Place, report: ModelReport, *, on_gpu: bool) -> Measured:
+def _time(place: MeasuringPlace, report: ModelReport, *, on_gpu: bool) -> Measured:
     """Time the searches, and then what else the release offers to the best of them."""
     timed = list(searches(report, on_gpu=on_gpu))
     found: list[Measurement] = []
@@ -131,7 +131,7 @@ def _time(place: Place, report: ModelReport, *, on_gpu: bool) -> Measured:
 
 
 def _measure(
-    place: Place,
+    place: MeasuringPlace,
     task: str,
     configurations: Sequence[Configuration],
     *,
@@ -184,7 +184,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def _teller(
-    place: Place, configurations: Sequence[Configuration], seconds: float
+    place: MeasuringPlace, configurations: Sequence[Configuration], seconds: float
 ) -> Callable[[str], None]:
     """Return what says how far it is, and how long it will take, whenever that changes."""
     begin = time.monotonic()

@@ -29,7 +29,7 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ProviderShare:
     """What one provider ran."""
 
     provider: str
@@ -80,7 +80,7 @@ class ModelReport:
     outputs: tuple[Tensor, ...] = ()
     shapes: tuple[Shapes, ...] = ()
     given: bool = False
-    shares: tuple[Share, ...] = ()
+    shares: tuple[ProviderShare, ...] = ()
     """Of the run on the GPU, or on the CPU where there is no other."""
     fallbacks: tuple[Fallback, ...] = ()
     copies: Copies | None = None

@@ -23,7 +23,7 @@ from .model_report import (
     Copies,
     Fallback,
     ModelReport,
-    Share,
+    ProviderShare,
     Why,
 )
 from .smoke_result import CUDA_FAILURE, GPU, TOLERANCE
@@ -165,11 +165,11 @@ def _kind_of_end(end: str | None, log: str) -> str:
     return "memory" if full else "crashes"
 
 
-def provider_shares(events: Iterable[NodeEvent]) -> tuple[Share, ...]:
+def provider_shares(events: Iterable[NodeEvent]) -> tuple[ProviderShare, ...]:
     """Return how many nodes each provider ran, and for how long; copies do not count."""
     kept = [event for event in events if not _is_copy(event)]
     return tuple(
-        Share(
+        ProviderShare(
             provider=provider,
             nodes=len(_nodes(event for event in kept if event.provider == provider)),
             ms=round(sum(e.microseconds for e in kept if e.provider == provider) / 1000, 3),

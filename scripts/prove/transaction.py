@@ -46,7 +46,7 @@ from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.engine import guard as engine_guard
-from ortgpu_fix.engine.choose import Engine, choose
+from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import Target
@@ -189,7 +189,7 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
         def chosen(*_: object, **__: object) -> Engine:
             return engine_of(case)
 
-        vars(changing)[choose.__name__] = chosen
+        vars(changing)[choose_engine.__name__] = chosen
         code = __main__.main(case.real_argv)
         assert code == 0, f"exit code {code}"  # noqa: S101
     say(json.dumps(steps.names))

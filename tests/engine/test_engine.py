@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from environments import site_packages
 
-from ortgpu_fix.engine.choose import Engine, choose
+from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.engine.common import StagedFile, constraints
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
@@ -100,7 +100,7 @@ def no_uv_beside_us(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_uv_first(path_with_uv: str) -> None:
-    found = choose(TARGET, {"PATH": path_with_uv}, Recorded("uv 0.9.5 (abc 2025-10-21)"))
+    found = choose_engine(TARGET, {"PATH": path_with_uv}, Recorded("uv 0.9.5 (abc 2025-10-21)"))
 
     assert isinstance(found, Uv)
     assert found.name == "uv 0.9.5"
@@ -119,7 +119,7 @@ def test_uv_first(path_with_uv: str) -> None:
 def test_a_uv_that_does_not_answer_or_is_old_is_passed_over(
     path_with_uv: str, runner: Recorded
 ) -> None:
-    found = choose(TARGET, {"PATH": path_with_uv}, runner)
+    found = choose_engine(TARGET, {"PATH": path_with_uv}, runner)
 
     assert isinstance(found, Pip)
     assert found.command == ("/venv/bin/python", "-I", "-B", "-m", "pip")
@@ -130,16 +130,16 @@ def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv
     target = TARGET._replace(executable=str(venv))
     path = {"PATH": str(Path(find_uv()).parent)}
     subprocess.run([find_uv(), "python", "find", str(venv)], check=True)  # now its cache knows it
-    assert isinstance(choose(target, path, run), Uv)
+    assert isinstance(choose_engine(target, path, run), Uv)
 
     (site_packages(venv) / "sitecustomize.py").write_text("print('welcome')\n")
 
-    assert isinstance(choose(target, path, run), Pip)
+    assert isinstance(choose_engine(target, path, run), Pip)
 
 
 @pytest.mark.parametrize("version", [None, "21.3", "odd"])
 def test_our_own_pip_where_the_target_s_is_missing_or_old(version: str | None) -> None:
-    found = choose(TARGET._replace(pip_version=version), {}, Recorded())
+    found = choose_engine(TARGET._replace(pip_version=version), {}, Recorded())
 
     assert isinstance(found, Pip)
     assert found.command == (
@@ -156,14 +156,14 @@ def test_our_own_pip_where_the_target_s_is_missing_or_old(version: str | None) -
 def test_no_engine_for_an_old_python_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     old = TARGET._replace(version="3.8.18", pip_version=None)
     with pytest.raises(Error, match="no-engine"):
-        choose(old, {}, Recorded())
+        choose_engine(old, {}, Recorded())
 
     def missing(_: str) -> None:
         raise metadata.PackageNotFoundError
 
     monkeypatch.setattr(metadata, "metadata", missing)
     with pytest.raises(Error, match="no-engine"):
-        choose(TARGET._replace(pip_version=None), {}, Recorded())
+        choose_engine(TARGET._replace(pip_version=None), {}, Recorded())
 
 
 def test_what_is_installed_is_a_constraint_unless_it_has_to_move() -> None:

@@ -28,7 +28,7 @@ from ortgpu_fix.verify.bench import (
 )
 from ortgpu_fix.verify.measurement import CPU, Failed
 from ortgpu_fix.verify.measurement_output import parse_measurement
-from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, Share
+from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 REPORT = ModelReport(
@@ -303,8 +303,8 @@ def test_fallbacks_and_float16_are_told() -> None:
         verdict="cpu-fallback",
         half=True,
         shares=(
-            Share(provider="CUDAExecutionProvider", nodes=9, ms=6.0),
-            Share(provider="CPUExecutionProvider", nodes=1, ms=4.0),
+            ProviderShare(provider="CUDAExecutionProvider", nodes=9, ms=6.0),
+            ProviderShare(provider="CPUExecutionProvider", nodes=1, ms=4.0),
         ),
         fallbacks=(Fallback(name="n", op="NonMaxSuppression", why="no-kernel", ms=4.0),),
     )

@@ -14,7 +14,7 @@ from ...apply.rollback import recover_interrupted
 from ...apply.state_folder import Site
 from ...companions.build import build_companions
 from ...companions.contents import LIBRARIES
-from ...engine.choose import choose
+from ...engine.choose import choose_engine
 from ...facts.target import Target
 from ...index.client import Index
 from ...messages.catalog import Language, Texts, load_texts
@@ -113,7 +113,7 @@ def _do(  # noqa: PLR0917
             plan,
             target,
             index=Index(sources),
-            engine=choose(
+            engine=choose_engine(
                 target, environ, run_process, break_system_packages=allowed.externally_managed
             ),
             verify=verified,

@@ -24,7 +24,7 @@ from ...plan.reasons import finding
 from ...report.verification import verification_sections
 from ...utils.process import listen
 from ...utils.process import run as run_process
-from ...verify.measure import Measured, Place, run_model
+from ...verify.measure import Measured, MeasuringPlace, run_model
 from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
@@ -79,7 +79,7 @@ def _verify_model(
     redact = partial(redact_text, home=environ.get("HOME") or environ.get("USERPROFILE"))
     texts = load_texts(language)
     with console.progress(texts, quiet=arguments.json) as progress:
-        place = Place(
+        place = MeasuringPlace(
             target=Path(target.executable),
             model=Path(arguments.argument or OWN_MODEL).resolve(),
             shown=redact(str(arguments.argument or OWN_MODEL.name)),
