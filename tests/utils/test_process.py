@@ -211,6 +211,7 @@ def test_a_child_on_a_lifeline_is_waited_for() -> None:
     assert (finished.returncode, finished.stdout) == (0, "done\n")
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)

@@ -55,15 +55,16 @@ def _files() -> Iterator[tuple[str, Path]]:
         if name in seen:
             continue
         seen.add(name)
-        try:
-            found = metadata.distribution(name)
-        except metadata.PackageNotFoundError:
+        # What `setup.py` leaves in a source folder is no installation: it has no RECORD.
+        installed = (row for row in metadata.distributions(name=name) if row.read_text("RECORD"))
+        found = next(installed, None)
+        if found is None:
             if name in OLD_PYTHONS:
                 continue
             raise BundleError(
                 f"{name} is not installed beside Ansible on the controller; "
                 f"install it with: pip install {PROGRAM}"
-            ) from None
+            )
         yield from _files_of(name, found)
         waiting.extend(_required(found))
 
