@@ -48,7 +48,7 @@ def findings(
         rows += [
             *_libraries(here, best, changes),
             *torch_findings(here, search),
-            *_windows(here, best),
+            *_windows(here, best, changes),
             *_companions(here, best, changes),
             *_project(here, best, changes),
         ]
@@ -187,7 +187,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             yield finding("shared-folder", "error", rival=name)
 
 
-def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
+def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Look for Microsoft's runtime, and for the zlib that a cuDNN 8 without a wheel needs.
 
     cuDNN 8.3 to 8.9 links zlibwapi.dll; in all six wheels for Windows (8.9.4.25 to 8.9.7.29) zlib
@@ -196,8 +196,8 @@ def _windows(here: Situation, best: Candidate) -> Iterator[Finding]:
     yield from msvc.msvc_findings(best.build, best.runtime, here)
     libraries = {library.name.lower() for library in here.facts.libraries}
     windows = here.facts.platform.system == "windows"
-    wheels = {component.release.name for component in best.components.chosen}
-    own = best.build.cudnn == "8" and not any(name.startswith("nvidia-cudnn") for name in wheels)
+    wheels = [wheel for wheel in changes.selection if wheel.name.startswith("nvidia-cudnn")]
+    own = best.build.cudnn == "8" and not wheels and here.torch is None
     if windows and own and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
 

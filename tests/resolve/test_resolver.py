@@ -682,6 +682,21 @@ def test_the_wheels_of_cudnn_8_need_no_zlibwapi() -> None:
     assert "zlibwapi-needed" not in codes(made)
 
 
+@pytest.mark.parametrize(("more", "told"), [((), True), (("ZLIBWAPI.dll",), False)])
+def test_a_cudnn_8_of_the_system_needs_zlibwapi(more: tuple[str, ...], *, told: bool) -> None:
+    tables = synthetic.windows_tables()
+    needs = {each["library"] for row in tables["onnxruntime"]["build"] for each in row["needs"]}
+    installed = ("onnxruntime-gpu 1.18.0", "numpy 1.26.4", "flatbuffers 2")
+    libraries = [{"name": name} for name in (*sorted(needs), *more)]
+    document = synthetic.document(*installed, driver="11.8", libraries=libraries)
+    document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
+
+    made = resolve(facts_json.from_json(document), PlanOptions(), matrix_parse.parse(tables, ""))
+
+    assert not any(name.startswith("nvidia-cudnn") for name in selected(made))
+    assert ("zlibwapi-needed" in codes(made)) is told
+
+
 def test_libraries_of_the_system_need_no_companion() -> None:
     document = synthetic.document(
         "onnxruntime-gpu 1.26.0",
