@@ -199,14 +199,12 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _show_desktop(made: WindowsPython) -> None:
-    """Start the desktop, with nobody's pipes."""
-    subprocess.Popen(
-        ["wine", "explorer.exe", "/desktop=proof,800x600"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    """Start the desktop, with nobody's pipes; it is nobody's child, and `end` ends it."""
+    subprocess.run(
+        ["sh", "-c", "wine explorer.exe /desktop=proof,800x600 </dev/null >/dev/null 2>&1 &"],
         env=made.environ,
         start_new_session=True,
+        check=True,
     )
 
 
