@@ -198,11 +198,12 @@ class Machine:
             return dotted(driver["cuda"])
         release = dotted(driver.get("version") or "0")
         system = self.document["platform"]["system"]
-        # Releases below its floor do not run a major, whatever their branch speaks.
+        # Releases below its floor do not run a major, whatever their branch speaks. What a release
+        # leaves out (`580`, `580.65`) may be anything.
         barred = {
             dotted(row["cuda"])[0]
             for row in self.tables["drivers"]["floor"]
-            if len(release) > 1 and release < dotted(row[system])
+            if release < dotted(row[system])[: len(release)]
         }
         spoken = [
             dotted(row["cuda"])
