@@ -105,17 +105,12 @@ options:
 requirements:
   - ortgpu-fix, installed beside Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
 attributes:
-  check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed, when in diff mode.
-    support: full
-  platform:
-    description: Target OS/families that can be operated against.
-    support: full
-    platforms: Linux
+  check_mode: {support: full}
+  diff_mode: {support: full}
+  platform: {support: full, platforms: Linux}
 notes:
   - Windows hosts are not managed. Write their facts there with C(ortgpu-fix facts), and plan for
     them with C(ortgpu_fix_more_facts) of the role M(ortgpu.fix.fleet).

@@ -32,20 +32,14 @@ options:
 requirements:
   - ortgpu-fix, installed beside Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+  - ansible.builtin.action_common_attributes.facts
 attributes:
-  check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed, when in diff mode.
-    support: none
-  facts:
-    description: Action returns an C(ansible_facts) dictionary that will update existing host facts.
-    support: full
-  platform:
-    description: Target OS/families that can be operated against.
-    support: full
-    platforms: Linux
+  check_mode: {support: full}
+  diff_mode: {support: none}
+  facts: {support: full}
+  platform: {support: full, platforms: Linux}
 seealso:
   - module: ortgpu.fix.ortgpu_fix
 """

@@ -59,17 +59,12 @@ options:
   index_url:
     description: The package index that the controller uses. It may have credentials.
     type: str
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
 attributes:
-  check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed, when in diff mode.
-    support: none
-  platform:
-    description: Target OS/families that can be operated against.
-    support: full
-    platforms: any, on the controller
+  check_mode: {support: full}
+  diff_mode: {support: none}
+  platform: {support: full, platforms: "any, on the controller"}
 seealso:
   - module: ortgpu.fix.ortgpu_fix
   - module: ortgpu.fix.ortgpu_fix_facts
