@@ -1,19 +1,20 @@
 """Run the main job from a fresh clone: install ortgpu-fix into `.venv` and print its plan.
 
-Needs Python 3.10 or newer and a package index. Where there is no GPU, the plan is for the example
-machine that is shipped, so that everyone sees the real thing. Flags are handed on to ortgpu-fix;
-with any of them the exit code is its own.
+Needs Python 3.10 or newer and a package index, and nothing else. Where there is no GPU, the plan is
+for the example machine that is shipped, so that everyone sees the real thing. Flags are handed on
+to ortgpu-fix; with any of them the exit code is its own.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+from support.first_steps import CannotSetUpError, install, make_venv, run_where_it_can_write
+
 ROOT = Path(__file__).resolve().parents[1]
-VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 IMPOSSIBLE = 3
 PLANNED = {0, 1}
 """Healthy, or a plan that `--apply` would do."""
@@ -21,10 +22,10 @@ PLANNED = {0, 1}
 
 def main() -> int:
     """Install where it is not installed yet, run, and fall back to the example machine."""
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    subprocess.run([str(PYTHON), "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
-    program = [str(PYTHON), "-m", "ortgpu_fix"]
+    run_where_it_can_write(Path(__file__))
+    python = make_venv(ROOT / ".venv")
+    install(python, ROOT)
+    program = [str(python), "-m", "ortgpu_fix"]
     if sys.argv[1:]:
         return subprocess.run([*program, *sys.argv[1:]], check=False).returncode
     done = subprocess.run([*program, "--dry-run"], check=False).returncode
@@ -35,4 +36,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except CannotSetUpError as error:
+        sys.exit(str(error))
+    except BrokenPipeError:  # who reads this has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

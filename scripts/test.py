@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support import first_steps
+
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv-test"
 BIN = VENV / ("Scripts" if sys.platform == "win32" else "bin")
@@ -34,14 +36,14 @@ def run(*argv: str | Path, **environment: str) -> None:
 
 def install() -> None:
     """Make the environment anew: the tools, and the wheel as a user gets it."""
-    run(sys.executable, "-m", "venv", "--clear", VENV)
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--group", "dev", "--group", "ansible")
+    first_steps.make_venv(VENV, anew=True)
+    first_steps.install(PYTHON, "--upgrade", "pip>=25.1")
+    first_steps.install(PYTHON, "--group", "dev", "--group", "ansible")
     for folder in ("build", "dist"):
         shutil.rmtree(ROOT / folder, ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist", ".")
     [wheel] = (ROOT / "dist").glob("*.whl")
-    run(PYTHON, "-m", "pip", "install", "--quiet", wheel)
+    first_steps.install(PYTHON, wheel)
 
 
 def lint() -> None:
@@ -73,6 +75,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--fast", action="store_true")
     fast = arguments.parse_args().fast
+    first_steps.run_where_it_can_write(Path(__file__))
     steps: list[tuple[str, Callable[[], None]]] = [
         ("install", install),
         ("lint", lint),
@@ -87,4 +90,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except first_steps.CannotSetUpError as error:
+        sys.exit(str(error))

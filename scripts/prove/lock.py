@@ -10,7 +10,7 @@ finds nothing missing (there is no GPU here).
 
 Cases named `offline` run in a network namespace without a route (`unshare -n`, as root). The case
 `dockerfile` executes the Dockerfile's instructions, one by one, in a Debian bookworm made by
-debootstrap, whose Python 3.11 stands in for that of the image.
+mmdebstrap, whose Python 3.11 stands in for that of the image.
 
 Each outcome goes into scripts/prove/results/ at once. Needs uv, a network, about 25 GB below DIR.
 The exit code is 1 where a case is not as expected.
@@ -349,7 +349,7 @@ def download_elsewhere(shop: Shop) -> dict[str, object]:
 
 
 def dockerfile(shop: Shop) -> dict[str, object]:
-    """Execute the Dockerfile's instructions in a Debian that debootstrap made."""
+    """Execute the Dockerfile's instructions in a Debian that mmdebstrap made."""
     context = shop.folder / "context"
     shutil.rmtree(context, ignore_errors=True)
     context.mkdir()

@@ -1,7 +1,7 @@
 """Build an image from a Dockerfile without a builder: its instructions, one by one, in chroots.
 
 Knows the instructions that our own Dockerfiles have. The base image is stood in for by a Debian
-bookworm that debootstrap makes, with Debian's own Python. Needs Linux, root and a network.
+bookworm that mmdebstrap makes, with Debian's own Python. Needs Linux, root and a network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 Run = Callable[..., str]
 """Runs a program, says what it printed, and raises where it does not end as expected."""
+MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 
 
@@ -56,7 +57,7 @@ class Image:
 
 def build(context: Path, work: Path, base: str, run: Run) -> Image:
     """Build the Dockerfile in `context`, which must be on `base`, in `work`."""
-    debian = make_debian(work / "debian", run)
+    debian = make_base(work / "debian", run)
     stages: dict[str, Image] = {}
     image = Image(debian, run)
     for words, document in instructions((context / "Dockerfile").read_text()):
@@ -127,14 +128,21 @@ def instructions(text: str) -> Iterator[tuple[list[str], str | None]]:
         yield words, document
 
 
-def make_debian(root: Path, run: Run) -> Path:
+def make_base(root: Path, run: Run) -> Path:
     """Make the stand-in for the base image, unless it is there, and return its root."""
     if root.is_dir():
         return root
-    run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", root)
+    make_debian(root, run, "bookworm", PACKAGES)
     (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
     for path in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
         path.unlink()  # the image's own Python has none
+    return root
+
+
+def make_debian(root: Path, run: Run, suite: str, packages: str) -> Path:
+    """Make the root file system of a Debian release with these packages, and return it."""
+    made = ("mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", suite, root)
+    run(*made, MIRROR)
     for name in ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"):
         if Path("/", name).exists():
             shutil.copy(Path("/", name), root / name)
