@@ -84,6 +84,10 @@ def print_sections(sections: Sequence[Section]) -> None:
             console.print()
         if section.heading:
             console.print(Text(section.heading, style="bold"))
+        if not section.wrapped:
+            for row in section.rows:
+                console.print(Text(row.text, style=row.style), soft_wrap=True)
+            continue
         grid = Table.grid(padding=(0, 2, 0, 0))
         for row in section.rows:
             indent = "  " if section.heading else ""

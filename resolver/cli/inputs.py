@@ -20,6 +20,7 @@ from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..probe.background import start_probe
+from ..probe.interpreter import chosen_by
 from ..probe.machine import probe, target_of
 from ..resolve.options import PlanOptions
 from ..utils.process import run
@@ -122,7 +123,8 @@ def probe_machine(
     processes = arguments.processes or start_probe(arguments.python, environ)
     found = probe(processes, runner=run, environ=environ)
     facts = capture.facts(found.capture, _capability)
-    return with_surroundings(facts, found.target), found.target
+    sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
+    return with_surroundings(facts._replace(sources=sources), found.target), found.target
 
 
 @functools.cache
@@ -197,7 +199,7 @@ def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
         toolkits=(),
         libraries=(),
         environment={},
-        sources={"driver": "--driver", "gpus": "--gpu"},
+        sources={"python": facts.sources["python"], "driver": "--driver", "gpus": "--gpu"},
     )
 
 

@@ -86,10 +86,23 @@ def _cuda(cuda: str | None) -> str | None:
 
 
 def capability(text: str, flag: str) -> str:
-    """Return a compute capability of the command line; raise Error `wish-gpu` for anything else."""
-    if not _CAPABILITY.fullmatch(text):
+    """Return a compute capability of the command line, which may be the name of a GPU.
+
+    Raises Error `wish-gpu` for what is neither, and `wish-gpu-several` where GPUs of several
+    compute capabilities have that name.
+    """
+    if _CAPABILITY.fullmatch(text):
+        return text
+    from ..data_files import load_table
+    from ..facts.gpu_names import gpus_like
+
+    found = gpus_like(load_table("gpus"), text)
+    if not found:
         raise Error("wish-gpu", flag=flag, value=text)
-    return text
+    if len(found) > 1:
+        listed = "; ".join(f"{key} ({', '.join(names)})" for key, names in found.items())
+        raise Error("wish-gpu-several", flag=flag, value=text, listed=listed)
+    return next(iter(found))
 
 
 def _requirements(file: Path, *, mend: bool) -> list[str]:

@@ -38,6 +38,26 @@ def capability_by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
     return lambda name: capabilities.get(_normalised(name))
 
 
+def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
+    """Return the GPUs that `name` may mean, by compute capability, oldest first.
+
+    Those of exactly that name, or else those that have all words of it: `RTX 4060`.
+    """
+    wanted = _normalised(name)
+    rows = [
+        (family["compute_capability"], gpu) for family in table["family"] for gpu in family["names"]
+    ]
+    same = [row for row in rows if _normalised(row[1]) == wanted]
+    words = set(wanted.split())
+    alike = [row for row in rows if words and words <= set(_normalised(row[1]).split())]
+    found: dict[str, list[str]] = {}
+    for capability, gpu in sorted(
+        same or alike, key=lambda row: tuple(map(int, row[0].split(".")))
+    ):
+        found.setdefault(capability, []).append(gpu)
+    return found
+
+
 def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:
     """Return `facts` with the compute capability of every GPU that has only a name."""
     gpus = facts.gpus and tuple(

@@ -26,6 +26,8 @@ class Section(NamedTuple):
 
     rows: tuple[Row, ...]
     heading: str = ""
+    wrapped: bool = True
+    """False where each text is one line, however long: a command to paste."""
 
 
 def size(count: int) -> str:

@@ -1,5 +1,6 @@
 """The wheels of a plan, and where they come from."""
 
+import re
 from typing import NamedTuple
 
 from ..matrix.model import BuildWheel, Release
@@ -26,6 +27,11 @@ class Wheel(NamedTuple):
     """Bytes; 0: not known."""
     sha256: str
     """Empty: not known."""
+
+
+def short_name(name: str) -> str:
+    """Return `cublas` for `nvidia-cublas-cu12`: a wheel of NVIDIA's without what all have."""
+    return re.sub(r"^nvidia-(.+?)(-cu\d+)?$", r"\1", name)
 
 
 def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ..errors import Error
 
+DOT_VENV = ".venv"
+OWN = "this program's own"
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -20,21 +22,40 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
     the active virtual environment, an active conda environment other than base, a `.venv` in `cwd`,
     the interpreter that runs this program. A link is not followed, for a venv's interpreter is one.
 
-    Raises Error `python-not-found`, `python-folder-empty` and `python-broken` (a dangling link).
+    Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link) and
+    `own-environment` (what pipx or uv made for this program alone).
     """
     if python is not None:
         path = Path(os.path.abspath(cwd / Path(python).expanduser()))  # noqa: PTH100 - no links
         if not os.path.lexists(path) and os.path.basename(python) == python:  # noqa: PTH119
             path = Path(shutil.which(python, path=environ.get("PATH")) or path)
         return _interpreter(path)
-    active = environ.get("VIRTUAL_ENV")
-    if not active and environ.get("CONDA_DEFAULT_ENV", "base") != "base":
-        active = environ.get("CONDA_PREFIX")
-    if active:
-        return _interpreter(cwd / active)
-    if (cwd / ".venv" / "pyvenv.cfg").is_file():
-        return _interpreter(cwd / ".venv")
-    return Path(sys.executable)
+    chosen = chosen_by(None, environ, cwd)
+    if chosen == OWN:
+        if _is_private(Path(sys.prefix)):
+            raise Error("own-environment", path=sys.prefix)
+        return Path(sys.executable)
+    return _interpreter(cwd / environ.get(chosen, chosen))
+
+
+def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
+    """Return what names the environment: `--python`, a variable, `.venv`, or `OWN`."""
+    if python is not None:
+        return "--python"
+    if environ.get("VIRTUAL_ENV"):
+        return "VIRTUAL_ENV"
+    if environ.get("CONDA_DEFAULT_ENV", "base") != "base" and environ.get("CONDA_PREFIX"):
+        return "CONDA_PREFIX"
+    return DOT_VENV if (cwd / DOT_VENV / "pyvenv.cfg").is_file() else OWN
+
+
+def _is_private(prefix: Path) -> bool:
+    """Tell whether pipx, `uv tool` or `uvx` made the environment for one program alone.
+
+    The first two leave a file of theirs in it; the third makes it in uv's cache.
+    """
+    marks = ("pipx_metadata.json", "uv-receipt.toml")
+    return any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
 
 
 def _interpreter(path: Path) -> Path:

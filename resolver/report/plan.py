@@ -14,6 +14,7 @@ from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import Plan
 from ..plan.reasons import Reason
+from ..plan.wheels import Wheel, short_name
 from .rejected import rejected_section
 
 SCHEMA = 1
@@ -109,7 +110,9 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
             for (name, capability), count in counted.items()
         )
     python = facts.python
-    where = [f"Python {python.version}", python.environment, python.executable]
+    path, source = python.executable, facts.sources.get("python")
+    named = texts.label("named-by", path=path, source=source) if path and source else path
+    where = [f"Python {python.version}", python.environment, named]
     return Section(
         rows=(
             Row(head=texts.label("machine"), text=_joined(system)),
@@ -125,27 +128,51 @@ def _joined(parts: Iterable[str | None]) -> str:
 
 
 def plan_sections(
-    plan: Plan, facts: Facts, texts: Texts, *, verbose: bool, asked: bool
+    plan: Plan, facts: Facts, texts: Texts, *, verbose: bool, asked: bool, command: str
 ) -> tuple[Section, ...]:
-    """Return the plan for people; `asked`: a wish chose the release."""
-    sections = [machine_section(facts, texts), _findings(plan, texts)]
+    """Return the plan for people.
+
+    `asked`: a wish chose the release; `command`: what does the plan. The last section says what all
+    this means, and has the command on a line of its own.
+    """
+    sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, facts, texts)]
     if plan.verdict != "impossible":
-        sections.append(_steps(plan, facts, texts))
-        sections.append(_why(plan, facts, texts, asked=asked))
-    sections.append(rejected_section(plan, texts, verbose=verbose))
+        sections.append(_steps(plan, facts, texts, verbose=verbose))
+        if verbose:
+            sections.append(_why(plan, facts, texts, asked=asked))
+    if verbose or plan.verdict == "impossible":
+        sections.append(rejected_section(plan, texts, verbose=verbose))
     unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
-    sections.append(Section(heading=texts.label("unlock"), rows=tuple(unlock)))
-    sections.append(Section(rows=(_verdict(plan, texts),)))
+    heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
+    sections.append(Section(heading=heading, rows=tuple(unlock)))
+    sections.append(_verdict(plan, texts, command))
     return tuple(section for section in sections if section.rows)
 
 
-def _verdict(plan: Plan, texts: Texts) -> Row:
+def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
+    """Mark what of the machine is right, and what is not."""
+    marks = dict.fromkeys(range(len(machine.rows)), " ")
+    if plan.verdict != "impossible":
+        marks |= {1: "✓", 2: "✓"}
+    elif facts.driver is None or facts.driver.error is not None:
+        marks[1] = "✗"
+    rows = (row._replace(head=f"{marks[at]} {row.head}") for at, row in enumerate(machine.rows))
+    return Section(rows=tuple(rows))
+
+
+def _verdict(plan: Plan, texts: Texts, command: str) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    text = texts.label(plan.verdict, version=plan.release or "")
-    return Row(text=text, style=styles[plan.verdict])
+    problems = sum(finding.severity == "error" for finding in plan.findings)
+    many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
+    code = many if plan.verdict == "fixable" else plan.verdict
+    text = texts.label(code, version=plan.release or "", count=problems)
+    rows = [Row(text=text, style=styles[plan.verdict])]
+    if plan.verdict == "fixable":
+        rows.append(Row(text=command, style="bold"))
+    return Section(rows=tuple(rows), wrapped=False)
 
 
-def _findings(plan: Plan, texts: Texts) -> Section:
+def _findings(plan: Plan, facts: Facts, texts: Texts) -> Section:
     marks = {"error": "✗", "warning": "!", "info": "·"}
     rows: list[Row] = []
     for finding in plan.findings:
@@ -154,40 +181,63 @@ def _findings(plan: Plan, texts: Texts) -> Section:
         # What the plan itself does stands there; what only the user can do is said here.
         if texts.is_for_user(finding):
             rows.append(Row(text=texts.remedy(finding), style="dim"))
+    kept = [row for row in _kept(plan) if facts.package(row.name) is not None]
+    if kept:
+        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in kept)
+        rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("findings"), rows=tuple(rows))
 
 
-def _steps(plan: Plan, facts: Facts, texts: Texts) -> Section:
+def _kept(plan: Plan) -> list[Wheel]:
     installing = {wheel.name for wheel in plan.install}
+    return [row for row in plan.selection if row.name not in installing]
+
+
+def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
     rows = [
         Row(head=f"- {name}", text=package.version, style="red")
         for name in plan.uninstall
         if (package := facts.package(name)) is not None
     ]
+    come = [
+        wheel for wheel in plan.install if _is_component(wheel) and not facts.package(wheel.name)
+    ]
+    if verbose or len(come) == 1:
+        come = []
     for wheel in plan.install:
+        if wheel in come:
+            continue
         before = facts.package(wheel.name)
         moved = f"{before.version} → " if before and before.version != wheel.version else ""
         more = size(wheel.size) if wheel.size else texts.label("from-index", index=wheel.index_url)
         text = f"{moved}{wheel.version}, {more}"
         rows.append(Row(head=f"+ {wheel.name}", text=text, style="green"))
+    if come:
+        head = texts.label("components", count=len(come))
+        together = size(sum(wheel.size for wheel in come))
+        text = texts.label("components-of", cuda=plan.cuda or "", size=together)
+        rows.append(Row(head=f"+ {head}", text=text, style="green"))
     rows.extend(
-        Row(head=f"+ {row.name}", text=f"{row.version}, {texts.label('made-here')}", style="green")
+        Row(
+            head=f"+ {row.name}",
+            text=texts.label(f"made-{row.name}", version=row.version.partition("+")[0]),
+            style="green",
+        )
         for row in plan.companions
     )
     rows.extend(
         Row(head=f"+ {line}", text=texts.label("picked-later"), style="green")
         for line in plan.requires
     )
-    rows.extend(
-        Row(head=f"  {row.name}", text=row.version, style="dim")
-        for row in plan.selection
-        if row.name not in installing
-    )
     if plan.install:
         total = size(sum(wheel.size for wheel in plan.install))
         counted = all(wheel.size for wheel in plan.install)
         rows.append(Row(text=texts.label("total" if counted else "total-and-torch", size=total)))
     return Section(heading=texts.label("plan"), rows=tuple(rows))
+
+
+def _is_component(wheel: Wheel) -> bool:
+    return wheel.name.startswith("nvidia-")
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:

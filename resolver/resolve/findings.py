@@ -11,8 +11,8 @@ from ..facts.project_tool import LOCKS
 from ..messages.sections import size
 from ..plan.model import Rejected
 from ..plan.reasons import Finding, Severity, finding
-from ..plan.wheels import PYPI
-from ..versions import newest_first
+from ..plan.wheels import PYPI, short_name
+from ..versions import major, newest_first
 from . import msvc
 from .candidate import Candidate
 from .changes import Changes
@@ -155,15 +155,15 @@ def _unknown_release(version: str, here: Situation) -> Finding:
 
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name for wheel in changes.install}
-    missing: list[str] = []
+    missing: dict[str, list[str]] = {}
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
         installed = here.facts.package(name)
         if name not in installing:
             continue
         if installed is None:
-            libraries = [need.library for need in best.build.needs if need.distribution == name]
-            missing.extend(libraries or [name])
+            needed = [need.library for need in best.build.needs if need.distribution == name]
+            missing[name] = needed
             continue
         yield finding(
             "library-unfit" if installed.intact else "library-gutted",
@@ -172,7 +172,13 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             distribution=f"{name} {version}",
         )
     if missing:
-        yield finding("library-missing", "error", libraries=", ".join(missing))
+        yield finding(
+            "library-missing",
+            "error",
+            *(library for needed in missing.values() for library in needed),
+            names=", ".join(map(short_name, missing)),
+            cuda=major(best.build.cuda),
+        )
     for library in sorted(changes.system):
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}

@@ -7,6 +7,7 @@ it, or us) and a chosen environment.
 import atexit
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,6 +43,11 @@ Runner = Callable[..., Finished]
 
 Listener = Callable[..., Finished]
 """`listen`, or a recording of it in tests."""
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return a command as the shell of this system takes it."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def run(

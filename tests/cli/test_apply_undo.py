@@ -164,7 +164,7 @@ def test_apply_puts_back_first_what_was_interrupted(quick: Stand, command: Comma
 
     assert done.returncode == 2  # nobody said yes to the plan
     assert "An earlier run was interrupted" in done.stderr
-    assert "The CPU build is installed: onnxruntime 1.22.1" in done.stdout
+    assert "onnxruntime 1.22.1 is the CPU build" in done.stdout
     assert quick.unchanged()
 
 

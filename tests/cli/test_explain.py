@@ -207,8 +207,8 @@ def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(
     ("flags", "kept"),
     [
         (["--cuda", "12"], "--cuda 12"),
-        (["--ort", "1.26.0", "--ignore-gpu", "8.6"], "--ort 1.26.0 --ignore-gpu 8.6"),
-        (["--offline", "--find-links", "a folder"], "--find-links 'a folder' --offline"),
+        (["--ort", "1.26.0", "--ignore-gpu", "8.6"], "--ignore-gpu 8.6 --ort 1.26.0"),
+        (["--offline", "--find-links", "a folder"], "--offline --find-links 'a folder'"),
     ],
 )
 def test_the_command_repeats_the_flags_that_were_given(

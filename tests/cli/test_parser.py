@@ -124,7 +124,7 @@ def test_impossible_machines_say_why_and_what_would_help(
     assert done.returncode == 3
     assert why in done.stdout
     assert change in done.stdout
-    assert done.stdout.endswith("No onnxruntime-gpu can use a GPU here\n")
+    assert done.stdout.endswith("No onnxruntime-gpu on PyPI works on this machine\n")
     assert len(done.stdout.splitlines()) <= 40
 
 

@@ -319,7 +319,7 @@ Not as the matrix has it
 The environment differs from the lock
   nvidia-cublas-cu12  12.8.4 is installed, 12.9.1 is locked
 
-What would allow more
+To use a newer release
   driver >= 580.65.06  onnxruntime-gpu 1.31.0
 
 The lock could work here; what is above has drifted from it"""

@@ -58,7 +58,7 @@ One set for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12
 
 Why nothing newer
   1.31.0  not on a: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
-this driver can do CUDA 12.2
+this driver supports up to CUDA 12.2
 
 `ortgpu-fix lock` with the same flags writes one lock for all of them"""
     )

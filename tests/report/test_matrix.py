@@ -77,11 +77,11 @@ The matrix of 2026-01-01, sha256:invented"""
 RUNS = """\
 linux_aarch64
   1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; this driver
-          can do CUDA 12.2
+          supports up to CUDA 12.2
 
 linux_x86_64
   1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; this driver
-          can do CUDA 12.2
+          supports up to CUDA 12.2
   1.26.0  runs, on Python 3.10-3.12, with CUDA 12.8, cuDNN 9.10.2
   1.23.0  runs, on Python 3.10-3.12, with CUDA 12.2, cuDNN 9.10.2
   1.18.0  runs, on Python 3.10-3.12, with CUDA 11.8, cuDNN 8.9.6

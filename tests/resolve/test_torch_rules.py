@@ -196,7 +196,8 @@ def test_a_torch_without_cuda_leaves_the_choice_free(torch: str) -> None:
 
 def told(made: Plan, language: Any = "en", **machine: Any) -> str:
     texts = load_texts(language)
-    return plain(plan_sections(made, environment(**machine), texts, verbose=False, asked=False))
+    facts = environment(**machine)
+    return plain(plan_sections(made, facts, texts, verbose=True, asked=False, command="do"))
 
 
 @pytest.mark.parametrize(

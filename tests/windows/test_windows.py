@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -73,6 +74,30 @@ def test_what_a_child_leaves_behind_holds_nothing_up(tmp_path: Path) -> None:
 
     assert (done.returncode, done.timed_out) == (0, False)
     assert time.monotonic() - start < 40
+
+
+def test_what_watches_its_starter_lets_others_ask_about_standard_input(tmp_path: Path) -> None:
+    """A library's C runtime does when it is loaded: `verify` hung there, with the lock held."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = (
+        "import os, sys, time; from pathlib import Path;"
+        "from ortgpu_fix.verify.children import smoke;"
+        "smoke.end_with_starter(Path(sys.argv[1])); time.sleep(1);"
+        "os.fstat(0); print(1, flush=True); time.sleep(60)"
+    )
+    words = python(code, scratch)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        timer = threading.Timer(20, child.kill)
+        timer.start()
+        assert child.stdout.readline().strip() == b"1"
+        timer.cancel()
+        child.stdin.close()
+
+        assert child.wait(20) == 1
+    assert not scratch.exists()
 
 
 def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:

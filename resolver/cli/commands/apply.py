@@ -41,7 +41,9 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     asked = inputs.options.chooses
-    sections = plan_sections(plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
+    sections = plan_sections(
+        plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked, command=""
+    )
     files = rewritten_for_plan(plan, inputs, arguments)
     if plan.verdict != "fixable":
         document = plan_json(plan, texts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -22,11 +21,10 @@ from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...report.explanation import explanation_json, explanation_sections
 from .. import console
+from ..command_line import command_line
 
 STDIN = "-"
 BLOCK = 1 << 20
-KEPT = ("python", "facts", "ort", "cuda", "torch", "index_url", "find_links", "torch_index_url")
-"""The flags that the command which mends it repeats."""
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -48,7 +46,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     found = search.explanations(texts.language, release)
     here: tuple[Here, ...] = look(found, table, *looked) if looked else ()
     mends = mending(found, here, looked[1] if looked else None)
-    command = _command(mends.arguments, arguments) if mends.arguments else ""
+    command = command_line(arguments, *mends.arguments) if mends.arguments else ""
     if arguments.json:
         console.print_json(explanation_json(found, texts, here, mends, command))
     else:
@@ -78,20 +76,6 @@ def _looked(
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
     return inputs.facts, plan
-
-
-def _command(wanted: tuple[str, ...], arguments: argparse.Namespace) -> str:
-    """Return the whole command, with the flags that were given, as a shell takes it."""
-    given = [
-        word
-        for name in KEPT
-        for value in [getattr(arguments, name)]
-        if value and f"--{name}" not in wanted
-        for word in (f"--{name.replace('_', '-')}", str(value))
-    ]
-    given += [word for gpu in arguments.ignore_gpu for word in ("--ignore-gpu", str(gpu))]
-    given += ["--offline"] if arguments.offline else []
-    return shlex.join(["ortgpu-fix", *given, *wanted])
 
 
 def _blocks(file: str) -> Iterator[bytes]:

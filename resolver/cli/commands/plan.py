@@ -11,6 +11,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
+from ..command_line import command_line
 from ..inputs import PlanInputs, gather_inputs
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ def print_plan(
         console.print_json(document)
         return
     texts, asked = load_texts(language), inputs.options.chooses
-    sections = plan_sections(plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked)
+    command = command_line(arguments, "--apply")
+    if inputs.target is None:  # the facts are of another machine, and so is the environment
+        command = command_line(arguments, "--apply", leaving=frozenset({"facts"}))
+    sections = plan_sections(
+        plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked, command=command
+    )
     if files:
         from ...report.requirements import requirements_section
 

@@ -52,6 +52,9 @@ else:
 
     libraries, smoke_torch = beside("smoke_libraries"), beside("smoke_torch")
 
+if sys.platform == "win32":
+    import msvcrt
+
 PROVIDER = "CUDAExecutionProvider"
 WEDGED = 60.0
 """Seconds that the driver may take to start."""
@@ -99,12 +102,19 @@ def main(arguments: list[str]) -> None:
 def end_with_starter(scratch: Path) -> None:
     """Remove `scratch` and end, as soon as whoever holds the other end of standard input is gone.
 
-    Not through `sys.stdin`: a thread that waits in it makes Python crash at its end.
+    Not through `sys.stdin`: a thread that waits in it makes Python crash at its end. On Windows not
+    through a read either: while one waits, whatever else asks about standard input does too, as the
+    C runtime of a library does when it is loaded (GetFileType). There it is looked at now and then.
     """
 
     def wait() -> None:
-        while os.read(0, 1):
-            pass
+        if sys.platform == "win32":
+            standard_input = ctypes.c_void_p(msvcrt.get_osfhandle(0))
+            while ctypes.windll.kernel32.PeekNamedPipe(standard_input, None, 0, None, None, None):
+                time.sleep(0.1)
+        else:
+            while os.read(0, 1):
+                pass
         for _ in range(5):  # a profile that is written meanwhile
             shutil.rmtree(str(scratch), ignore_errors=True)
         os._exit(1)

@@ -1,0 +1,97 @@
+"""The command that a plan ends with is the whole command."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix import __main__
+from ortgpu_fix.cli.command_line import command_line
+from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.errors import Error
+from ortgpu_fix.probe import interpreter
+
+FLAGS = (
+    "--python 'a venv' --driver 535.104.12 --gpu 8.0 --ignore-gpu 6.1 --ignore-gpu 7.0"
+    " --ort '<1.27' --cuda 12 --torch match --requirement r.txt --no-autoload --no-provide"
+    " --allow conda --offline --find-links wheels --index-url https://packages.example/simple"
+)
+
+
+def test_it_has_every_flag_that_was_given() -> None:
+    arguments = parse(shlex.split(FLAGS))
+
+    assert command_line(arguments, "--apply") == f"ortgpu-fix {FLAGS} --apply"
+
+
+def test_it_leaves_out_passwords_and_what_is_not_wanted() -> None:
+    arguments = parse(["--facts", "f", "--index-url", "https://user:secret@packages.example/x?t=1"])
+
+    assert command_line(arguments, "--apply", leaving=frozenset({"facts"})) == (
+        "ortgpu-fix --index-url https://packages.example/x --apply"
+    )
+
+
+def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["--facts", "example", "--ort", "<1.27"]) == 1
+
+    said = capsys.readouterr().out
+    assert said.endswith(":\nortgpu-fix --ort '<1.27' --apply\n")
+
+
+def test_the_ordinary_plan_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """24 lines of 80 columns."""
+    __main__.main(["--facts", "example"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(-(-max(len(line), 1) // 80) for line in lines) <= 24
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [("RTX 4060", "8.9"), ("a100", "8.0"), ("Tesla T4", "7.5"), ("8.6", "8.6"), ("H100", "9.0")],
+)
+def test_a_gpu_may_be_named(name: str, capability: str, capsys: pytest.CaptureFixture[str]) -> None:
+    __main__.main(["--driver", "580.95.05", "--gpu", name])
+
+    assert f"({capability})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("RTX 4000", "Quadro RTX 4000"), ("Voodoo 2", "neither a compute capability nor")],
+)
+def test_a_name_of_several_gpus_or_none_is_refused(
+    name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main(["--driver", "580.95.05", "--gpu", name]) == 2
+
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mark", ["pipx_metadata.json", "uv-receipt.toml"])
+def test_the_programs_private_environment_is_never_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    (tmp_path / mark).touch()
+    monkeypatch.setattr(interpreter.sys, "prefix", str(tmp_path))  # type: ignore[attr-defined]
+
+    with pytest.raises(Error) as caught:
+        interpreter.find_interpreter(None, {}, tmp_path)
+
+    assert caught.value.code == "own-environment"
+
+
+def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
+    venv = tmp_path / ".venv"
+    assert interpreter.chosen_by(None, {}, tmp_path) == interpreter.OWN
+    venv.mkdir()
+    (venv / "pyvenv.cfg").touch()
+    assert interpreter.chosen_by(None, {}, tmp_path) == ".venv"
+    conda = {"CONDA_DEFAULT_ENV": "x", "CONDA_PREFIX": "/x"}
+    assert interpreter.chosen_by(None, conda, tmp_path) == "CONDA_PREFIX"
+    assert interpreter.chosen_by(None, conda | {"CONDA_DEFAULT_ENV": "base"}, tmp_path) == ".venv"
+    assert interpreter.chosen_by(None, conda | {"VIRTUAL_ENV": "/v"}, tmp_path) == "VIRTUAL_ENV"
+    assert interpreter.chosen_by("p", {"VIRTUAL_ENV": "/v"}, tmp_path) == "--python"
