@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
@@ -152,39 +151,37 @@ def listen(
     timeout: float,
     env: Mapping[str, str],
     hear: Callable[[str], None],
-    log: Path,
 ) -> Finished:
     """Run `argv` as `run` does, and hand each line of its output to `hear` as it comes.
 
-    `hear` is called in a thread of its own; what the child says on its standard error is kept in
-    the new file `log` meanwhile. Its standard input stays open until it has ended: a child that
-    reads it learns when we are gone. Raises OSError where the program cannot be started. An
-    interrupt ends the child, and is raised.
+    `hear` is called in a thread of its own. The child's standard input stays open until it has
+    ended: a child that reads it learns when we are gone. Raises OSError where the program cannot be
+    started. An interrupt ends the child, and is raised.
     """
-    heard: list[str] = []
     timed_out = False
-    with log.open("xb") as errors:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=dict(env),
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=sys.platform != "win32",
-        )
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(env),
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=sys.platform != "win32",
+    )
     _running.add(process)
+    heard: list[str] = []
+    errors: list[str] = []
 
-    def read() -> None:
-        with contextlib.suppress(ValueError, OSError):  # closed under our hands
-            for line in process.stdout or ():
-                heard.append(line)
-                hear(line)
+    def take(line: str) -> None:
+        heard.append(line)
+        hear(line)
 
-    reader = threading.Thread(target=read, daemon=True)
+    readers: list[threading.Thread] = []
     try:
-        reader.start()
+        for pipe, each in ((process.stderr, errors.append), (process.stdout, take)):
+            readers.append(threading.Thread(target=_read_lines, args=(pipe, each), daemon=True))
+            readers[-1].start()
         process.wait(timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
@@ -192,16 +189,24 @@ def listen(
         _kill_group(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
-        reader.join(GRACE_SECONDS)
+        for reader in readers:
+            if reader.ident is not None:  # an interrupt may come before it is started
+                reader.join(GRACE_SECONDS)
         _let_go(process)
         _running.discard(process)
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
         stdout="".join(heard),
-        stderr=log.read_text("utf-8", "replace"),
+        stderr="".join(errors),
         timed_out=timed_out,
     )
+
+
+def _read_lines(pipe: IO[str] | None, take: Callable[[str], None]) -> None:
+    with contextlib.suppress(ValueError, OSError):  # closed under our hands
+        for line in pipe or ():
+            take(line)
 
 
 def _so_far(output: bytes | str | None) -> str:

@@ -6,13 +6,9 @@ it to `model_run`, `bench` and `advice`.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import secrets
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +16,6 @@ from ..errors import Error
 from ..utils.json_reader import read_rows
 from ..utils.process import Finished, Listener, own_environment, temporary_in
 from ..utils.progress import Progress
-from ..utils.signals import signals_ignored
 from .advice import Advice, advise, pick
 from .bench import (
     BATCHES,
@@ -38,6 +33,7 @@ from .model import Verification
 from .model_report import ModelReport
 from .model_run import CUDA, WITHOUT_TF32, judge_model
 from .refusal import refusal
+from .scratch import scratch_folder
 from .verdict import describe_end
 
 TIME_LIMIT = 600.0
@@ -156,31 +152,18 @@ def _measure(
         "seconds": seconds,
     }
     script = Path(__file__).with_name("children") / "measure.py"
-    with _scratch() as scratch:
-        argv = [str(place.target), "-B", str(script), "--scratch", str(scratch), "--lifeline"]
+    with scratch_folder(place.target) as scratch:
+        argv = [str(place.target), "-B", str(script), "--scratch", scratch, "--lifeline"]
         try:
             finished = place.listener(
                 [*argv, json.dumps(request)],
                 timeout=place.limit,
-                env=own_environment(place.environ) | temporary_in(str(scratch)),
+                env=own_environment(place.environ) | temporary_in(scratch),
                 hear=hear,
-                log=scratch / "log",
             )
         except OSError as problem:
             raise Error("verify-not-started", python=place.target, problem=problem) from problem
     return parse_measurement(finished.stdout, finished.stderr), finished
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """Make a folder for the profiles, and remove it however this ends."""
-    folder = Path(tempfile.gettempdir()) / f"ortgpu-fix-{secrets.token_hex(8)}"
-    try:
-        folder.mkdir(mode=0o700)
-        yield folder
-    finally:
-        with signals_ignored():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _teller(

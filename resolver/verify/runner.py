@@ -5,7 +5,6 @@ Starts `smoke` with the target's interpreter and passes its output to `verdict`.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ..errors import Error
 from ..facts.model import Driver
 from ..utils.process import Runner, own_environment, temporary_in
 from .model import Verification
+from .scratch import scratch_folder
 from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torch_check
 from .verdict import judge
 
@@ -46,7 +46,7 @@ def verify(
     script = Path(__file__).with_name("children") / "smoke.py"
 
     def check(order: Order | None = None) -> Verification:
-        with tempfile.TemporaryDirectory(prefix="ortgpu-fix-") as scratch:
+        with scratch_folder(target) as scratch:
             argv = [str(target), "-B", str(script), "--scratch", scratch, "--lifeline"]
             argv += ["--plain"] if plain else []
             argv += [f"--ignore={capability}" for capability in ignore_gpus]

@@ -129,29 +129,25 @@ def test_what_happens_beside_us_is_returned_or_raised() -> None:
         BackgroundCall(broken).result()
 
 
-def listen(code: str, folder: Path, *, timeout: float = 120) -> tuple[run.Finished, list[str]]:
+def listen(code: str, *, timeout: float = 120) -> tuple[run.Finished, list[str]]:
     heard: list[str] = []
-    finished = run.listen(
-        python(code), timeout=timeout, env=os.environ, hear=heard.append, log=folder / "log"
-    )
+    finished = run.listen(python(code), timeout=timeout, env=os.environ, hear=heard.append)
     return finished, heard
 
 
-def test_a_child_is_heard_line_by_line(tmp_path: Path) -> None:
+def test_a_child_is_heard_line_by_line() -> None:
     code = (
         "import sys; print('one', flush=True); print('err', file=sys.stderr); print('two'); "
         "sys.exit(3)"
     )
-    finished, heard = listen(code, tmp_path)
+    finished, heard = listen(code)
 
     assert heard == ["one\n", "two\n"]
     assert (finished.returncode, finished.stdout, finished.stderr) == (3, "one\ntwo\n", "err\n")
 
 
-def test_what_was_heard_of_a_child_that_never_ends(tmp_path: Path) -> None:
-    finished, heard = listen(
-        "import time; print('so far', flush=True); time.sleep(600)", tmp_path, timeout=2
-    )
+def test_what_was_heard_of_a_child_that_never_ends() -> None:
+    finished, heard = listen("import time; print('so far', flush=True); time.sleep(600)", timeout=2)
 
     assert finished.timed_out
     assert finished.returncode == -signal.SIGKILL
@@ -159,15 +155,17 @@ def test_what_was_heard_of_a_child_that_never_ends(tmp_path: Path) -> None:
 
 
 def test_a_child_that_reads_learns_that_we_are_gone(tmp_path: Path) -> None:
-    inner = f"import sys, pathlib; sys.stdin.read(); pathlib.Path({str(tmp_path / 'x')!r}).touch()"
+    inner = (
+        f"import sys, pathlib; pathlib.Path({str(tmp_path / 'begun')!r}).touch(); "
+        f"sys.stdin.read(); pathlib.Path({str(tmp_path / 'x')!r}).touch()"
+    )
     ours = (
-        "import os, sys, pathlib; from ortgpu_fix.utils.process import listen; "
-        f"listen([sys.executable, '-c', {inner!r}], timeout=60, env=os.environ, "
-        f"hear=print, log=pathlib.Path({str(tmp_path / 'log')!r}))"
+        "import os, sys; from ortgpu_fix.utils.process import listen; "
+        f"listen([sys.executable, '-c', {inner!r}], timeout=60, env=os.environ, hear=print)"
     )
     outer = subprocess.Popen(python(ours))
     ends = time.monotonic() + 30
-    while not (tmp_path / "log").exists() and time.monotonic() < ends:
+    while not (tmp_path / "begun").exists() and time.monotonic() < ends:
         time.sleep(0.02)
     time.sleep(1)
     assert not (tmp_path / "x").exists()
@@ -212,7 +210,7 @@ def test_a_child_on_a_lifeline_is_waited_for() -> None:
 
 
 @pytest.mark.usefixtures("heard")
-def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
+def test_an_interrupt_ends_a_child_that_is_heard() -> None:
     def interrupt(line: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         numbers.append(int(line))
@@ -220,7 +218,7 @@ def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
     numbers: list[int] = []
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     with pytest.raises(KeyboardInterrupt):
-        run.listen(python(code), timeout=60, env=os.environ, hear=interrupt, log=tmp_path / "log")
+        run.listen(python(code), timeout=60, env=os.environ, hear=interrupt)
 
     with pytest.raises(ProcessLookupError):
         os.kill(numbers[0], 0)
@@ -228,7 +226,7 @@ def test_an_interrupt_ends_a_child_that_is_heard(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_not_heard(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nothing"):
-        run.listen([str(tmp_path / "nothing")], timeout=1, env={}, hear=print, log=tmp_path / "log")
+        run.listen([str(tmp_path / "nothing")], timeout=1, env={}, hear=print)
 
 
 def test_temporary_files_are_kept_together(tmp_path: Path) -> None:

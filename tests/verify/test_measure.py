@@ -281,7 +281,7 @@ def gone(marker: Path, *, within: float) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("seed", range(3))
 def test_interrupted_at_any_moment(
     gpu_build: Path,

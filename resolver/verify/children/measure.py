@@ -9,8 +9,8 @@ own onnxruntime and numpy. REQUEST is a JSON object: `model` (a path), `task` (`
 `batches` (numbers of items to try as well, where the first dimension is free).
 It prints one JSON object a line, one before each step that may kill the process, and each time as
 soon as it is measured: whoever ends it has what there is so far. It decides nothing: `model_run`
-and `bench` do. With `--lifeline` it ends, and removes FOLDER, when its standard input is closed:
-when whoever started it is gone.
+and `bench` do. It makes FOLDER, and with `--lifeline` removes it at its end, which comes at once
+when its standard input is closed: when whoever started it is gone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import faulthandler
 import importlib.util
 import json
 import re
+import shutil
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -65,8 +66,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("request", type=json.loads)
     options = parser.parse_args(arguments)
-    if options.lifeline:
-        smoke.end_with_starter(options.scratch)
+    smoke.begin(options.scratch, lifeline=options.lifeline)
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     tell("start", python=sys.version.split()[0], processors=processors())
@@ -96,6 +96,8 @@ def main(arguments: list[str]) -> None:
     if gpus:
         tell("loaded", libraries=[dict(row, version=version_of(row)) for row in libraries.loaded()])
     tell("end")
+    if options.lifeline:  # the caller may be killed while Python ends
+        shutil.rmtree(str(options.scratch), ignore_errors=True)
 
 
 def choose_gpu(request: Request) -> None:

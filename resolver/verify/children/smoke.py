@@ -10,8 +10,9 @@ the process, as some releases do without a driver. The output of other code goes
 Every model runs on one GPU of each kind, except those of a compute capability given with
 `--ignore`. Without `--plain` the script calls `preload_dlls()`, and loads from the environment's
 NVIDIA wheels the libraries that the provider links and that are not loaded yet. FOLDER is for the
-profiles of onnxruntime; the caller removes it. With `--lifeline` the script ends, and removes
-FOLDER itself, when its standard input is closed: when the caller is gone. With `--torch first` or
+profiles of onnxruntime; the script makes it, the caller removes it. With `--lifeline` the script
+removes FOLDER itself at its end, which comes at once when its standard input is closed: when the
+caller is gone. With `--torch first` or
 `last` torch is imported and computes before or after that in the same process; with `--torch alone`
 onnxruntime is not used.
 """
@@ -80,8 +81,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--torch", choices=["first", "last", "alone"])
     parser.add_argument("models", nargs="+", type=Path)
     options = parser.parse_args(arguments)
-    if options.lifeline:
-        end_with_starter(options.scratch)
+    begin(options.scratch, lifeline=options.lifeline)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
@@ -99,13 +99,17 @@ def main(arguments: list[str]) -> None:
         shutil.rmtree(str(options.scratch), ignore_errors=True)
 
 
-def end_with_starter(scratch: Path) -> None:
-    """Remove `scratch` and end, as soon as whoever holds the other end of standard input is gone.
+def begin(scratch: Path, *, lifeline: bool) -> None:
+    """Make `scratch`; with `lifeline` remove it and end as soon as the starter is gone.
 
-    Not through `sys.stdin`: a thread that waits in it makes Python crash at its end. On Windows not
-    through a read either: while one waits, whatever else asks about standard input does too, as the
-    C runtime of a library does when it is loaded (GetFileType). There it is looked at now and then.
+    The starter holds the other end of standard input. Not read through `sys.stdin`: a thread that
+    waits in it makes Python crash at its end. On Windows not read at all: while a read waits,
+    whatever else asks about standard input does too, as the C runtime of a library does when it is
+    loaded (GetFileType). There it is looked at now and then.
     """
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    if not lifeline:
+        return
 
     def wait() -> None:
         if sys.platform == "win32":
