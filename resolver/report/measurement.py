@@ -61,6 +61,12 @@ def _placement(report: ModelReport, texts: Texts) -> list[Row]:
         Row(head=row.provider, text=texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
         for row in report.shares
     ]
+    return rows + traffic_rows(report, texts)
+
+
+def traffic_rows(report: ModelReport, texts: Texts) -> list[Row]:
+    """Say what is copied between the devices, and the memory that is used, where that is known."""
+    rows = []
     if copies := report.copies:
         said = texts.label(
             "model-copied",

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..messages.catalog import Texts
-from ..messages.sections import Row, size
+from ..messages.sections import Row
 from ..verify.advice import Advice
 from ..verify.bench import Bench, option_text
 from ..verify.measurement import say_shapes
 from ..verify.model import UP_TO_THE_DRIVER
 from ..verify.model_report import FREE, ModelReport
 from ..verify.smoke_result import LoadedLibrary
-from .measurement import name, verdict_text
+from .measurement import name, traffic_rows, verdict_text
 from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
 
 LANGUAGES = {"en": "en", "zh": "zh-CN"}
@@ -112,20 +112,6 @@ def _placement(page: Page, texts: Texts) -> list[Markup]:
         (row.provider, row.ms, texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
         for row in report.shares
     ]
-    rows: list[tuple[str, str]] = []
-    if copies := report.copies:
-        said = texts.label(
-            "model-copied",
-            count=copies.to_device,
-            to_device=size(copies.to_device_bytes),
-            back=copies.to_host,
-            to_host=size(copies.to_host_bytes),
-            inputs=size(copies.input_bytes),
-            outputs=size(copies.output_bytes),
-        )
-        rows.append((texts.label("model-copies"), said))
-    if report.memory_bytes is not None:
-        rows.append((texts.label("model-memory"), size(report.memory_bytes)))
     columns = [
         Column(texts.label("page-provider")),
         Column(texts.label("page-nodes"), number=True),
@@ -136,6 +122,7 @@ def _placement(page: Page, texts: Texts) -> list[Markup]:
         for row in report.shares
     ]
     shares = table(texts.label("model-placement"), columns, cells)
+    rows = [(row.head, row.text) for row in traffic_rows(report, texts)]
     return [bars(texts.label("model-placement"), drawn), shares, _pairs(page, rows)]
 
 
@@ -190,7 +177,8 @@ def _times(page: Page, texts: Texts) -> list[Markup]:
         *(Column(texts.label(f"page-{title}"), number=True) for title in titles),
     ]
     created = dict(bench.create_ms)
-    made: list[Markup] = []
+    alone = len({row.key for row in bench.timings}) == 1
+    made = [_by_shape(bench, texts)] if alone else []
     for number, shapes in enumerate(bench.shapes):
         heading = texts.label("page-shape", number=number + 1, shapes=say_shapes(shapes))
         drawn: list[tuple[str, float, str]] = []
@@ -216,7 +204,7 @@ def _times(page: Page, texts: Texts) -> list[Markup]:
             )
         made += [
             element("h3", heading),
-            bars(heading, drawn),
+            Markup("") if alone else bars(heading, drawn),
             table(heading, columns, rows, sort=texts.label("page-sort", column="{column}")),
         ]
     made += [
@@ -226,6 +214,16 @@ def _times(page: Page, texts: Texts) -> list[Markup]:
         for row in bench.failed
     ]
     return made + [element("p", texts.label("bench-ended", what=what)) for what in bench.ends]
+
+
+def _by_shape(bench: Bench, texts: Texts) -> Markup:
+    """Return one bar for each shape, where there is nothing else to compare."""
+    drawn = [
+        (say_shapes(bench.shapes[row.shape]), row.median_ms, f"{_shown(row.median_ms)} ms")
+        for row in bench.timings
+        if row.median_ms is not None
+    ]
+    return bars(texts.label("bench"), drawn)
 
 
 def _findings(page: Page, texts: Texts) -> Markup:

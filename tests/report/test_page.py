@@ -143,3 +143,15 @@ def test_a_page_without_machine_and_libraries() -> None:
     about = made("en")._replace(machine=[], libraries=[], versions=[])
 
     assert "Libraries loaded" not in Shown(render(about, load_texts("en"))).text
+
+
+def test_where_only_the_cpu_was_timed_the_chart_compares_the_shapes() -> None:
+    about = made("en", gpu=False)
+    assert about.bench
+    shown = render(about, load_texts("en"))
+
+    charts = re.findall(r'<div class="bars" role="list" aria-label="([^"]*)">', shown)
+    names = re.findall(r'<span class="name">([^<]*)</span>', shown)
+
+    assert charts == ["What ran where", "Times"]
+    assert names[1:] == [say_shapes(shapes) for shapes in about.bench.shapes]

@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, Iterable, NamedTuple
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -146,12 +146,34 @@ class Session:
         runs = [row for row in events if row.get("name") == "model_run"]
         begin = runs[-1]["ts"] if runs else 0
         rows = []
-        for event in events:
-            arguments = event.get("args") or {}
-            if event.get("cat") == "Node" and arguments.get("provider") and event["ts"] >= begin:
-                kept = {key: arguments[key] for key in KEPT if key in arguments}
-                rows.append(dict(kept, name=event["name"], us=event["dur"]))
+        for event, microseconds in own_times(
+            event
+            for event in events
+            if event.get("cat") == "Node"
+            and (event.get("args") or {}).get("provider")
+            and event["ts"] >= begin
+        ):
+            kept = {key: event["args"][key] for key in KEPT if key in event["args"]}
+            rows.append(dict(kept, name=event["name"], us=microseconds))
         return rows
+
+
+def own_times(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """Return each event with the microseconds that it took itself, without those inside it.
+
+    The event of an `If`, a `Loop` or a `Scan` spans those of the nodes that it runs.
+    """
+    ordered = sorted(events, key=lambda event: (event["ts"], -event["dur"]))
+    own = [event["dur"] for event in ordered]
+    around: list[int] = []  # those that are not over, by their places
+    for at, event in enumerate(ordered):
+        end = event["ts"] + event["dur"]
+        while around and ordered[around[-1]]["ts"] + ordered[around[-1]]["dur"] < end:
+            around.pop()
+        if around:
+            own[around[-1]] -= event["dur"]
+        around.append(at)
+    return [(event, max(0, taken)) for event, taken in zip(ordered, own)]
 
 
 def milliseconds(begin: float) -> float:
