@@ -54,7 +54,8 @@ def lint() -> None:
     run(BIN / "lint-imports")
     for schema in sorted((ROOT / "data").glob("*.schema.json")):
         table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
-        run(BIN / "check-jsonschema", "--schemafile", schema, table)
+        if table.exists():  # there is one of a document of ours too
+            run(BIN / "check-jsonschema", "--schemafile", schema, table)
 
 
 def test(*, fast: bool) -> None:

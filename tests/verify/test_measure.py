@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import documents
 import drivers
 import environments
 import pytest
@@ -88,6 +89,8 @@ def verify(*argv: str | Path, tmp_path: Path, env: dict[str, str] | None = None)
     process = start(*argv, env=env or {}, temporary=tmp_path / "temporary")
     out, err = process.communicate(timeout=300)
     assert list((tmp_path / "temporary").iterdir()) == []
+    if "--json" in argv:
+        documents.check(json.loads(out))
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
