@@ -6,7 +6,7 @@ here, is not so here, or cannot be seen here, with what was seen; and what mends
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -19,6 +19,8 @@ from .failures import ByRelease, Failure, FailureTable
 
 State = Literal["confirmed", "not-so", "unseen"]
 
+MATCH = ("--torch", "match")
+"""Flags that allow another torch, where the installed one leaves no way."""
 ANY = "*"
 """In `Failure.findings`: whatever is wrong here."""
 LIBRARIES = frozenset({"libraries", "cudnn", "zlib", "msvc"})
@@ -118,9 +120,16 @@ def _of_release(releases: SpecifierSet, facts: Facts) -> Here:
 
 
 def mending(
-    explanations: Sequence[Explanation], here: Sequence[Here], plan: Plan | None
+    explanations: Sequence[Explanation],
+    here: Sequence[Here],
+    plan: Plan | None,
+    plan_with: Callable[[tuple[str, ...]], Plan] | None = None,
 ) -> Mending:
-    """Return what mends it, on this machine where it was looked at."""
+    """Return what mends it, on this machine where it was looked at.
+
+    `plan_with` makes the plan for flags that a remedy has (`--torch match`, `--ort SPEC`): where
+    the plan without them changes nothing, that one may.
+    """
     if not explanations:
         return Mending(reason("mend-nothing-known"), ("verify",))
     worst = [each for each in explanations if each.severity == explanations[0].severity]
@@ -134,6 +143,11 @@ def mending(
         return Mending(reason(label), arguments)
     if plan.verdict == "fixable":
         return Mending(reason("mend-here"), arguments or ("--apply",))
+    asked = plan.verdict == "impossible" or here[explanations.index(root)].state == "confirmed"
+    if plan_with and asked:
+        for flags in dict.fromkeys((arguments[:-1], MATCH)):
+            if flags and plan_with(flags).verdict == "fixable":
+                return Mending(reason("mend-here"), (*flags, "--apply"))
     if plan.verdict == "impossible":
         stop = next((each for each in plan.findings if each.severity == "error"), None)
         return Mending(reason("mend-owner"), finding=stop)

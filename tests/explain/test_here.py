@@ -10,8 +10,9 @@ import pytest
 import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.here import Here, Mending, look, mending
+from ortgpu_fix.explain.here import Here, Mending, State, look, mending
 from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
@@ -146,6 +147,42 @@ def test_what_only_the_owner_can_mend_is_named_and_no_command(
     assert (mends.why, mends.arguments) == (reason("mend-owner"), ())
     assert mends.finding
     assert (mends.finding.code, mends.finding.severity) == (stop, "error")
+
+
+ORT, MATCH = ("--ort", ">=1.24.1"), ("--torch", "match")
+
+
+@pytest.mark.parametrize(
+    ("log", "state", "verdict", "opens", "mends"),
+    [
+        (TENSORRT, "confirmed", "healthy", ORT, (*ORT, "--apply")),
+        (TENSORRT, "not-so", "healthy", ORT, ("verify",)),
+        (TENSORRT, "unseen", "healthy", ORT, ("verify",)),
+        (TENSORRT, "confirmed", "impossible", MATCH, (*MATCH, "--apply")),
+        (TENSORRT, "confirmed", "impossible", None, ()),
+        (recorded("cudnn-9-missing"), "unseen", "impossible", MATCH, (*MATCH, "--apply")),
+        (recorded("torch-without-this-gpu"), "confirmed", "fixable", None, (*MATCH, "--apply")),
+    ],
+)
+def test_a_remedy_with_flags_is_planned_with_them(
+    log: str,
+    state: State,
+    verdict: PlanVerdict,
+    opens: tuple[str, ...] | None,
+    mends: tuple[str, ...],
+) -> None:
+    """`opens`: the flags with which something can be done; without them the plan is `verdict`."""
+    plan = resolve(synthetic.facts(*WHOLE, onnxruntime=BUILD), PlanOptions(), MATRIX)
+    found = explain_log(log, TABLE)
+
+    def plan_with(flags: tuple[str, ...]) -> Plan:
+        return plan._replace(verdict="fixable" if flags == opens else verdict)
+
+    here = [Here(state)] * len(found)
+    made = mending(found, here, plan._replace(verdict=verdict), plan_with)
+
+    assert made.arguments == mends
+    assert (made.why == reason("mend-here")) is (mends[-1:] == ("--apply",))
 
 
 @pytest.mark.parametrize(

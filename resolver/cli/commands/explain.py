@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from ...data_files import load_table
 from ...errors import Error
@@ -27,6 +27,15 @@ STDIN = "-"
 BLOCK = 1 << 20
 
 
+class Looked(NamedTuple):
+    """What was seen of the machine, and what would be done there."""
+
+    facts: Facts
+    plan: Plan
+    plan_with: Callable[[tuple[str, ...]], Plan]
+    """The plan with these flags besides: `--torch`, `match`."""
+
+
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Explain a log. Raises Error `log-unreadable`."""
     texts = load_texts("en" if arguments.json else language)
@@ -42,10 +51,10 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         for piece in log:
             search.feed(piece)
     looked = None if arguments.text_only else _looked(arguments, environ, language)
-    release = looked[0].onnxruntime.version if looked and looked[0].onnxruntime else None
-    found = search.explanations(texts.language, release)
-    here: tuple[Here, ...] = look(found, table, *looked) if looked else ()
-    mends = mending(found, here, looked[1] if looked else None)
+    build = looked.facts.onnxruntime if looked else None
+    found = search.explanations(texts.language, build.version if build else None)
+    here: tuple[Here, ...] = look(found, table, looked.facts, looked.plan) if looked else ()
+    mends = mending(found, here, *((looked.plan, looked.plan_with) if looked else (None,)))
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
     if arguments.json:
         console.print_json(explanation_json(found, texts, here, mends, command))
@@ -58,24 +67,33 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 def _looked(
     arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
-) -> tuple[Facts, Plan] | None:
+) -> Looked | None:
     """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
 
     A log can be explained without: what keeps the machine from being read is said, and no more.
     """
+    from ...matrix.load import add_torch
     from ...resolve.resolver import resolve
-    from ..inputs import gather_inputs
+    from ..inputs import gather_inputs, plan_options_of
 
     try:
         inputs = gather_inputs(arguments, environ)
-        plan = resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False)
+        plan = partial(resolve, inputs.facts, unlocking=False)
+        made = plan(inputs.options, inputs.matrix)
     except Error as error:
         if arguments.facts is not None or arguments.python is not None:
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
-    return inputs.facts, plan
+
+    def plan_with(flags: tuple[str, ...]) -> Plan:
+        wanted = argparse.Namespace(**vars(arguments))
+        for name, value in zip(flags[::2], flags[1::2], strict=True):
+            setattr(wanted, name.lstrip("-"), value)
+        return plan(plan_options_of(wanted), add_torch(inputs.matrix))
+
+    return Looked(inputs.facts, made, plan_with)
 
 
 def _blocks(file: str) -> Iterator[bytes]:
