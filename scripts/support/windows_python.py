@@ -199,7 +199,18 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _show_desktop(made: WindowsPython) -> None:
-    """Start the desktop, with nobody's pipes; it is nobody's child, and `end` ends it."""
+    """Start the desktop, with nobody's pipes; it is nobody's child, and `end` ends it.
+
+    What Wine itself needs runs before: whoever starts first has its services hold his pipes.
+    """
+    subprocess.run(
+        ["wine", "cmd", "/c", "exit"],
+        env=made.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
     subprocess.run(
         ["sh", "-c", "wine explorer.exe /desktop=proof,800x600 </dev/null >/dev/null 2>&1 &"],
         env=made.environ,
