@@ -11,15 +11,18 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
-from ..messages.sections import Section, plain
+from ..messages.sections import Section, plain, size
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
 
 DEBUG = "ORTGPU_FIX_DEBUG"
+TELL_EACH = 10.0
+"""Seconds between two lines about a download, where no bar is drawn."""
 
 
 def user_language(environ: Mapping[str, str]) -> Language:
@@ -128,20 +131,38 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
 
 
 class _Lines:
-    """Say each step once, on a line of its own."""
+    """Say each step once, on a line of its own; of a download how far it is, now and then."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._said: set[str] = set()
+        self._began: tuple[float, int] | None = None
+        self._told = 0.0
         self._lock = threading.Lock()
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
-        del done, total
-        line = self._texts.progress(code, **values)
         with self._lock:
+            line = self._downloaded(done, total) if total else self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
                 print_notice(line)
+
+    def _downloaded(self, done: int, total: int) -> str:
+        now = time.monotonic()
+        if self._began is None:
+            self._began, self._told = (now, done), now
+        begun = self._texts.progress("download", size=size(total))
+        if now - self._told < TELL_EACH or done >= total:
+            return begun
+        self._told = now
+        speed = max(done - self._began[1], 1) / (now - self._began[0])
+        return self._texts.progress(
+            "download-rate",
+            done=size(done),
+            total=size(total),
+            speed=size(int(speed)),
+            seconds=f"{(total - done) / speed:.0f}",
+        )
 
 
 def is_debugging(environ: Mapping[str, str]) -> bool:

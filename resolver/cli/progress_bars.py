@@ -6,34 +6,72 @@ Imported only where it draws.
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
+from rich.text import Text
 
 from ..messages.catalog import Texts
+from ..messages.sections import size
+
+NARROW, WIDE = 60, 100
+"""Columns below which only the bytes are shown, and from which on a bar is."""
 
 
 class Bars:
-    """A line for each step, with a bar where bytes are counted."""
+    """A line for each file on its way, and one for all of them; other steps are said once.
+
+    A file that has come makes room for the next.
+    """
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self._tasks: dict[str, TaskID] = {}
-        self.drawn = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            console=Console(stderr=True),
+        self._said: set[str] = set()
+        self._files: dict[str, TaskID] = {}
+        self._whole: TaskID | None = None
+        console = Console(stderr=True)
+        name = TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
         )
+        bar = [BarColumn(bar_width=20)] if console.width >= WIDE else []
+        numbers = _Numbers(texts, narrow=console.width < NARROW)
+        self.drawn = RichProgress(name, *bar, numbers, console=console, expand=True, transient=True)
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         """Draw how far a step is; steps without bytes are said on a line of their own."""
-        line = self._texts.progress(code, **values)
         if not total:
-            if line not in self._tasks:
-                self._tasks[line] = TaskID(-1)
+            line = self._texts.progress(code, **values)
+            if line not in self._said:
+                self._said.add(line)
                 self.drawn.console.print(line, highlight=False, markup=False)
             return
-        if line not in self._tasks:
-            self._tasks[line] = self.drawn.add_task(line, total=total)
-        self.drawn.update(self._tasks[line], completed=done, total=total)
+        if self._whole is None:
+            together = self._texts.progress("download-all")
+            self._whole = self.drawn.add_task(together, total=total, whole=True)
+        file, have, of = str(values["file"]), int(str(values["have"])), int(str(values["size"]))
+        if file not in self._files:
+            self._files[file] = self.drawn.add_task(file, total=of, whole=False)
+        self.drawn.update(self._files[file], completed=have, total=of, visible=have < of)
+        self.drawn.update(self._whole, completed=done, total=total, visible=done < total)
+
+
+class _Numbers(ProgressColumn):
+    """Bytes; of all files together also the speed and the time left."""
+
+    def __init__(self, texts: Texts, *, narrow: bool) -> None:
+        super().__init__()
+        self._texts = texts
+        self._narrow = narrow
+
+    def render(self, task: Task) -> Text:
+        """Return the numbers of a line."""
+        text = f"{size(int(task.completed))} / {size(int(task.total or 0))}"
+        if not task.fields["whole"]:
+            return Text(text, style="dim")
+        if task.speed and not self._narrow:
+            text += f"  {size(int(task.speed))}/s"
+        if task.time_remaining is not None:
+            text += "  " + self._texts.label("time-left", seconds=f"{task.time_remaining:.0f}")
+        return Text(text)

@@ -176,7 +176,9 @@ class _Downloader:
         with self._lock:
             self._moved[wheel.file] = moved
             done = sum(self._moved.values())
-        self._progress("download", done=done, total=self._total, file=wheel.file)
+        self._progress(
+            "download", done=done, total=self._total, file=wheel.file, have=moved, size=wheel.size
+        )
 
 
 def _hash_of(path: Path) -> hashlib._Hash:

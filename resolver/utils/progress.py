@@ -11,7 +11,8 @@ class Progress(Protocol):
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         """Take the progress of the step `code`, a key of the table `progress` in `texts.toml`.
 
-        `done` and `total` are bytes (0: not counted); `values` fill the placeholders of the text.
+        `done` and `total` are bytes (0: not counted); `values` fill the placeholders of the text,
+        and say of a download which `file` it is, and of its `size` how many bytes we `have`.
         May be called from several threads.
         """
 

@@ -1,0 +1,60 @@
+"""Downloads are told with bytes, speed and the time left, in any width and in a pipe."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ortgpu_fix.cli import console
+from ortgpu_fix.cli.progress_bars import Bars
+from ortgpu_fix.messages.catalog import load_texts
+
+EN = load_texts("en")
+MB = 1_000_000
+FILE = "nvidia_cudnn_cu12-9.28.0.42-py3-none-manylinux_2_27_x86_64.whl"
+
+
+def drawn(bars: Bars, width: int) -> list[str]:
+    file = io.StringIO()
+    Console(file=file, width=width).print(bars.drawn.get_renderable())
+    return [line.rstrip() for line in file.getvalue().splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_line_for_each_file_on_its_way_and_one_for_all(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    bars = Bars(EN)
+    bars("download", done=100 * MB, total=2000 * MB, file="done.whl", have=5 * MB, size=5 * MB)
+    bars("download", done=900 * MB, total=2000 * MB, file=FILE, have=95 * MB, size=717 * MB)
+
+    whole, file = drawn(bars, width)
+
+    assert whole.startswith("Downloading")
+    assert "900 MB / 2.0 GB" in whole
+    assert file.startswith("nvidia_cudnn")
+    assert file.endswith("95 MB / 717 MB")
+    assert all(len(line) <= width for line in (whole, file))
+
+
+def test_a_pipe_gets_a_line_each_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    with console.progress(EN, quiet=False) as progress:
+        progress("resolve")
+        for second in range(25):
+            now[0] = 100.0 + second
+            progress("download", done=second * 50 * MB, total=2000 * MB, file=FILE, have=1, size=2)
+        progress("download", done=2000 * MB, total=2000 * MB, file=FILE, have=2, size=2)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "Choosing the ordinary requirements",
+        "Downloading 2.0 GB",
+        "Downloaded 500 MB of 2.0 GB, 50 MB/s, 30 s left",
+        "Downloaded 1.0 GB of 2.0 GB, 50 MB/s, 20 s left",
+    ]
