@@ -12,11 +12,12 @@ from ..facts.target import Target
 from ..index.client import Index
 from ..plan.model import Plan
 from ..utils.progress import Progress
+from ..utils.signals import signals_held
 from .conflicts import UnmetRequirement, environment_of, new_conflicts
 from .environment_lock import hold_environment_lock
 from .history import UNFINISHED, prune_history, recorded_changes
 from .staging import StagedWheels, stage_wheels
-from .state_folder import Site, prepare_state_folder, remove_tree
+from .state_folder import Site, prepare_state_folder, remove_tree, size_of
 from .swap import Verify, swap_distributions
 from .torch_requirements import distributions_afterwards
 
@@ -91,12 +92,13 @@ def apply(
             if error.code not in _RESUMED:
                 remove_tree(site.stage)
             raise
-        try:
-            swap_distributions(
-                plan, target, staged, engine=engine, verify=verify, progress=progress
-            )
-        finally:
-            untidy = remove_tree(site.stage) + prune_history(site)
+        with signals_held():  # the outcome of the change is what is told, whatever comes after
+            try:
+                swap_distributions(
+                    plan, target, staged, engine=engine, verify=verify, progress=progress
+                )
+            finally:
+                untidy = _tidy(site)
     return Applied(
         removed=plan.uninstall,
         installed=tuple((file.wheel.name, file.wheel.version) for file in staged.staged),
@@ -104,6 +106,14 @@ def apply(
         conflicts=conflicts,
         untidy=untidy,
     )
+
+
+def _tidy(site: Site) -> int:
+    """Remove what is not needed any more; return the bytes that remain. Raises nothing."""
+    try:
+        return remove_tree(site.stage) + prune_history(site)
+    except (Error, OSError):
+        return size_of(site.state)
 
 
 def check_environment_owner(target: Target, allowed: Allowed) -> None:

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Error
-from .state_folder import Site, read_only, remove_tree
+from .state_folder import Site, check_state_folder, read_only, remove_tree
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 PATIENCE = 5.0
 """Seconds that the lock of a holder that is gone may still be held: by a child of it that was
 started in its last moment, and has the lock until it has become another program."""
@@ -26,21 +27,26 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
     """Hold the lock of this environment.
 
     Raises Error `environment-locked` with the process id and the command of the holder, and
-    `environment-read-only`.
+    `environment-read-only`, also where its filesystem has no locks; `state-refused`.
     """
     path = site.state / "lock"
+    check_state_folder(site)
     descriptor = -1
     end = time.monotonic() + PATIENCE
     while descriptor < 0:
         try:
             path.parent.mkdir(exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
             if descriptor < 0:
                 continue  # its last holder removed the folder just now
         except OSError as error:
             raise read_only(site.purelib, error) from error
-        locked = _try_lock(descriptor)
+        try:
+            locked = _try_lock(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise read_only(site.purelib, error) from error
         if not locked or not _same(descriptor, path):
             os.close(descriptor)
             descriptor = -1  # its last holder tidied it away just now: once more

@@ -7,6 +7,8 @@ commits. An unfinished change is rolled back before anything else.
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,19 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.model import ChangeState
 from .environment_lock import hold_environment_lock
-from .journal import Begin, JournalState, Record, begin_of, decode, state
-from .state_folder import Site, remove_tree, size_of, sync_folder
+from .journal import Begin, JournalState, Record, begin_of, decode, paths_of, state
+from .state_folder import (
+    Site,
+    absolute,
+    check_state_folder,
+    join,
+    remove_tree,
+    size_of,
+    sync_folder,
+)
 
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+"""The name of a change's folder, in ASCII."""
 UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 
 
@@ -33,9 +45,9 @@ class RecordedChange:
 def recorded_changes(site: Site) -> tuple[RecordedChange, ...]:
     """Return the changes in the state folder of this environment, the newest first.
 
-    Raises Error `journal-damaged` where a journal cannot be read.
+    Raises those of `read_journal` and `check_state_folder`.
     """
-    journals = [(number, read_journal(folder)) for number, folder in change_folders(site)]
+    journals = [(number, read_journal(site, folder)) for number, folder in change_folders(site)]
     return tuple(
         RecordedChange(
             number=number, state=state(records), begin=begin_of(records) if records else None
@@ -72,17 +84,21 @@ def changed_since(begin: Begin, installed: Iterable[tuple[str, str]]) -> tuple[s
     return tuple(sorted(name for name, version in then.items() if now.get(name) != version))
 
 
-def discard_undo_data(site: Site) -> int:
+def discard_undo_data(site: Site, *, allow_changed: bool = False) -> int:
     """Remove all changes, so that nothing can be undone; return the bytes that stay.
 
-    Raises Error `unfinished-change` where one must be rolled back first, `environment-locked` and
-    `journal-damaged`.
+    Raises Error `unfinished-change` where one should be rolled back first, unless `allow_changed`,
+    `environment-locked`, and those of `read_journal`.
     """
-    if not site.state.exists():
+    if not check_state_folder(site):
         return 0
     with hold_environment_lock(site):
-        if any(change.state in UNFINISHED for change in recorded_changes(site)):
+        unfinished = [row for row in recorded_changes(site) if row.state in UNFINISHED]
+        if unfinished and not allow_changed:
             raise Error("unfinished-change", folder=site.prefix)
+        for change in unfinished:
+            with contextlib.suppress(OSError):
+                delete_journal(site.state / str(change.number))
         return prune_history(site, everything=True) + remove_tree(site.stage)
 
 
@@ -90,11 +106,11 @@ def prune_history(site: Site, *, everything: bool = False) -> int:
     """Remove the changes that cannot be undone, or `everything`; return the bytes that stay.
 
     The newest committed change is kept, and unfinished ones always. The caller holds the lock. What
-    cannot be removed is tried again by the next run. Raises Error `journal-damaged`.
+    cannot be removed is tried again by the next run. Raises those of `read_journal`.
     """
     remaining, keep = 0, not everything
     for _, folder in change_folders(site):
-        progress = state(read_journal(folder))
+        progress = state(read_journal(site, folder))
         if progress in UNFINISHED or (progress == "committed" and keep):
             keep = keep and progress != "committed"
             continue
@@ -115,15 +131,37 @@ def delete_journal(folder: Path) -> None:
 
 
 def change_folders(site: Site) -> Iterator[tuple[int, Path]]:
-    """Yield number and folder of every change, the newest first."""
+    """Yield number and folder of every change, the newest first. Raises Error `state-refused`."""
+    if not check_state_folder(site):
+        return
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        entries = [entry for entry in site.state.iterdir() if entry.name.isdigit()]
+        entries = [entry for entry in site.state.iterdir() if _NUMBER.fullmatch(entry.name)]
         yield from sorted(((int(entry.name), entry) for entry in entries), reverse=True)
 
 
-def read_journal(folder: Path) -> tuple[Record, ...]:
-    """Return the journal in `folder`, empty without one. Raises Error `journal-damaged`."""
+def read_journal(site: Site, folder: Path) -> tuple[Record, ...]:
+    """Return the journal in `folder`, empty without one.
+
+    Raises Error `journal-damaged` where it cannot be read, `journal-newer` where another version of
+    this program wrote it, and `journal-outside` where it names a path outside the environment.
+    """
     try:
-        return decode((folder / "journal").read_text(encoding="utf-8"))
+        data = (folder / "journal").read_bytes()
     except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise Error("journal-damaged", line=0) from error
+    try:
+        records = decode(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise Error("journal-damaged", line=data[: error.start].count(b"\n") + 1) from error
+    for path in paths_of(records):
+        if os.path.normpath(path) != path or not _may_hold(site, absolute(site, path)):
+            raise Error("journal-outside", path=path, folder=folder)
+    return records
+
+
+def _may_hold(site: Site, path: str) -> bool:
+    """Return whether a journal may name the absolute `path`: below the roots, and not our own."""
+    own = path == str(site.state) or path.startswith(join(str(site.state), ""))
+    return site.inside(path) and path not in site and not own

@@ -2,20 +2,23 @@
 
 A journal is a text of JSON lines. A line is on the disk before its step is done, so an incomplete
 last line is ignored. Paths are relative to the site-packages folder of the environment, so that an
-environment that was moved can still be rolled back.
+environment that was moved can still be rolled back. Version 2 also records what each file was, so
+that a roll back can tell whether something else changed it; version 1 is still read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
 from ..errors import Error
 
-VERSION = 1
+VERSION = 2
 JournalState = Literal["nothing", "open", "committed", "undoing"]
+Fingerprint = tuple[str, int, int]
+"""What a path was: `file` or `link`, bytes, and nanoseconds of its last change (`st_mtime_ns`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,10 @@ class Begin:
     """Canonical name and version of every distribution to install."""
     when: str = ""
     """ISO 8601."""
+    present: tuple[str, ...] | None = None
+    """The metadata folders in the environment; None in version 1, which did not record them."""
+    packages: tuple[tuple[str, str, str, str], ...] = ()
+    """Name, version, index and SHA-256 of every wheel to install."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,8 @@ class MovedFiles:
     """Files are about to be moved: from the first path to the second, a name in `aside/`."""
 
     moves: tuple[tuple[str, str], ...]
+    seen: tuple[Fingerprint, ...] = ()
+    """What each of them is; empty in version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,8 @@ class RemovedFolders:
     """Folders that the moves left empty are about to be removed: path and mode, inner first."""
 
     folders: tuple[tuple[str, int], ...]
+    names: tuple[str, ...] = ()
+    """Their names in `aside/`; empty in version 1, where they were deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +71,34 @@ class Install:
     """Existing files with names like an engine's temporary ones."""
     folders: tuple[str, ...] = ()
     """Folders that it may create without a file in them."""
+    sizes: tuple[int, ...] = ()
+    """Bytes of each of `created`, -1 where the engine decides; empty in version 1."""
+    hashes: tuple[str, ...] = ()
+    """SHA-256 of each of `created` in hexadecimal, empty where unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The engine is done."""
+
+    seen: tuple[Fingerprint | None, ...] = ()
+    """What each of `Install.created` is now, None where it was not written; empty in version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A step is done: the engine (`installed`), everything (`commit`); or the roll back begins."""
+    """Everything is done (`commit`), or the roll back begins."""
 
-    step: Literal["installed", "commit", "undo"]
+    step: Literal["commit", "undo"]
 
 
-Record = Begin | MovedFiles | RemovedFolders | Install | Mark
-_KINDS: dict[str, type[Begin | MovedFiles | RemovedFolders | Install]] = {
+Record = Begin | MovedFiles | RemovedFolders | Install | Written | Mark
+_KINDS: dict[str, type[Begin | MovedFiles | RemovedFolders | Install | Written]] = {
     "begin": Begin,
     "aside": MovedFiles,
     "emptied": RemovedFolders,
     "install": Install,
+    "installed": Written,
 }
 _NAMES: dict[type, str] = {kind: name for name, kind in _KINDS.items()}
 
@@ -96,7 +120,7 @@ def decode(text: str) -> tuple[Record, ...]:
     """Return the records of the journal `text`.
 
     The last line, and the last one before the roll back, may be incomplete and is ignored then.
-    Raises Error `journal-damaged` for any other line that cannot be parsed.
+    Raises Error `journal-damaged` for any other line that cannot be parsed, and `journal-newer`.
     """
     records: list[Record] = []
     torn = 0
@@ -132,16 +156,27 @@ def begin_of(records: tuple[Record, ...]) -> Begin:
     return cast("Begin", records[0])
 
 
-def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str], ...]:
-    """Return all moves, the last one first: the order of a roll back."""
-    moves = [move for record in records if isinstance(record, MovedFiles) for move in record.moves]
+def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str, Fingerprint | None], ...]:
+    """Return path, name and fingerprint of all moves, the last first: the order of a roll back."""
+    moves = [
+        (path, name, record.seen[at] if record.seen else None)
+        for record in records
+        if isinstance(record, MovedFiles)
+        for at, (path, name) in enumerate(record.moves)
+    ]
     return tuple(reversed(moves))
 
 
-def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int], ...]:
-    """Return the folders that were removed, the outer ones first: the order of a roll back."""
+def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int, str], ...]:
+    """Return path, mode and name in `aside/` (or "") of the folders that were removed.
+
+    The outer ones first: the order of a roll back.
+    """
     folders = [
-        row for record in records if isinstance(record, RemovedFolders) for row in record.folders
+        (path, mode, record.names[at] if record.names else "")
+        for record in records
+        if isinstance(record, RemovedFolders)
+        for at, (path, mode) in enumerate(record.folders)
     ]
     return tuple(reversed(folders))
 
@@ -151,25 +186,123 @@ def install_of(records: tuple[Record, ...]) -> Install | None:
     return next((record for record in records if isinstance(record, Install)), None)
 
 
+def written_of(records: tuple[Record, ...]) -> Written | None:
+    """Return what the engine has written; None where it did not come to its end."""
+    return next((record for record in records if isinstance(record, Written)), None)
+
+
+def paths_of(records: tuple[Record, ...]) -> set[str]:
+    """Return every path in the records: what a roll back may touch."""
+    paths = {path for path, _, _ in moves_of(records)} | {
+        path for path, _, _ in emptied_of(records)
+    }
+    install = install_of(records)
+    if install is not None:
+        paths.update(install.created, install.whole, install.standing, install.folders)
+        paths.update(install.temporary)
+    return paths
+
+
 def _record(line: str) -> Record | None:
     try:
         table: object = json.loads(line)
-        return _from_table(cast("Mapping[str, object]", table))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, RecursionError):
         return None
+    if not isinstance(table, dict):
+        return None
+    return _from_table(cast("Mapping[str, object]", table))
 
 
-def _from_table(table: Mapping[str, object]) -> Record:
+def _from_table(table: Mapping[str, object]) -> Record | None:
     fields = dict(table)
-    step = str(fields.pop("step"))
-    if step in {"installed", "commit", "undo"}:
-        return Mark(step=cast('Literal["installed", "commit", "undo"]', step))
-    fields.pop("version", None)
-    values = {name: _frozen(value) for name, value in fields.items()}
-    return _KINDS[step](**values)  # type: ignore[arg-type]
+    step = fields.pop("step", None)
+    version = fields.pop("version", VERSION if step != "begin" else None)
+    if step == "begin" and isinstance(version, int) and version > VERSION:
+        raise Error("journal-newer", version=version, known=VERSION)
+    if not isinstance(step, str):
+        return None
+    if step in {"commit", "undo"}:
+        return Mark(step=cast('Literal["commit", "undo"]', step)) if not fields else None
+    if step not in _KINDS or not all(
+        name in _SHAPES and _SHAPES[name](value) for name, value in fields.items()
+    ):
+        return None
+    try:
+        record = _KINDS[step](**{name: _frozen(value) for name, value in fields.items()})  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return record if _is_parallel(record) else None
+
+
+def _is_parallel(record: Record) -> bool:
+    """Return whether the fields of `record` that go together have one length."""
+    if isinstance(record, MovedFiles):
+        return len(record.seen) in {0, len(record.moves)}
+    if isinstance(record, RemovedFolders):
+        return len(record.names) in {0, len(record.folders)}
+    if isinstance(record, Install):
+        return {len(record.sizes), len(record.hashes)} <= {0, len(record.created)}
+    return True
 
 
 def _frozen(value: object) -> object:
     if isinstance(value, list):
         return tuple(_frozen(item) for item in cast("list[object]", value))
     return value
+
+
+_Shape = Callable[[object], bool]
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _name(value: object) -> bool:
+    """Return whether `value` is a file name, without a folder."""
+    return _text(value) and value not in {"", ".", ".."} and not set("/\\") & set(str(value))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _row(*shapes: _Shape) -> _Shape:
+    def fits(value: object) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == len(shapes)
+            and all(shape(item) for shape, item in zip(shapes, value, strict=True))
+        )
+
+    return fits
+
+
+def _rows(shape: _Shape, *, or_none: bool = False) -> _Shape:
+    def fits(value: object) -> bool:
+        if not isinstance(value, list):
+            return False
+        return all(shape(item) or (or_none and item is None) for item in value)
+
+    return fits
+
+
+_FINGERPRINT = _row(_text, _number, _number)
+_SHAPES: dict[str, _Shape] = {
+    "plan": _text,
+    "removed": _rows(_text),
+    "installed": _rows(_row(_text, _text)),
+    "when": _text,
+    "present": lambda value: value is None or _rows(_text)(value),
+    "packages": _rows(_row(_text, _text, _text, _text)),
+    "moves": _rows(_row(_text, _name)),
+    "seen": _rows(_FINGERPRINT, or_none=True),
+    "folders": lambda value: _rows(_text)(value) or _rows(_row(_text, _number))(value),
+    "names": _rows(_name),
+    "created": _rows(_text),
+    "whole": _rows(_text),
+    "standing": _rows(_text),
+    "temporary": _rows(_text),
+    "sizes": _rows(_number),
+    "hashes": _rows(_text),
+}

@@ -21,7 +21,9 @@ from ..facts.target import STATE_FOLDER, Installed, Target
 from .state_folder import Site, join
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
-_SHARED = "onnxruntime"
+METADATA = (".dist-info", ".egg-info")
+"""How the names of metadata folders end."""
+SHARED = "onnxruntime"
 """The folder in which no file of another build may remain."""
 _BUILDS = ("onnxruntime", "ort-")
 """How the names of the distributions begin whose files are in that folder."""
@@ -53,7 +55,7 @@ def files_to_remove(
     for installed in target.installed:
         if installed.key not in names:
             if _within(site, installed):
-                stays.update(_record(installed) or ())
+                stays.update(recorded_files(installed.metadata_path) or ())
         elif _within(site, installed):
             comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
             paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
@@ -113,16 +115,16 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
         raise Error("installed-editable", name=name, path=path)
     if installed.installer == "conda":
         raise Error("installed-conda", name=name, path=path)
-    listed = _record(installed)
+    listed = recorded_files(installed.metadata_path)
     if listed is None and not known:
         raise Error("no-record", name=name, path=path)
     metadata = files_under(site.plain(installed.metadata_path))
     return {file for file in listed or () if site.inside(file)}.union(metadata)
 
 
-def _record(installed: Installed) -> set[str] | None:
-    """Return the absolute paths in the RECORD of `installed`; None where it has none."""
-    record = Path(installed.metadata_path, "RECORD")
+def recorded_files(metadata_path: str) -> set[str] | None:
+    """Return the absolute paths in the RECORD of a distribution; None where it has none."""
+    record = Path(metadata_path, "RECORD")
     try:
         text = record.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -141,7 +143,7 @@ def _record(installed: Installed) -> set[str] | None:
 
 def _leftovers(site: Site, paths: set[str]) -> set[str]:
     """Return all files in the shared folder, where one of `paths` is in it."""
-    shared = {join(root, _SHARED) for root in (site.purelib, site.platlib)}
+    shared = {join(root, SHARED) for root in (site.purelib, site.platlib)}
     used = [folder for folder in shared if any(path.startswith(folder + os.sep) for path in paths)]
     return {path for folder in used for path in files_under(folder)}
 

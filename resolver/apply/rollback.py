@@ -1,24 +1,26 @@
-"""Rolls an environment back: after a failure, after a crash, or for `--undo`.
+"""Rolls an environment back: after a failure, after a crash, or for `undo`.
 
-Only the journal is needed, and a roll back that was interrupted is continued by the next run.
+Nothing is moved before everything was compared with the journal (`comparison`). Only the journal is
+needed, and a roll back that was interrupted is continued by the next run.
 New files are moved to `trash/`, not removed: that takes milliseconds for gigabytes, and works for
 libraries in use. Deleting the journal ends the roll back; `prune_history` then removes the rest.
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH101, PTH103, PTH106, PTH116, PTH120, PTH208
+# ruff: noqa: PTH101, PTH103, PTH104, PTH106, PTH112, PTH114, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..engine import guard as engine_guard
 from ..errors import Error
 from ..index.download import disk_error
-from ..utils.signals import signals_ignored
+from ..utils.signals import signals_held
+from .comparison import Comparison, compare
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -30,23 +32,42 @@ from .history import (
     read_journal,
     recorded_changes,
 )
-from .journal import Install, Mark, emptied_of, install_of, moves_of
+from .journal import Install, Mark, Record, emptied_of, install_of, moves_of, state
 from .removal import bytecode, emptied_folders, files_under
 from .set_aside import append, engine_temporaries, move
-from .state_folder import Site, join, sync_folder
+from .state_folder import (
+    Site,
+    absolute,
+    check_state_folder,
+    join,
+    remove_tree,
+    size_of,
+    sync_folder,
+)
+
+_LISTED = 12
+"""How many of many differences a message names."""
 
 
-def recover_interrupted(site: Site) -> tuple[RecordedChange, ...]:
+def pending_recovery(site: Site) -> bool:
+    """Return whether a change must be rolled back before anything else.
+
+    Raises those of `read_journal`.
+    """
+    return any(change.state in UNFINISHED for change in recorded_changes(site))
+
+
+def recover_interrupted(site: Site, *, allow_changed: bool = False) -> tuple[RecordedChange, ...]:
     """Roll back every unfinished change, and return them; usually there is none.
 
-    Raises Error `environment-locked`, `journal-damaged` or `restore-failed`.
+    Raises Error `environment-locked`, those of `read_journal`, and those of `roll_back`.
     """
     if not any(True for _ in change_folders(site)):
         return ()
     with hold_environment_lock(site):
         changes = tuple(row for row in recorded_changes(site) if row.state in UNFINISHED)
         for change in changes:
-            roll_back(site, site.state / str(change.number))
+            roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         prune_history(site)
     return changes
 
@@ -55,84 +76,136 @@ def undo_last(
     site: Site,
     installed: Iterable[tuple[str, str]],
     restored: Callable[[], None] = lambda: None,
+    *,
+    allow_changed: bool = False,
 ) -> int:
     """Roll back the last committed change; return the bytes that could not be removed.
 
     `installed` are the canonical names and versions of what is installed now. `restored` is called
     when everything is as before; the files of the change are removed after that, which takes
-    seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where the distributions of
-    the change were changed since, `disk-full` or `disk-failed` before anything is moved, and those
-    of `recover_interrupted`.
+    seconds for gigabytes. Raises Error `nothing-to-undo`, `undo-changed` where something else
+    changed what the change touched, unless `allow_changed`, and those of `recover_interrupted`.
     """
     with hold_environment_lock(site):
         last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
         if last is None or last.begin is None:
             raise Error("nothing-to-undo")
         names = changed_since(last.begin, installed)
-        if names:
-            raise Error("undo-changed", names=", ".join(names))
         folder = site.state / str(last.number)
-        try:
-            append(folder, Mark(step="undo"))
-        except OSError as error:
-            raise disk_error(error, folder) from error
-        roll_back(site, folder)
+        roll_back(site, folder, allow_changed=allow_changed, names=names)
         restored()
-        return prune_history(site)
+        return prune_history(site) + remove_tree(site.stage)
 
 
-def roll_back(site: Site, folder: Path) -> None:
+def discard_downloads(site: Site) -> int | None:
+    """Remove what a run downloaded that ended before it changed anything; return the bytes.
+
+    None where there is nothing. Raises as `hold_environment_lock`.
+    """
+    if not check_state_folder(site) or not site.stage.exists():
+        return None
+    with hold_environment_lock(site):
+        size = size_of(site.stage)
+        return size - remove_tree(site.stage)
+
+
+def roll_back(
+    site: Site, folder: Path, *, allow_changed: bool = False, names: Sequence[str] = ()
+) -> None:
     """Move the files of the change in `folder` back; `prune_history` removes the rest.
 
-    Raises Error `restore-failed` with the first file that could not be moved back; all others are,
-    and the journal stays for another try.
+    Before the first move everything is compared with the journal. Raises Error `undo-changed` where
+    something else changed the environment (or the distributions `names`), unless `allow_changed`;
+    `undo-impossible` where what was set aside is not there; nothing is moved then. Raises
+    `restore-failed` with the first file that could not be moved back; all others are, and the
+    journal stays for another try.
     """
     failures = _Failures()
-    with failures.noted(str(site.state)):
+    with signals_held(), failures.noted(str(site.state)):
         engine_guard.wait_for_engine(site.state / "engine.lock")
-    if failures.first is None:
-        with signals_ignored():
-            _put_all_back(site, folder, failures)
+        records = read_journal(site, folder)
+        found = compare(site, folder, records)
+        if found.lost:
+            raise Error("undo-impossible", paths=_listed(found.differences(site)))
+        differs = (*names, *found.differences(site))
+        if differs and not allow_changed:
+            raise Error("undo-changed", names=_listed(differs))
+        with failures.noted(str(folder)):
+            (folder / "reserve").unlink(missing_ok=True)
+        _note_begin(folder, records)
+        _put_all_back(site, folder, records, found, failures)
     if failures.first is not None:
         path, error = failures.first
-        reason = error.strerror or str(error)
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Error("restore-failed", path=path, reason=reason, count=failures.count) from error
+
+
+def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:
+    """Record that the roll back begins: a committed change would not be taken for one otherwise.
+
+    Raises Error `disk-full` or `disk-failed`.
+    """
+    how_far = state(records)
+    if how_far == "undoing":
+        return
+    try:
+        append(folder, Mark(step="undo"))
+    except OSError as error:
+        if how_far == "committed":
+            raise disk_error(error, folder) from error
+
+
+def _listed(rows: Sequence[str]) -> str:
+    """Return `rows` as text, the first of many."""
+    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
+    return ", ".join(rows[:_LISTED]) + more
 
 
 class _Failures:
     """Counts failures, and keeps the first."""
 
     def __init__(self) -> None:
-        self.first: tuple[str, OSError] | None = None
+        self.first: tuple[str, Exception] | None = None
         self.count = 0
 
     @contextlib.contextmanager
     def noted(self, path: str) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are put back
             self.first = self.first or (path, error)
             self.count += 1
 
 
-def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
-    records = read_journal(folder)
+def _put_all_back(
+    site: Site,
+    folder: Path,
+    records: tuple[Record, ...],
+    found: Comparison,
+    failures: _Failures,
+) -> None:
     aside = str(folder / "aside")
-    moves = [(_absolute(site, path), join(aside, name)) for path, name in moves_of(records)]
+    moves = [(absolute(site, path), join(aside, name)) for path, name, _ in moves_of(records)]
     moved_back = {path for path, source in moves if not os.path.lexists(source)}
+    trash = _Trash(folder / "trash", failures)
     install = install_of(records)
     if install is not None:
-        _remove_created(site, folder, install, moved_back, failures)
-    for relative, mode in emptied_of(records):
+        _remove_created(site, install, found.stays | moved_back, trash)
+    trash.take(sorted(found.theirs - moved_back))
+    for path in sorted(emptied_folders(found.theirs, site), key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+    for relative, mode, name in emptied_of(records):
         with failures.noted(relative):
-            path = _absolute(site, relative)
-            os.makedirs(path, exist_ok=True)
-            if os.stat(path).st_mode & 0o7777 != mode:
-                os.chmod(path, mode)
+            _put_folder_back(absolute(site, relative), mode, join(aside, name) if name else None)
     for path, source in moves:
         if os.path.lexists(source):
             with failures.noted(path):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                if os.path.isdir(path) and not os.path.islink(path):
+                    trash.take([path])
                 move(source, path)
     for name in {os.path.dirname(path) for path, _ in moves}:
         with failures.noted(name):
@@ -142,33 +215,46 @@ def _put_all_back(site: Site, folder: Path, failures: _Failures) -> None:
             delete_journal(folder)
 
 
-def _remove_created(
-    site: Site, folder: Path, install: Install, moved_back: set[str], failures: _Failures
-) -> None:
-    """Move what the engine wrote, complete or not, to the trash, except what is `moved_back`."""
-    trash = str(folder / "trash")
-    os.makedirs(trash, exist_ok=True)
-    used = len(os.listdir(trash))
-    created = [_absolute(site, path) for path in install.created]
-    whole = [_absolute(site, path) for path in install.whole]
-    folders = [_absolute(site, path) for path in install.folders]
+def _put_folder_back(path: str, mode: int, aside: str | None) -> None:
+    """Put a folder back that is `aside`, or make it."""
+    if aside is not None and not os.path.lexists(path) and os.path.isdir(aside):
+        os.rename(aside, path)
+    os.makedirs(path, exist_ok=True)
+    if os.stat(path).st_mode & 0o7777 != mode:
+        os.chmod(path, mode)
+
+
+class _Trash:
+    """Takes what goes: renaming takes milliseconds for gigabytes."""
+
+    def __init__(self, folder: Path, failures: _Failures) -> None:
+        self._folder, self._failures, self._next = folder, failures, 0
+        with failures.noted(str(folder)):
+            folder.mkdir(exist_ok=True)
+            self._next = len(os.listdir(folder))
+
+    def take(self, paths: Iterable[str]) -> None:
+        """Move what is at `paths` into the trash."""
+        for path in paths:
+            if os.path.lexists(path):
+                with self._failures.noted(path):
+                    move(path, str(self._folder / str(self._next)))
+                    self._next += 1
+
+
+def _remove_created(site: Site, install: Install, keep: set[str], trash: _Trash) -> None:
+    """Move what the engine wrote, complete or not, to the trash, except what to `keep`."""
+    created = [absolute(site, path) for path in install.created]
+    whole = [absolute(site, path) for path in install.whole]
+    folders = [absolute(site, path) for path in install.folders]
     folders += [inner for path in whole for inner, _, _ in os.walk(path)]
     around = emptied_folders(created, site, folders)
     files = {*created, *bytecode(created)}
-    files |= engine_temporaries(site, around) - {
-        _absolute(site, path) for path in install.temporary
-    }
+    files |= engine_temporaries(site, around) - {absolute(site, path) for path in install.temporary}
     files |= {file for path in whole for file in files_under(path)}
-    for number, path in enumerate(sorted(files - moved_back), start=used):
-        if os.path.lexists(path):
-            with failures.noted(path):
-                move(path, join(trash, str(number)))
+    trash.take(sorted(files - keep))
     around |= {join(path, "__pycache__") for path in around}
-    around -= {_absolute(site, path) for path in install.standing}
+    around -= {absolute(site, path) for path in install.standing}
     for path in sorted(around, key=len, reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-
-
-def _absolute(site: Site, path: str) -> str:
-    return os.path.normpath(join(site.purelib, path))

@@ -6,7 +6,7 @@ same journal.
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH105, PTH106, PTH108, PTH112, PTH113, PTH114, PTH116
+# ruff: noqa: PTH102, PTH104, PTH105, PTH106, PTH108, PTH112, PTH113, PTH114, PTH116
 
 from __future__ import annotations
 
@@ -17,11 +17,21 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .journal import Begin, Install, Mark, MovedFiles, Record, RemovedFolders, encode
+from .fingerprints import fingerprint
+from .journal import (
+    Begin,
+    Install,
+    Mark,
+    MovedFiles,
+    Record,
+    RemovedFolders,
+    Written,
+    encode,
+)
 from .removal import emptied_folders
 from .state_folder import Site, join, sync_folder
 
@@ -32,6 +42,10 @@ _LOCK = re.compile(r"\.tmp\w{6}")
 
 Source: https://github.com/astral-sh/uv/issues/12200
 """
+_RESERVE = 1 << 18
+_RESERVE_PER_FILE = 256
+"""Bytes kept back so that a roll back finds room on a full disk, for entries of folders and for the
+journal. Its folders exist before the first change, and files are renamed: no more is needed."""
 _PATIENCE = 2.0
 """Seconds that a file on Windows may be in use before moving it has failed."""
 
@@ -48,10 +62,18 @@ class JournaledChange:
         self.touched = False
         """True after the first change to the environment."""
         self._aside = self.folder / "aside"
+        self._created: list[str] = []
 
-    def begin(self, begin: Begin) -> None:
-        """Open the journal; raises OSError where the disk does not allow it."""
+    def begin(self, begin: Begin, files: int = 0) -> None:
+        """Open the journal, and reserve what rolling back the change of so many `files` needs.
+
+        Raises OSError where the disk does not allow it.
+        """
         self._aside.mkdir(parents=True)
+        (self.folder / "trash").mkdir()
+        with (self.folder / "reserve").open("xb") as file:
+            file.write(bytes(_RESERVE + files * _RESERVE_PER_FILE))
+            os.fsync(file.fileno())
         append(self.folder, begin)
         sync_folder(self.folder)
         sync_folder(self.site.state)
@@ -65,7 +87,8 @@ class JournaledChange:
             (self.site.relative(path), f"{at:06d}-{Path(path).name[-80:]}")
             for at, path in enumerate(paths)
         )
-        append(self.folder, MovedFiles(moves=moves))
+        seen = tuple(fingerprint(path) or ("file", 0, 0) for path in paths)
+        append(self.folder, MovedFiles(moves=moves, seen=seen))
         for path, (_, name) in zip(paths, moves, strict=True):
             move(path, join(str(self._aside), name))
             self.touched = True
@@ -73,25 +96,34 @@ class JournaledChange:
         empty: list[str] = []
         for folder in folders:
             names = {entry.path for entry in os.scandir(folder)} if os.path.isdir(folder) else {""}
-            if names <= set(empty):
+            if names <= set(empty) and not os.path.ismount(folder):
                 empty.append(folder)
         if empty:
             rows = tuple(
                 (self.site.relative(path), os.stat(path).st_mode & 0o7777) for path in empty
             )
-            append(self.folder, RemovedFolders(folders=rows))
-        for folder in empty:
-            os.rmdir(folder)
+            kept = tuple(f"folder-{at:06d}" for at in range(len(empty)))
+            append(self.folder, RemovedFolders(folders=rows, names=kept))
+            for folder, name in zip(empty, kept, strict=True):
+                move_folder(folder, join(str(self._aside), name))
         sync_folder(self._aside)
         for folder in {str(Path(path).parent) for path in paths}:
             if os.path.isdir(folder):
                 sync_folder(folder)
 
     def announce(
-        self, created: Iterable[str], whole: Iterable[str], folders: Iterable[str] = ()
+        self,
+        created: Iterable[str],
+        whole: Iterable[str],
+        folders: Iterable[str] = (),
+        expected: Mapping[str, tuple[int, str]] | None = None,
     ) -> None:
-        """Record which files (absolute paths) and folders the engine will write."""
+        """Record which files (absolute paths) and folders the engine will write.
+
+        `expected` has size and SHA-256 of those for which they are known.
+        """
         files, empty = sorted(set(created)), sorted(set(folders))
+        self._created, known = files, expected or {}
         around = emptied_folders(files, self.site, empty)
         standing = sorted(folder for folder in around if os.path.isdir(folder))
         paths = {
@@ -102,16 +134,18 @@ class JournaledChange:
             "folders": empty,
         }
         relative = {name: tuple(map(self.site.relative, row)) for name, row in paths.items()}
-        append(self.folder, Install(**relative))
+        sizes = tuple(known.get(path, (-1, ""))[0] for path in files)
+        hashes = tuple(known.get(path, (-1, ""))[1] for path in files)
+        append(self.folder, Install(**relative, sizes=sizes, hashes=hashes))
 
-    def installed(self, created: Iterable[str]) -> None:
-        """Flush what the engine wrote to the disk, and record that it is done."""
-        files = [path for path in created if os.path.isfile(path)]
+    def installed(self) -> None:
+        """Flush what the engine wrote to the disk, and record what it is."""
+        files = [path for path in self._created if os.path.isfile(path)]
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(_sync_file, files))
         for folder in {*emptied_folders(files, self.site), self.site.purelib, self.site.platlib}:
             sync_folder(folder)
-        append(self.folder, Mark(step="installed"))
+        append(self.folder, Written(seen=tuple(map(fingerprint, self._created))))
 
     def commit(self) -> None:
         """Record that the change is done and verified: now only `undo_last` rolls it back."""
@@ -121,6 +155,7 @@ class JournaledChange:
 def append(folder: Path, record: Record) -> None:
     """Append `record` to the journal in `folder`; on return it is on the disk."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(folder / "journal", flags, 0o644)
     try:
         data = encode(record).encode()
@@ -149,6 +184,20 @@ def move(source: str, goal: str) -> None:
             _sync_file(part)
         os.replace(part, goal)
         os.unlink(source)
+
+
+def move_folder(source: str, goal: str) -> None:
+    """Rename the empty folder `source` to `goal`: it keeps its inode, which may be the last.
+
+    Where it cannot be renamed (another filesystem, a lower layer of an image) `goal` is made first.
+    """
+    try:
+        os.rename(source, goal)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        os.mkdir(goal)
+        os.rmdir(source)
 
 
 def _rename(source: str, goal: str) -> None:

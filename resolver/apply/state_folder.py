@@ -7,7 +7,12 @@ environment, and cannot be imported by that name.
     engine.lock          held by the running engine; see `engine.guard`
     stage/               wheels, downloaded and checked
     <number>/journal     one change; see `journal`
-    <number>/aside/      the files that it set aside
+    <number>/aside/      the files and the emptied folders that it set aside
+    <number>/trash/      what a roll back took out
+    <number>/reserve     room for a roll back on a full disk
+
+Nothing in it is a link, and it belongs to this user, to root or to the environment's owner: it
+names files to move and to delete.
 """
 
 import contextlib
@@ -73,12 +78,56 @@ class Site(NamedTuple):
             return path
 
 
+def absolute(site: Site, path: str) -> str:
+    """Return the absolute path of `path` in a journal: relative to purelib."""
+    return os.path.normpath(join(site.purelib, path))
+
+
+def check_state_folder(site: Site) -> bool:
+    """Return whether there is a state folder.
+
+    Raises Error `state-refused` where it, or what is directly in it and its changes, is a link or
+    belongs to somebody else, and `environment-read-only` where it cannot be read.
+    """
+    try:
+        owners = {_own_user(), 0, os.lstat(site.purelib).st_uid}
+        if not _is_trusted(site.state, owners):
+            return False
+        for entry in [*os.scandir(site.state)]:
+            if _is_trusted(Path(entry.path), owners) and entry.name.isdigit():
+                for name in ("journal", "aside", "trash", "engine", "reserve"):
+                    _is_trusted(Path(entry.path, name), owners)
+    except OSError as error:
+        raise read_only(site.purelib, error) from error
+    return True
+
+
+def _is_trusted(path: Path, owners: set[int]) -> bool:
+    """Return whether `path` exists. Raises Error `state-refused`."""
+    try:
+        about = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    junction = getattr(about, "st_file_attributes", 0) & stat.FILE_ATTRIBUTE_REPARSE_POINT
+    if stat.S_ISLNK(about.st_mode) or junction:
+        raise Error("state-refused", path=path, why="link")
+    if about.st_uid not in owners:
+        raise Error("state-refused", path=path, why=about.st_uid)
+    return True
+
+
+def _own_user() -> int:
+    return 0 if sys.platform == "win32" else os.geteuid()
+
+
 def prepare_state_folder(site: Site) -> None:
     """Create the state folder, and test that files can be created in the environment's folders.
 
-    The caller holds the lock. Raises Error `environment-read-only` with the folder and the reason.
+    The caller holds the lock. Raises Error `environment-read-only` with the folder and the reason,
+    and `state-refused`.
     """
     folder = site.purelib
+    check_state_folder(site)
     try:
         site.state.mkdir(exist_ok=True)
         for folder in {str(site.state), site.purelib, site.platlib, site.scripts}:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from ..facts.target import Target
 from ..index.download import disk_error
 from ..plan.model import Plan
 from ..utils.progress import Progress
-from ..utils.signals import signals_as_interrupt, signals_ignored
-from .journal import Begin, Mark
+from ..utils.signals import interruptible, signals_held
+from .comparison import metadata_folders
+from .journal import Begin
 from .open_files import check_files_movable, processes_using
 from .removal import files_to_remove
 from .rollback import roll_back
-from .set_aside import JournaledChange, append
+from .set_aside import JournaledChange
 from .staging import StagedWheels
 from .state_folder import Site, join, remove_tree
 from .wheel_contents import Scheme, WheelContents
@@ -51,11 +52,12 @@ def swap_distributions(
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
     `disk-full` or `disk-failed` before the first change, and later `install-failed`,
     `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
-    failed.
+    failed, `restore-changed` where something else changed the environment meanwhile.
     """
     site = Site.of(target)
     coming = {one.wheel.name: one.wheel.version for one in staged.staged}
-    created = [path for one in staged.contents for path in _written(one, site, target)]
+    expected = _expected(staged, site, target)
+    created = list(expected)
     whole = [join(_root(one, site), one.info) for one in staged.contents]
     paths = files_to_remove(
         target,
@@ -70,53 +72,70 @@ def swap_distributions(
     if holders:
         progress("in-use", processes=", ".join(holders))
     change = JournaledChange(site)
-    with signals_as_interrupt():
+    begin = Begin(
+        plan=", ".join(f"{name} {version}" for name, version in coming.items()),
+        removed=plan.uninstall,
+        installed=tuple(coming.items()),
+        when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        present=tuple(map(site.relative, metadata_folders(site))),
+        packages=tuple(
+            (one.wheel.name, one.wheel.version, one.wheel.index_url, one.wheel.sha256)
+            for one in staged.staged
+        ),
+    )
+    with signals_held():
         try:
-            change.begin(
-                Begin(
-                    plan=", ".join(f"{name} {version}" for name, version in coming.items()),
-                    removed=plan.uninstall,
-                    installed=tuple(coming.items()),
-                    when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                )
-            )
-            progress("set-aside", files=len(paths))
-            change.set_aside(paths)
-            _install(change, staged, target, created, whole, engine, progress)
-            progress("verify")
-            _insist(*verify())
-            with signals_ignored():
-                change.commit()
+            with interruptible():
+                change.begin(begin, files=len(paths) + len(created))
+                progress("set-aside", files=len(paths))
+                change.set_aside(paths)
+                _install(change, staged, target, expected, whole, engine, progress)
+                progress("verify")
+                _insist(*verify())
+            change.commit()
         except BaseException as error:
-            with signals_ignored():
+            with contextlib.suppress(Exception):  # whoever reads what is said may be gone
                 progress("restore")
-                with contextlib.suppress(OSError):
-                    append(change.folder, Mark(step="undo"))
-                roll_back(site, change.folder)
+            _put_back(site, change)
             raise _outcome(error, change) from error
+
+
+def _put_back(site: Site, change: JournaledChange) -> None:
+    """Roll back. Raises Error `restore-failed` or `restore-changed`, whatever goes wrong."""
+    try:
+        roll_back(site, change.folder)
+    except Error as error:
+        if error.code == "restore-failed":
+            raise
+        listed = error.values.get("names") or error.values.get("paths") or error
+        raise Error("restore-changed", names=listed) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise Error("restore-failed", path=site.state, reason=reason, count=1) from error
 
 
 def _install(  # noqa: PLR0917
     change: JournaledChange,
     staged: StagedWheels,
     target: Target,
-    created: Sequence[str],
+    expected: Mapping[str, tuple[int, str]],
     whole: Sequence[str],
     engine: Engine,
     progress: Progress,
 ) -> None:
     site = change.site
     lock = join(site.prefix, ".lock")  # uv's, in a venv
-    plain = [site.plain(path) for path in created]
+    plain = {site.plain(path): about for path, about in expected.items()}
     empty = [path for one in staged.contents for path in _placed(one.folders, one, site, target)]
-    change.announce([*plain, *([] if Path(lock).exists() else [lock])], whole, empty)
+    created = [*plain, *([] if Path(lock).exists() else [lock])]
+    change.announce(created, whole, empty, plain)
     if staged.staged:
         progress("install", engine=engine.name, count=len(staged.staged))
         folder = change.folder / "engine"
         engine.install(staged.staged, target, folder, site.state / "engine.lock")
         remove_tree(folder)
     progress("sync")
-    change.installed(plain)
+    change.installed()
     for info in whole:
         _insist(Path(info, "RECORD").is_file(), f"{Path(info).name} was not installed")
     for path in plain:
@@ -150,15 +169,22 @@ def _root(one: WheelContents, site: Site) -> str:
     return site.purelib if pure else site.platlib
 
 
-def _written(one: WheelContents, site: Site, target: Target) -> Iterator[str]:
-    """Give the absolute path of every file that installing `one` writes."""
-    yield from _placed(one.files, one, site, target)
+def _expected(staged: StagedWheels, site: Site, target: Target) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of every file that installing writes, by its absolute path.
+
+    -1 and "" for what the engine makes itself.
+    """
     suffix = ".exe" if sys.platform == "win32" else ""
-    scripts: list[tuple[Scheme, str]] = [("scripts", f"{name}{suffix}") for name in one.scripts]
-    yield from _placed(scripts, one, site, target)
-    info = join(_root(one, site), one.info)
-    for name in _OWN:
-        yield join(info, name)
+    found: dict[str, tuple[int, str]] = {}
+    for one in staged.contents:
+        paths = _placed(one.files, one, site, target)
+        known = zip(one.sizes, one.hashes, strict=True)
+        found |= dict(zip(paths, known, strict=True))
+        scripts: list[tuple[Scheme, str]] = [("scripts", f"{name}{suffix}") for name in one.scripts]
+        info = join(_root(one, site), one.info)
+        made = [*_placed(scripts, one, site, target), *(join(info, name) for name in _OWN)]
+        found |= dict.fromkeys(made, (-1, ""))
+    return found
 
 
 def _placed(

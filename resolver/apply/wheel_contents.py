@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import configparser
+import contextlib
 import csv
 import re
 import stat
@@ -50,6 +53,10 @@ class WheelContents:
     """The dist-info folder."""
     files: tuple[tuple[Scheme, str], ...]
     """Every file: the folder that it is written to, and the path below that."""
+    sizes: tuple[int, ...]
+    """Bytes of each of `files`; -1 for scripts, whose first line engines rewrite, and RECORD."""
+    hashes: tuple[str, ...]
+    """SHA-256 of each of `files` as RECORD has it, in hexadecimal; empty where it has none."""
     folders: tuple[tuple[Scheme, str], ...]
     """Every folder without a file: uv makes those, too."""
     scripts: tuple[str, ...]
@@ -90,7 +97,7 @@ def wheel_contents(
     """
     info = info_folder(file, members)
     _check_members(file, size, members)
-    _check_record(file, info, members, texts.get("RECORD", ""))
+    hashes = _hashes(_check_record(file, info, members, texts.get("RECORD", "")))
     fields = _headers(texts.get("METADATA", ""))
     name, version = fields.get("name", [""])[0], fields.get("version", [""])[0]
     stem, _, number = info.removesuffix(".dist-info").partition("-")
@@ -105,12 +112,21 @@ def wheel_contents(
     files = [_destination(file, path, info, pure=pure) for path in _files(members)]
     folders = [_destination(file, path, info, pure=pure) for path in _empty(members, info)]
     scripts = entry_points(texts.get("entry_points.txt", ""), file)
+    sizes = {member.name: member.size for member in members}
     return WheelContents(
         name=canonicalize_name(name),
         version=version,
         requires=tuple(fields.get("requires-dist", [])),
         info=info,
         files=tuple(files),
+        sizes=tuple(
+            -1 if path == f"{info}/RECORD" or scheme == "scripts" else sizes[name]
+            for name, (scheme, path) in zip(_files(members), files, strict=True)
+        ),
+        hashes=tuple(
+            "" if scheme == "scripts" else hashes.get(name, "")
+            for name, (scheme, _) in zip(_files(members), files, strict=True)
+        ),
         scripts=scripts,
         folders=tuple(folders),
         size=sum(member.size for member in members),
@@ -165,17 +181,35 @@ def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
         raise Error("wheel-huge", file=file, size=total)
 
 
-def _check_record(file: str, info: str, members: Sequence[Member], text: str) -> None:
+def _check_record(
+    file: str, info: str, members: Sequence[Member], text: str
+) -> dict[str, list[str]]:
+    """Return the rows of RECORD by the path in them."""
     try:
-        listed = {row[0] for row in csv.reader(text.splitlines(), strict=True) if row}
+        listed = {row[0]: row for row in csv.reader(text.splitlines(), strict=True) if row}
     except csv.Error as error:
         raise Error("wheel-broken", file=file, part="RECORD") from error
     files = set(_files(members))
     if f"{info}/RECORD" not in files:
         raise Error("wheel-broken", file=file, part="RECORD")
-    wrong = (files ^ listed) - {f"{info}/{name}" for name in _UNLISTED}
+    wrong = (files ^ listed.keys()) - {f"{info}/{name}" for name in _UNLISTED}
     if wrong:
         raise Error("wheel-broken", file=file, part=min(wrong))
+    return listed
+
+
+def _hashes(rows: dict[str, list[str]]) -> dict[str, str]:
+    """Return the SHA-256 of each path in hexadecimal, where RECORD has one.
+
+    Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+    """
+    found = {}
+    for path, row in rows.items():
+        kind, _, digest = row[1].partition("=") if len(row) > 1 else ("", "", "")
+        with contextlib.suppress(binascii.Error, ValueError):
+            if kind == "sha256":
+                found[path] = base64.urlsafe_b64decode(f"{digest}=").hex()
+    return found
 
 
 def _files(members: Sequence[Member]) -> list[str]:

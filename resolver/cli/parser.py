@@ -28,7 +28,7 @@ COMMANDS = {
 }
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
-ALLOWANCES = ("conflicts", "conda", "system")
+ALLOWANCES = ("conflicts", "conda", "system", "changed")
 PLAN = "plan"
 """What runs without a command."""
 LOOKING = frozenset({PLAN, "check", "check_lock", "download", "facts", "lock", "verify"})
@@ -112,7 +112,8 @@ def parser() -> Parser:
         default=[],
         choices=ALLOWANCES,
         help="apply all the same: conflicts (packages lose what they require),"
-        " conda, system (environments that are another tool's)",
+        " conda, system (environments that are another tool's), changed (with undo: what something"
+        " else changed since)",
     )
     add("--bench", action="store_true", help="with verify: CPU against GPU, and which options")
     add(

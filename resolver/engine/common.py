@@ -118,7 +118,7 @@ class EngineBase:
         }
         env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
         command = guarded_command(argv, lock)
-        check_outcome(self.runner, command, env, INSTALL_SECONDS, "engine-failed")
+        check_outcome(self.runner, command, env, INSTALL_SECONDS, "engine-failed", lifeline=True)
 
 
 def constraints(
@@ -184,11 +184,17 @@ def check_outcome(
     env: Mapping[str, str],
     seconds: float,
     code: str,
+    *,
+    lifeline: bool = False,
     **values: object,
 ) -> Finished:
-    """Run `argv`; where it fails raise Error `code` with `values` and, as `said`, its output."""
+    """Run `argv`; where it fails raise Error `code` with `values` and, as `said`, its output.
+
+    With `lifeline` its standard input stays open until it, or this program, ends.
+    """
+    more = {"lifeline": True} if lifeline else {}
     try:
-        done = runner(argv, timeout=seconds, env=env)
+        done = runner(argv, timeout=seconds, env=env, **more)
     except OSError as error:
         raise Error(code, said=error.strerror or str(error), **values) from error
     if done.returncode != 0:

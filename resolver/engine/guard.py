@@ -1,10 +1,10 @@
-"""Start an engine so that whoever comes after us knows whether it still runs.
+"""Start an engine so that it ends with whoever started it, and so that others know when it has.
 
-A script, and the other end of it. An engine outlives the program that started it where that is
-killed. The script takes a lock, writes its process id into the locked file and becomes the engine,
-which holds the lock to its own end; where the program that started it is gone by then, it does not
-begin at all. On Windows the lock is the file itself, open and shared for reading alone; there the
-script starts the engine instead, which has the file open too, and both end with the program that
+A script, and the other end of it. The script takes a lock, writes its process id into the locked
+file, starts the engine and waits for its end; its standard input is a pipe that closes when the
+program that started it is gone, and then it kills the engine. It lets go of the lock when the
+engine has ended, and what the engine started and left behind does not have the lock. On Windows the
+lock is the file itself, open and shared for reading alone, and both end with the program that
 started them (`windows_job`).
 """
 
@@ -33,17 +33,17 @@ def guarded_command(argv: Sequence[str], lock: Path) -> list[str]:
 
 
 def wait_for_engine(lock: Path) -> None:
-    """End the engine that holds `lock`, if one does, and return when it is gone.
+    """Return when the engine that holds `lock` is gone: whoever started it is gone already.
 
     Raises TimeoutError where it does not go.
     """
-    if not lock.exists():
+    if not os.path.lexists(lock):
         return
     end = time.monotonic() + PATIENCE
     for process in _holders(lock):
-        if process.isdigit():
+        if sys.platform == "win32" and process.isdigit():
             with contextlib.suppress(OSError):
-                _end(int(process))
+                os.kill(int(process), signal.SIGTERM)  # TerminateProcess
         if time.monotonic() > end:
             raise TimeoutError(f"process {process} does not end")
         time.sleep(_PAUSE)
@@ -61,9 +61,6 @@ if sys.platform == "win32":
                 os.close(os.open(lock, os.O_RDWR))
                 return
             yield lock.read_text(encoding="ascii").strip()
-
-    def _end(process: int) -> None:
-        os.kill(process, signal.SIGTERM)  # TerminateProcess
 
     class _Attributes(ctypes.Structure):
         """SECURITY_ATTRIBUTES of minwinbase.h."""
@@ -112,29 +109,72 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+    import select
+
+    _PDEATHSIG = 1
+    """PR_SET_PDEATHSIG of linux/prctl.h."""
 
     def _holders(lock: Path) -> Iterator[str]:
         """Give what the holder of `lock` has written about itself, as long as there is one."""
-        with lock.open("r+", encoding="ascii") as file:
+        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+        with open(descriptor, "r+", encoding="ascii", errors="replace") as file:  # noqa: PTH123
             while True:
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return
                 file.seek(0)
-                yield file.read().strip()
-
-    def _end(process: int) -> None:
-        os.killpg(process, signal.SIGKILL)
+                yield file.read(32).strip()
 
     def _become(lock: str, parent: int, argv: list[str]) -> None:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        """Run `argv` to its end, or to the end of our standard input, and exit as it did."""
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
         if os.getppid() != parent:  # whoever put everything back did not wait for us
             sys.exit(_GONE)
-        os.set_inheritable(descriptor, True)  # noqa: FBT003
-        os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point
+        awake, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        engine = os.fork()
+        if engine == 0:
+            _start(argv)
+        # Of its own group, which can be killed without us: we see it end, and only then let go.
+        with contextlib.suppress(OSError):
+            os.setpgid(engine, engine)
+        while True:
+            ready, _, _ = select.select([0, awake], [], [])
+            if 0 in ready and not os.read(0, 1):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(engine, signal.SIGKILL)
+                os.waitpid(engine, 0)
+                sys.exit(_GONE)
+            if awake in ready:
+                os.read(awake, 64)
+            ended, status = os.waitpid(engine, os.WNOHANG)
+            if ended:
+                break
+        code = os.waitstatus_to_exitcode(status)
+        sys.exit(code if code >= 0 else f"ended by {signal.Signals(-code).name}")
+
+    def _start(argv: list[str]) -> None:
+        """Become the engine, in the child."""
+        try:
+            with contextlib.suppress(OSError):
+                os.setpgid(0, 0)
+            with contextlib.suppress(Exception):  # a musl without it: our own end kills it, too
+                import ctypes  # noqa: PLC0415 - only here
+
+                ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point
+        except OSError as error:
+            os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        finally:
+            os._exit(127)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+<<<<<<< HEAD
+=======
+from pathlib import Path
+>>>>>>> bd79282 (Before anything is put back it is compared with what the journal recorded; signals, a full disk and a dead engine leave no gap)
 from typing import IO, NamedTuple
 
 GRACE_SECONDS = 5.0
@@ -85,14 +89,14 @@ def run(
         stdout, stderr = _communicate(process, text_in, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
-        _kill_group(process)
+        _end_gently(process, held)
         try:
             stdout, stderr = process.communicate(timeout=GRACE_SECONDS)
         except subprocess.TimeoutExpired as stuck:
             stdout, stderr = _so_far(stuck.stdout), _so_far(stuck.stderr)
             _let_go(process)
     except BaseException:
-        _kill_group(process)
+        _end_gently(process, held)
         raise
     finally:
         _running.discard(process)
@@ -109,40 +113,48 @@ def run(
     )
 
 
+def _end_gently(process: subprocess.Popen[str], held: IO[str] | None) -> None:
+    """End a child, and what it started; one that has a lifeline ends its own children first."""
+    if held and sys.platform != "win32":
+        held.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+    _kill_group(process)
+
+
+def _communicate(
+    process: subprocess.Popen[str], text_in: str | None, timeout: float
+) -> tuple[str, str]:
+    """Return all that a child says; raises TimeoutExpired.
+
+    What the child started has its pipes, and may hold them when it is gone: it is killed then, or
+    left alone where it made itself a daemon. On Windows a wait does not notice Ctrl-C: so many
+    short ones.
+    """
+    end = time.monotonic() + timeout
+    gone = None
+    while True:
+        now = time.monotonic()
+        try:
+            return process.communicate(text_in, timeout=min(_PAUSE, max(end - now, 0.0)))
+        except subprocess.TimeoutExpired as stuck:  # once in a pause
+            now = time.monotonic()
+            if now >= end:
+                raise
+            gone = gone or (now if process.poll() is not None else None)
+            if gone is not None and now > gone + GRACE_SECONDS:
+                _kill_group(process)
+                if now > gone + 2 * GRACE_SECONDS:
+                    _let_go(process)
+                    return _so_far(stuck.stdout), _so_far(stuck.stderr)
+            text_in = None
+
+
 if sys.platform == "win32":
     from .windows_job import Job
 
     _jobs: dict[subprocess.Popen[str], Job] = {}
     """What each child has started, to end with it."""
-
-    def _communicate(
-        process: subprocess.Popen[str], text_in: str | None, timeout: float
-    ) -> tuple[str, str]:
-        """Return all that a child says; raises TimeoutExpired.
-
-        A wait does not notice Ctrl-C here, so it is many short ones; and what the child started
-        has its pipes, and may hold them when it is gone.
-        """
-        end = time.monotonic() + timeout
-        gone = None
-        while True:
-            try:
-                return process.communicate(text_in, timeout=_PAUSE)
-            except subprocess.TimeoutExpired:  # noqa: PERF203 - once in a pause
-                now = time.monotonic()
-                if now >= end:
-                    raise
-                gone = gone or (now if process.poll() is not None else None)
-                if gone is not None and now > gone + GRACE_SECONDS:
-                    _jobs[process].end()
-                text_in = None
-
-else:
-
-    def _communicate(
-        process: subprocess.Popen[str], text_in: str | None, timeout: float
-    ) -> tuple[str, str]:
-        return process.communicate(text_in, timeout=timeout)
 
 
 def listen(

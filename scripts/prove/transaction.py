@@ -107,6 +107,7 @@ class Steps:
         for name, modules in {
             "append": (transaction, restore, switch),
             "move": (transaction, restore),
+            "move_folder": (transaction,),
             "remove_tree": (kept, switch),
             "delete_journal": (kept, restore),
         }.items():
@@ -166,9 +167,9 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
     steps.hook()
     begin = transaction.JournaledChange.begin
 
-    def beginning(*arguments: Any) -> None:  # noqa: ANN401
+    def beginning(*arguments: Any, **options: Any) -> None:  # noqa: ANN401
         say("now")
-        begin(*arguments)
+        begin(*arguments, **options)
 
     changed: Any = transaction.JournaledChange
     changed.begin = beginning

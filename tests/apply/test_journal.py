@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,30 +16,42 @@ from ortgpu_fix.apply.journal import (
     MovedFiles,
     Record,
     RemovedFolders,
+    Written,
     begin_of,
     decode,
     emptied_of,
     encode,
     install_of,
     moves_of,
+    paths_of,
     state,
+    written_of,
 )
 from ortgpu_fix.errors import Error
 
 BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="2026-11-21T10:00:00+00:00")
-ASIDE = MovedFiles(moves=(("a/1", "000000-1"), ("a/2", "000001-2")))
-MORE = MovedFiles(moves=(("a/3", "000002-3"),))
-EMPTIED = RemovedFolders(folders=(("a/b", 0o755), ("a", 0o700)))
-INSTALL = Install(
-    created=("b/1",), whole=("b.dist-info",), standing=(), temporary=(), folders=("b.libs",)
+ASIDE = MovedFiles(
+    moves=(("a/1", "000000-1"), ("a/2", "000001-2")), seen=(("file", 3, 17), ("link", 1, 18))
 )
+MORE = MovedFiles(moves=(("a/3", "000002-3"),))
+EMPTIED = RemovedFolders(folders=(("a/b", 0o755), ("a", 0o700)), names=("folder-0", "folder-1"))
+INSTALL = Install(
+    created=("b/1",),
+    whole=("b.dist-info",),
+    standing=("c",),
+    temporary=("c/d.tmp",),
+    folders=("b.libs",),
+    sizes=(3,),
+    hashes=("ab",),
+)
+WRITTEN = Written(seen=(("file", 3, 19), None))
 ALL: tuple[Record, ...] = (
     BEGIN,
     ASIDE,
     MORE,
     EMPTIED,
     INSTALL,
-    Mark(step="installed"),
+    WRITTEN,
     Mark(step="commit"),
     Mark(step="undo"),
 )
@@ -52,14 +67,27 @@ def test_every_record_comes_back() -> None:
 
 @given(st.lists(st.text(), max_size=4))
 def test_any_path_comes_back(paths: list[str]) -> None:
-    record = MovedFiles(moves=tuple((path, path) for path in paths))
+    paths = [path.replace("\0", "") for path in paths]
+    record = MovedFiles(moves=tuple((path, "name") for path in paths))
 
     assert decode(text(BEGIN, record)) == (BEGIN, record)
 
 
 def test_the_way_back_is_the_other_way_round() -> None:
-    assert [path for path, _ in moves_of(ALL)] == ["a/3", "a/2", "a/1"]
-    assert emptied_of(ALL) == (("a", 0o700), ("a/b", 0o755))
+    assert moves_of(ALL) == (
+        ("a/3", "000002-3", None),
+        ("a/2", "000001-2", ("link", 1, 18)),
+        ("a/1", "000000-1", ("file", 3, 17)),
+    )
+    assert emptied_of(ALL) == (("a", 0o700, "folder-1"), ("a/b", 0o755, "folder-0"))
+    assert written_of(ALL) == WRITTEN
+    assert paths_of(ALL) == {"a/1", "a/2", "a/3", "a", "a/b", "b/1"} | {
+        "b.dist-info",
+        "b.libs",
+        "c",
+        "c/d.tmp",
+    }
+    assert paths_of((BEGIN,)) == set()
     assert begin_of(ALL) == BEGIN
     assert install_of(ALL) == INSTALL
     assert install_of((BEGIN,)) is None
@@ -102,8 +130,50 @@ def test_a_change_that_could_not_even_begin(torn: str) -> None:
         text(BEGIN) + "\n[]\n" + text(INSTALL),
         text(BEGIN) + '\n{"step": "other"}\n' + text(INSTALL),
         text(BEGIN) + '\n{"step": "aside", "what": 1}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "commit", "what": 1}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": ["aside"]}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside"}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside", "moves": 1}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside", "moves": [["a\\u0000", "b"]]}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside", "moves": [["a", "../b"]]}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside", "moves": [["a", ".."]]}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "aside", "moves": [["a", "b"], ["c"]]}\n' + text(INSTALL),
+        text(BEGIN) + '\n{"step": "emptied", "folders": [["a", true]]}\n' + text(INSTALL),
+        text(BEGIN, replace(ASIDE, seen=ASIDE.seen[:1]), INSTALL),
+        text(BEGIN, replace(EMPTIED, names=("a",)), INSTALL),
+        text(BEGIN, replace(INSTALL, sizes=(1, 2)), INSTALL),
+        text(BEGIN) + "\n" + "[" * 9999 + "\n" + text(INSTALL),
     ],
 )
 def test_damage_is_told_from_a_torn_line(damaged: str) -> None:
     with pytest.raises(Error, match="journal-damaged"):
         decode(damaged)
+
+
+def test_a_journal_of_version_1_is_read() -> None:
+    """As ortgpu-fix 1.0 wrote it, before it recorded what the files were."""
+    lines = [
+        {"step": "begin", "plan": "x", "removed": ["a"], "installed": [["b", "1"]], "version": 1},
+        {"step": "aside", "moves": [["a/1", "000000-1"]]},
+        {"step": "emptied", "folders": [["a", 493]]},
+        {"step": "install", "created": ["b/1"], "whole": [], "standing": [], "temporary": []},
+        {"step": "installed"},
+        {"step": "commit"},
+    ]
+
+    records = decode("".join(f"\n{json.dumps(line)}\n" for line in lines))
+
+    assert state(records) == "committed"
+    assert begin_of(records).present is None
+    assert moves_of(records) == (("a/1", "000000-1", None),)
+    assert emptied_of(records) == (("a", 0o755, ""),)
+    assert written_of(records) == Written()
+
+
+def test_a_journal_of_a_newer_version_is_refused() -> None:
+    newer = text(BEGIN, ASIDE).replace('"version": 2', '"version": 3')
+
+    with pytest.raises(Error) as caught:
+        decode(newer)
+
+    assert (caught.value.code, caught.value.values["version"]) == ("journal-newer", 3)

@@ -78,7 +78,7 @@ class World:
         (cache / "c.cpython-311.pyc").write_text("")
         (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
         (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
-        change.installed(map(str, self.new()))
+        change.installed()
         return change
 
     def state(self) -> Mapping[str, str]:

@@ -149,7 +149,8 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
     assert command("--facts", "example", "--check", *python).returncode == 1
     assert "ended half-way" in command("verify", *python).stderr
     assert command("undo", "--forget", "--yes", *python).returncode == 2
-    done = command("undo", *python)
+    assert command("undo", *python).returncode == 2  # nobody said yes
+    done = command("undo", "--yes", *python)
 
     assert done.returncode == 0
     assert "An earlier run was interrupted" in done.stdout
@@ -160,11 +161,66 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
 def test_apply_puts_back_first_what_was_interrupted(quick: Stand, command: Command) -> None:
     interrupt(quick)
 
-    done = command("--apply", "--facts", "example", "--python", str(quick.venv.folder))
+    argv = ("--apply", "--facts", "example", "--offline", "--python", str(quick.venv.folder))
+    half = state_of(quick.venv.folder)
 
-    assert done.returncode == 2  # nobody said yes to the plan
+    assert command(*argv).returncode == 2  # nobody said yes to putting back
+    assert state_of(quick.venv.folder) == half
+    done = command(*argv, "--yes")
+
+    assert done.returncode == 7  # there are no wheels
     assert "An earlier run was interrupted" in done.stderr
     assert "onnxruntime 1.22.1 is the CPU build" in done.stdout
+    assert quick.unchanged()
+
+
+def test_a_repair_by_hand_is_not_put_back_over(quick: Stand, command: Command) -> None:
+    """Neither by undo nor by the next apply, unless that is allowed."""
+    interrupt(quick)
+    (quick.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
+    repaired = state_of(quick.venv.folder)
+    python = ("--python", str(quick.venv.folder))
+
+    for argv in (("undo",), ("--apply", "--facts", "example", "--offline")):
+        done = command(*argv, "--yes", *python)
+        assert done.returncode == 2
+        assert "onnxruntime/__init__.py" in done.stderr
+        assert "--allow changed" in done.stderr
+        assert state_of(quick.venv.folder) == repaired
+    assert command("undo", "--yes", "--allow", "changed", *python).returncode == 0
+    assert quick.unchanged()
+
+
+def test_a_repair_by_hand_is_kept_on_request(quick: Stand, command: Command) -> None:
+    interrupt(quick)
+    (quick.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
+    repaired = state_of(quick.venv.folder)
+    argv = ("undo", "--forget", "--yes", "--python", str(quick.venv.folder))
+
+    assert command(*argv).returncode == 2
+    assert command(*argv, "--allow", "changed").returncode == 0
+
+    assert state_of(quick.venv.folder) == repaired
+    assert not quick.state.exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json: bool) -> None:
+    quick.have("onnxruntime 1.22.1")
+    wheels = quick.state / "stage" / "wheels"
+    wheels.mkdir(parents=True)
+    (wheels / "onnxruntime_gpu.whl.part").write_bytes(bytes(3000))
+    flags = ("--json",) if as_json else ()
+
+    done = command("undo", *flags, "--python", str(quick.venv.folder))
+
+    assert done.returncode == 0
+    if as_json:
+        document = json.loads(done.stdout)
+        assert (document["undone"], document["freed"]) == (False, 3000)
+    else:
+        assert "had not been changed; what was downloaded is removed (3 kB)" in done.stdout
+    assert not quick.state.exists()
     assert quick.unchanged()
 
 

@@ -66,8 +66,9 @@ class Recorded:
         timeout: float,
         env: Mapping[str, str] | None = None,
         text_in: str | None = None,
+        lifeline: bool = False,
     ) -> Finished:
-        del text_in
+        del text_in, lifeline
         self.calls.append((argv, env or {}))
         if isinstance(self.answer, OSError):
             raise self.answer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,21 +13,72 @@ import pytest
 
 from ortgpu_fix.engine import guard as engine_guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
+from ortgpu_fix.utils import process
+from ortgpu_fix.utils.process import run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs engines unguarded")
 
 
-def test_the_guard_becomes_the_engine(tmp_path: Path) -> None:
-    code = "import sys; print(sys.argv[1:])"
-    done = subprocess.run(
-        guarded_command([sys.executable, "-c", code, "a b", "-x"], tmp_path / "lock"),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+def test_the_guard_runs_the_engine(tmp_path: Path) -> None:
+    code = "import sys; print(sys.argv[1:]); print(repr(sys.stdin.read())); sys.exit(3)"
+    command = guarded_command([sys.executable, "-c", code, "a b", "-x"], tmp_path / "lock")
+    done = run(command, timeout=60, lifeline=True)
 
-    assert done.stdout == "['a b', '-x']\n"
+    assert (done.returncode, done.stdout) == (3, "['a b', '-x']\n''\n")
     wait_for_engine(tmp_path / "lock")
+
+
+def test_an_engine_that_a_signal_ends_or_that_is_none(tmp_path: Path) -> None:
+    command = guarded_command(["/bin/sh", "-c", "kill -SEGV $$"], tmp_path / "lock")
+    done = run(command, timeout=60, lifeline=True)
+    assert (done.returncode, done.stderr) == (1, "ended by SIGSEGV\n")
+
+    done = run(guarded_command(["/none"], tmp_path / "lock"), timeout=60, lifeline=True)
+    assert (done.returncode, done.stderr) == (127, "/none: No such file or directory\n")
+
+
+def test_what_an_engine_leaves_behind_does_not_hold_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that a `.pth` of the environment starts; it also keeps the pipes of the engine."""
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.2)
+    code = "import os, time; os.fork() or (os.setsid(), time.sleep(30)); print('done', flush=True)"
+    began = time.monotonic()
+
+    command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
+    done = run(command, timeout=60, lifeline=True)
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    wait_for_engine(tmp_path / "lock")
+    assert time.monotonic() - began < 20
+
+
+def test_an_engine_is_gone_when_its_run_was_interrupted(tmp_path: Path) -> None:
+    """Not only its guard: what writes into the environment has ended when the lock is free."""
+    pid = tmp_path / "pid"
+    code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
+
+    done = run(command, timeout=3, lifeline=True)
+
+    assert done.timed_out
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_planted_lock_gets_nobody_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_guard, "PATIENCE", 0.1)
+    with subprocess.Popen(["/bin/sleep", "60"], start_new_session=True) as bystander:
+        (tmp_path / "lock").write_text(str(bystander.pid))
+        with (tmp_path / "lock").open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(TimeoutError):
+                wait_for_engine(tmp_path / "lock")
+        assert bystander.poll() is None
+        bystander.kill()
+    (tmp_path / "link").symlink_to(tmp_path / "lock")
+    with pytest.raises(OSError, match="link"):
+        wait_for_engine(tmp_path / "link")
 
 
 def test_no_engine_ever_ran(tmp_path: Path) -> None:
@@ -42,6 +93,7 @@ def start(lock: Path) -> subprocess.Popen[str]:
         guarded_command(
             [sys.executable, "-c", "print(1, flush=True); import time; time.sleep(60)"], lock
         ),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -51,11 +103,13 @@ def start(lock: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_an_engine_that_still_runs_is_ended(tmp_path: Path) -> None:
+def test_an_engine_ends_with_whoever_started_it(tmp_path: Path) -> None:
     with start(tmp_path / "lock") as process:
-        wait_for_engine(tmp_path / "lock")
+        assert process.stdin is not None
+        process.stdin.close()  # as a program that is killed does
 
-        assert process.wait(5) == -signal.SIGKILL
+        wait_for_engine(tmp_path / "lock")
+        assert process.wait(5) == 1
 
 
 def test_an_engine_that_cannot_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

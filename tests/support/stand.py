@@ -81,10 +81,10 @@ class Stand:
     def names(self) -> dict[str, str]:
         return {one.key: one.version for one in self.venv.target().installed}
 
-    def undo(self) -> None:
+    def undo(self, *, allow_changed: bool = False) -> None:
         target = self.venv.target()
         site = Site.of(target)
-        undo_last(site, distributions_here(target, site))
+        undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
 
     def unchanged(self) -> bool:
         return state_of(self.venv.folder) == self.before

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...apply.apply_plan import Allowed, apply, check_environment_owner
-from ...apply.rollback import recover_interrupted
+from ...apply.rollback import pending_recovery, recover_interrupted
 from ...apply.state_folder import Site
 from ...companions.build import build_companions
 from ...companions.contents import LIBRARIES
@@ -156,5 +156,8 @@ def _companions(plan: Plan, inputs: PlanInputs) -> dict[str, bytes]:
 def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: Texts) -> None:
     """Put back what an interrupted run left half done, before anything is planned on it."""
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
-    if recover_interrupted(Site.of(target)):
+    site = Site.of(target)
+    if pending_recovery(site):
+        confirm(arguments, texts, "ask-recover", path=target.prefix)
+    if recover_interrupted(site, allow_changed="changed" in arguments.allow):
         console.print_notice(texts.label("recovered", path=target.prefix))

@@ -7,10 +7,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...apply.history import discard_undo_data
+from ...apply.history import discard_undo_data, recorded_changes
 from ...apply.removal import distributions_here
-from ...apply.rollback import recover_interrupted, undo_last
+from ...apply.rollback import (
+    discard_downloads,
+    pending_recovery,
+    recover_interrupted,
+    undo_last,
+)
 from ...apply.state_folder import Site, size_of
+from ...errors import Error
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size
 from ...probe.machine import target_of
@@ -33,12 +39,35 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         else:
             console.print_result(texts.label(label, path=target.prefix))
 
-    if recover_interrupted(site):
+    changed = "changed" in arguments.allow
+    if pending_recovery(site):
+        confirm(arguments, texts, "ask-recover", path=target.prefix)
+        recover_interrupted(site, allow_changed=changed)
         say("recovered")
         return 0
+    if all(change.state != "committed" for change in recorded_changes(site)):
+        return _discard_downloads(site, arguments, texts)
     confirm(arguments, texts, "ask-undo")
-    left = undo_last(site, distributions_here(target, site), lambda: say("undone"))
+    installed = distributions_here(target, site)
+    left = undo_last(site, installed, lambda: say("undone"), allow_changed=changed)
     warn_of_leftovers(left, site, texts)
+    return 0
+
+
+def _discard_downloads(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
+    """Remove what a run downloaded that was killed before it changed anything.
+
+    Raises Error `nothing-to-undo` where there is nothing.
+    """
+    recover_interrupted(site)  # removes what an undo left over
+    freed = discard_downloads(site)
+    if freed is None:
+        raise Error("nothing-to-undo")
+    if arguments.json:
+        document = {"schema": 1, "undone": False, "freed": freed, "path": site.prefix}
+        console.print_json(document)
+    else:
+        console.print_result(texts.label("downloads-removed", size=size(freed), path=site.prefix))
     return 0
 
 
@@ -47,7 +76,7 @@ def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
     kept = size_of(site.state)
     if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy
         confirm(arguments, texts, "ask-forget", size=size(kept))
-    left = discard_undo_data(site)
+    left = discard_undo_data(site, allow_changed="changed" in arguments.allow)
     if arguments.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
     else:

@@ -1,0 +1,185 @@
+"""Compares an environment with the journal of a change, before anything is rolled back.
+
+What is there must be what the change left: every file that it wrote as it wrote it, every file that
+it set aside still there, nothing in the places that become free, and in the shared folders no
+distribution that came later. Reads only.
+"""
+
+# Paths are strings: there are tens of thousands of them.
+# ruff: noqa: PTH120, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..index.download import file_digest
+from .fingerprints import fingerprint, is_same
+from .journal import (
+    Fingerprint,
+    Record,
+    begin_of,
+    emptied_of,
+    install_of,
+    moves_of,
+    state,
+    written_of,
+)
+from .removal import METADATA, SHARED, files_under, recorded_files
+from .state_folder import Site, absolute, join
+
+_SMALL = 1 << 20
+"""Bytes up to which a file of the size of the wheel's is read: an engine may have been killed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparison:
+    """What is not as the journal recorded it; all paths are absolute."""
+
+    changed: set[str] = field(default_factory=set)
+    """Paths with something else at them."""
+    lost: set[str] = field(default_factory=set)
+    """Paths that cannot be put back: what was set aside is not there any more."""
+    came: set[str] = field(default_factory=set)
+    """Metadata folders of distributions that came later, and have files in the shared folders."""
+    theirs: set[str] = field(default_factory=set)
+    """Files of those distributions."""
+    stays: set[str] = field(default_factory=set)
+    """Files of the change that a distribution which came later owns as well."""
+
+    def differences(self, site: Site) -> tuple[str, ...]:
+        """Return all that differs, the most telling first, relative to site-packages."""
+        names = [Path(path).name for path in sorted(self.came)]
+        paths = sorted(self.lost) + sorted(self.changed)
+        return tuple(names + [site.relative(path) for path in paths])
+
+
+def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison:
+    """Compare the environment with the `records` of the change in `folder`."""
+    found = Comparison()
+    if not records:
+        return found
+    moves = [(absolute(site, path), name, seen) for path, name, seen in moves_of(records)]
+    install = install_of(records)
+    created = {absolute(site, path) for path in install.created} if install else set()
+    in_place = _compare_moved(found, folder, moves, created, state(records) == "committed")
+    _compare_created(found, site, records, in_place)
+    for path, _, _ in emptied_of(records):
+        here = fingerprint(absolute(site, path))
+        if here is not None and here[0] != "folder":
+            found.changed.add(absolute(site, path))
+    touched = created.union(path for path, _, _ in moves)
+    # A link in the place of a folder would lead everything elsewhere.
+    for parent in {os.path.dirname(path) for path in touched}:
+        if os.path.realpath(parent) != parent:
+            found.lost.add(parent)
+    _compare_distributions(found, site, records, touched, {path for path, _, _ in moves})
+    return found
+
+
+def _compare_moved(
+    found: Comparison,
+    folder: Path,
+    moves: Iterable[tuple[str, str, Fingerprint | None]],
+    created: set[str],
+    committed: bool,  # noqa: FBT001
+) -> set[str]:
+    """Compare what was set aside; return the paths at which the file from before is."""
+    in_place: set[str] = set()
+    for path, name, seen in moves:
+        kept, here = fingerprint(join(str(folder / "aside"), name)), fingerprint(path)
+        is_original = seen is not None and is_same(here, seen)
+        if kept is None:  # not moved yet, or moved back already
+            if committed or here is None or (seen is not None and not is_original):
+                found.lost.add(path)
+            else:
+                in_place.add(path)
+        elif seen is not None and kept[:2] != seen[:2]:
+            found.lost.add(path)
+        elif is_original:  # a copy to another filesystem that was killed before its last step
+            in_place.add(path)
+        elif here is not None and path not in created:
+            found.changed.add(path)
+    return in_place
+
+
+def _compare_created(
+    found: Comparison, site: Site, records: tuple[Record, ...], in_place: set[str]
+) -> None:
+    """Compare what the engine wrote, or what it may have written by the time it was killed."""
+    install, written = install_of(records), written_of(records)
+    if install is None or not install.sizes:  # version 1 has recorded no more than the names
+        return
+    committed = state(records) == "committed"
+    seen: tuple[Fingerprint | None, ...] = written.seen if written else ()
+    for at, relative in enumerate(install.created):
+        path = absolute(site, relative)
+        if path in in_place:
+            continue
+        here, digest = fingerprint(path), install.hashes[at]
+        if here is None:
+            if committed and seen[at] is not None:
+                found.changed.add(path)
+        elif seen and seen[at] is None:  # it came later, as the lock of a uv that pip has not
+            found.stays.add(path)
+        elif seen:
+            if here != seen[at] and not _has(path, here, install.sizes[at], digest):
+                found.changed.add(path)
+        elif not _may_be_written(path, here, install.sizes[at], digest):
+            found.changed.add(path)
+
+
+def _has(path: str, here: Fingerprint, size: int, digest: str) -> bool:
+    """Return whether the file at `path` is the one of the wheel."""
+    if here[0] != "file" or here[1] != size or not digest:
+        return False
+    with contextlib.suppress(OSError):
+        return file_digest(Path(path)) == digest
+    return False
+
+
+def _may_be_written(path: str, here: Fingerprint, size: int, digest: str) -> bool:
+    """Return whether an engine that was killed may have left this at `path`."""
+    if here[0] != "file" or 0 <= size < here[1]:
+        return False
+    return here[1] != size or size > _SMALL or not digest or _has(path, here, size, digest)
+
+
+def _compare_distributions(
+    found: Comparison,
+    site: Site,
+    records: tuple[Record, ...],
+    touched: set[str],
+    moved: set[str],
+) -> None:
+    """Find the distributions that came after the change and share files with it."""
+    present = begin_of(records).present
+    if present is None:
+        return
+    install = install_of(records)
+    known = {absolute(site, path) for path in present}
+    known |= {absolute(site, path) for path in install.whole} if install else set()
+    shared = {join(root, SHARED) + os.sep for root in (site.purelib, site.platlib)}
+    shared = {start for start in shared if any(path.startswith(start) for path in touched)}
+    for path in metadata_folders(site):
+        if path in known:
+            continue
+        files = recorded_files(path) or set()
+        if any(file.startswith(tuple(shared)) for file in files) if shared else False:
+            found.came.add(path)
+            found.theirs |= {file for file in files if site.inside(file)}
+            found.theirs |= set(files_under(path)) | {path}
+        found.stays |= (files & touched) - moved
+
+
+def metadata_folders(site: Site) -> list[str]:
+    """Return the metadata folders (or files, of old ones) in the environment, sorted."""
+    return sorted(
+        join(root, name)
+        for root in {site.purelib, site.platlib}
+        for name in os.listdir(root)
+        if name.endswith(METADATA)
+    )

@@ -1,0 +1,379 @@
+"""What somebody changed between a change and its roll back is seen before anything is moved."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from stand import CUDA, GOOD, HANG_UP, Stand
+
+from ortgpu_fix.apply.history import discard_undo_data
+from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
+from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.errors import Error
+from support.standin_wheels import Venv, state_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills a process group")
+CPU = "onnxruntime 1.22.1"
+OTHER = "onnxruntime-gpu 1.31.1"
+MOMENTS = {
+    "set-aside": (JournaledChange, "announce"),
+    "announced": (JournaledChange, "installed"),
+    "installed": (JournaledChange, "commit"),
+}
+"""After which step an apply is killed: before which function."""
+
+
+def killed_apply(stand: Stand, moment: str) -> Site:
+    """Begin an apply that is killed, as by SIGKILL, at the `moment`."""
+    owner, name = MOMENTS[moment]
+    stand.have(CPU)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
+    target, engine = stand.venv.target(), stand.engine()
+    child = os.fork()
+    if child == 0:
+        setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+        with contextlib.suppress(BaseException):
+            stand.apply(plan, target=target, engine=engine)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    return Site.of(target)
+
+
+def refusal(stand: Stand, act: Callable[[], object], code: str = "undo-changed") -> str:
+    """Return what `act` names when it refuses; the environment must be as it was."""
+    before = state_of(stand.venv.folder)
+    with pytest.raises(Error) as caught:
+        act()
+    assert caught.value.code == code
+    assert state_of(stand.venv.folder) == before
+    return str(caught.value.values.get("names") or caught.value.values["paths"])
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: str) -> None:
+    site = killed_apply(quick, moment)
+    shutil.rmtree(quick.venv.site / "onnxruntime", ignore_errors=True)
+    quick.venv.install(quick.wheels[OTHER])
+
+    named = refusal(quick, lambda: recover_interrupted(site))
+
+    assert named.startswith("onnxruntime_gpu-1.31.1.dist-info")
+    recover_interrupted(site, allow_changed=True)
+    assert quick.names() == {"onnxruntime": "1.22.1"}
+    now = state_of(quick.venv.folder)
+    assert now.items() >= quick.before.items()
+    # A uv that came by in between leaves its lock, and a folder without files.
+    assert {Path(path).name for path in now.keys() - quick.before} <= {
+        ".lock",
+        "onnxruntime_gpu.libs",
+    }
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_apply_that_nobody_touched_is_put_back(quick: Stand, moment: str) -> None:
+    site = killed_apply(quick, moment)
+
+    assert pending_recovery(site)
+    recover_interrupted(site)
+
+    assert quick.unchanged()
+    assert not (quick.state / "1").exists()
+
+
+def test_a_repair_by_hand_can_be_kept(quick: Stand) -> None:
+    site = killed_apply(quick, "announced")
+    quick.venv.install(quick.wheels[OTHER])
+    repaired = state_of(quick.venv.folder)
+    with pytest.raises(Error, match="unfinished-change"):
+        discard_undo_data(site)
+
+    assert discard_undo_data(site, allow_changed=True) == 0
+
+    assert state_of(quick.venv.folder) == repaired
+    assert not quick.state.exists()
+
+
+@pytest.mark.parametrize("what", ["grown", "other", "small-other"])
+def test_a_file_that_changed_after_a_kill_is_not_overwritten(quick: Stand, what: str) -> None:
+    """The engine was killed half-way: a part of a file may be there, and not more or another."""
+    site = killed_apply(quick, "announced")
+    library = quick.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+    text = library.read_bytes()
+    if what == "grown":
+        library.write_bytes(text + b"x")
+    else:
+        library.write_bytes(bytes(len(text)))
+
+    assert "providers_cuda" in refusal(quick, lambda: recover_interrupted(site))
+    library.write_bytes(text[:100])
+    recover_interrupted(site)
+    assert quick.unchanged()
+
+
+def changed(quick: Stand) -> None:
+    quick.have(CPU)
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+
+
+def test_another_build_in_the_shared_folder(quick: Stand) -> None:
+    quick.have(OTHER)
+    quick.apply(quick.plan(*CUDA))
+    quick.venv.install(quick.wheels[CPU])
+
+    assert refusal(quick, quick.undo).startswith("onnxruntime-1.22.1.dist-info")
+
+    quick.undo(allow_changed=True)
+    assert quick.unchanged()
+
+
+def test_what_was_set_aside_is_gone(quick: Stand) -> None:
+    changed(quick)
+    shutil.rmtree(quick.state / "1" / "aside")
+
+    assert "onnxruntime" in refusal(quick, quick.undo, "undo-impossible")
+    refusal(quick, lambda: quick.undo(allow_changed=True), "undo-impossible")
+    (quick.state / "1" / "aside").mkdir()
+    refusal(quick, quick.undo, "undo-impossible")
+
+
+def test_one_file_of_what_was_set_aside_is_another(quick: Stand) -> None:
+    changed(quick)
+    next((quick.state / "1" / "aside").glob("*-__init__.py")).write_text("another")
+
+    assert "__init__.py" in refusal(quick, quick.undo, "undo-impossible")
+
+
+def test_a_folder_that_is_a_link_now(quick: Stand, tmp_path: Path) -> None:
+    """Everything in it would be put back, and taken out, somewhere else."""
+    changed(quick)
+    shutil.move(quick.venv.site / "onnxruntime", tmp_path / "elsewhere")
+    (quick.venv.site / "onnxruntime").symlink_to(tmp_path / "elsewhere")
+    elsewhere = state_of(tmp_path / "elsewhere")
+
+    refusal(quick, lambda: quick.undo(allow_changed=True), "undo-impossible")
+    assert state_of(tmp_path / "elsewhere") == elsewhere
+
+
+@pytest.mark.parametrize("what", ["deleted", "edited", "link", "folder"])
+def test_a_file_of_the_change_that_somebody_changed(quick: Stand, what: str) -> None:
+    changed(quick)
+    path = quick.venv.site / "onnxruntime" / "__init__.py"
+    path.unlink()
+    if what == "edited":
+        path.write_text("mine")
+    elif what == "link":
+        path.symlink_to("capi")
+    elif what == "folder":
+        path.mkdir()
+
+    assert refusal(quick, quick.undo) == str(Path("onnxruntime", "__init__.py"))
+
+    quick.undo(allow_changed=True)
+    assert quick.unchanged()
+
+
+def test_a_file_that_was_written_again_with_the_same_bytes_is_no_difference(quick: Stand) -> None:
+    changed(quick)
+    path = quick.venv.site / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9"
+    path.write_bytes(path.read_bytes())
+    os.utime(path, (1, 1))
+
+    quick.undo()
+
+    assert quick.unchanged()
+
+
+def test_something_in_a_place_that_becomes_taken_again(quick: Stand) -> None:
+    changed(quick)
+    path = quick.venv.site / "onnxruntime-1.22.1.dist-info"
+    path.write_text("mine")
+
+    assert path.name in refusal(quick, quick.undo)
+    path.unlink()
+    path.mkdir()
+    (path / "METADATA").write_text("mine")
+    assert "METADATA" in refusal(quick, quick.undo)
+    quick.undo(allow_changed=True)
+    assert quick.unchanged()
+
+
+def test_what_a_distribution_that_came_later_shares_stays(quick: Stand) -> None:
+    changed(quick)
+    quick.venv.install(quick.wheels["nvidia-curand-cu12 12.9.2.10"])
+
+    quick.undo()
+
+    assert (quick.venv.site / "nvidia" / "__init__.py").exists()
+    assert quick.names() == {"onnxruntime": "1.22.1", "nvidia-curand-cu12": "12.9.2.10"}
+
+
+def test_something_else_changes_the_environment_during_a_change_that_fails(quick: Stand) -> None:
+    quick.have(CPU)
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+
+    def other_tool() -> tuple[bool, str]:
+        quick.venv.install(quick.wheels[OTHER])
+        return False, "no"
+
+    with pytest.raises(Error) as caught:
+        quick.apply(plan, verify=other_tool)
+
+    assert caught.value.code == "restore-changed"
+    assert "onnxruntime_gpu-1.31.1.dist-info" in str(caught.value.values["names"])
+    recover_interrupted(Site.of(quick.venv.target()), allow_changed=True)
+    assert quick.unchanged()
+
+
+def fill(folder: Path) -> None:
+    """Leave neither a block nor an inode in the filesystem of `folder`."""
+    with contextlib.suppress(OSError), (folder / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+    with contextlib.suppress(OSError):
+        for number in range(1 << 20):
+            (folder / f"ballast-{number}").touch()
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+@pytest.mark.parametrize("pip", [False, True])
+def test_a_disk_that_fills_before_the_roll_back(
+    stand_of: Callable[..., Stand],
+    mounted: Callable[..., Path],
+    tmp_path: Path,
+    kind: str,
+    *,
+    pip: bool,
+) -> None:
+    """Neither space nor inodes are left when the verification says no."""
+    if kind == "ext4":
+        image = tmp_path / "image"
+        with image.open("wb") as file:
+            file.truncate(96 << 20)
+        made = shutil.which("mkfs.ext4")
+        if made is None:
+            pytest.skip("needs mkfs.ext4")
+        subprocess.run([made, "-q", "-N", "4000", image], check=True)
+        disk = mounted("-o", "loop", str(image))
+    else:
+        disk = mounted("-t", "tmpfs", "-o", "size=96m,nr_inodes=4000", "tmpfs")
+    stand = stand_of("pip" if pip else "uv")
+    shutil.copytree(stand.venv.folder, disk / "venv", symlinks=True)
+    stand.venv = Venv(folder=disk / "venv")
+    stand.have(CPU)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
+
+    def full() -> tuple[bool, str]:
+        fill(disk)
+        return False, "no"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ortgpu_fix.apply.staging._need", lambda *_: None)
+        error = stand.fails(plan, verify=full)
+
+    assert error.code == "verify-failed"
+
+
+@pytest.mark.untraced
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("event", ["exception", "return", "line", "call"])
+def test_two_signals_in_quick_succession(quick: Stand, event: str) -> None:
+    """The second comes at one of the next events after the first, wherever that is."""
+    quick.have(CPU)
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+    left = [event]
+
+    def traced(frame: FrameType, what: str, _: object) -> Any:
+        if left and what == event and frame.f_code.co_filename.endswith("swap.py"):
+            left.clear()
+            os.kill(os.getpid(), HANG_UP)
+        return traced
+
+    def signalled() -> tuple[bool, str]:
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            frame.f_trace = traced
+            frame = frame.f_back
+        sys.settrace(traced)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return True, ""
+
+    try:
+        error = quick.fails(plan, verify=signalled)
+    finally:
+        sys.settrace(None)
+
+    assert error.code == "apply-interrupted"
+
+
+def test_the_reader_of_what_is_said_is_gone(quick: Stand) -> None:
+    quick.have(CPU)
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+
+    def broken(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    assert quick.fails(plan, progress=quiet_until("verify", broken)).code == "apply-failed"
+
+
+def quiet_until(code: str, act: Callable[[], None]) -> Callable[..., None]:
+    """Return a progress that does nothing until `code`, and then always what `act` does."""
+    began: list[str] = []
+
+    def progress(now: str, /, **_: object) -> None:
+        if now == code or began:
+            began.append(now)
+            act()
+
+    return progress
+
+
+def test_a_defect_in_the_roll_back_is_told_as_one_that_failed(
+    quick: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick.have(CPU)
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+
+    def defect(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ortgpu_fix.apply.rollback.compare", defect)
+    with pytest.raises(Error) as caught:
+        quick.apply(plan, verify=lambda: (False, "no"))
+    assert caught.value.code == "restore-failed"
+    monkeypatch.undo()
+    recover_interrupted(Site.of(quick.venv.target()))
+    assert quick.unchanged()
+
+
+def test_a_change_of_version_1_is_undone(quick: Stand) -> None:
+    """Its journal has only names: what it does not know it does not compare."""
+    changed(quick)
+    journal = quick.state / "1" / "journal"
+    v1 = [without_version_2(line) for line in journal.read_text().splitlines() if line.strip()]
+    journal.write_text("".join(f"\n{line}\n" for line in v1))
+    shutil.rmtree(quick.state / "1" / "trash")
+    (quick.state / "1" / "reserve").unlink()
+
+    quick.undo()
+
+    assert quick.unchanged()
+
+
+def without_version_2(line: str) -> str:
+
+    row = json.loads(line)
+    for name in ("present", "packages", "seen", "sizes", "hashes", "names"):
+        row.pop(name, None)
+    return json.dumps(row | ({"version": 1} if row["step"] == "begin" else {}))

@@ -1,0 +1,203 @@
+"""The state folder names files to move and to delete: nothing in it is followed elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply import environment_lock as locks
+from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.history import discard_undo_data, history_summary
+from ortgpu_fix.apply.journal import Begin
+from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
+from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
+from ortgpu_fix.errors import Error
+from support.standin_wheels import state_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and owners of Unix")
+
+
+class Changed:
+    """A folder like an environment, after a change of one file that was committed."""
+
+    def __init__(self, folder: Path) -> None:
+        purelib = folder / "lib" / "python3.11" / "site-packages"
+        (folder / "bin").mkdir(parents=True)
+        purelib.mkdir(parents=True)
+        (purelib / "a.py").write_text("a = 1")
+        self.folder, self.before = folder, state_of(folder)
+        self.site = Site(
+            purelib=str(purelib),
+            platlib=str(purelib),
+            scripts=str(folder / "bin"),
+            prefix=str(folder),
+        )
+        self.state = self.site.state
+        prepare_state_folder(self.site)
+        change = JournaledChange(self.site)
+        change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),), present=()))
+        change.set_aside([str(purelib / "a.py")])
+        change.announce([str(purelib / "b.py")], [])
+        (purelib / "b.py").write_text("b = 1")
+        change.installed()
+        change.commit()
+
+    def undo(self, *, allow_changed: bool = False) -> None:
+        undo_last(self.site, [("b", "1")], allow_changed=allow_changed)
+
+    def unchanged(self) -> bool:
+        return state_of(self.folder) == self.before
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Changed:
+    return Changed(tmp_path / "venv")
+
+
+def refused(changed: Changed, outside: Path, code: str) -> Error:
+    """Everything that reads the state must end in the Error `code`, with nothing changed."""
+    site = changed.site
+    before, other = state_of(changed.folder), state_of(outside)
+    acts: list[Callable[[], object]] = [
+        lambda: recover_interrupted(site),
+        lambda: discard_undo_data(site, allow_changed=True),
+        lambda: changed.undo(allow_changed=True),
+    ]
+    for act in acts:
+        with pytest.raises(Error, match=code):
+            act()
+        assert state_of(changed.folder) == before
+        assert state_of(outside) == other
+    assert history_summary(site, ())[0] == "unfinished"
+    with pytest.raises(Error) as caught:
+        changed.undo()
+    assert state_of(changed.folder) == before
+    return caught.value
+
+
+@pytest.mark.parametrize("name", [".", "lock", "engine.lock", "stage", "1", "1/journal", "1/aside"])
+def test_a_link_is_not_followed(changed: Changed, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    path = changed.state if name == "." else changed.state / name
+    if path.exists():
+        path.rename(outside / "moved")
+    else:
+        (outside / "moved").write_text("precious")
+    path.symlink_to(outside / "moved")
+
+    error = refused(changed, outside, "state-refused")
+
+    assert Path(str(error.values["path"])).name == path.name
+    assert error.values["why"] == "link"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("name", [".", "1", "1/journal"])
+def test_what_belongs_to_somebody_else_is_not_used(
+    changed: Changed, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "outside").mkdir()
+    os.chown(changed.state / name, 4321, 4321)
+
+    error = refused(changed, tmp_path / "outside", "state-refused")
+
+    assert error.values["why"] == 4321
+
+
+PLANTED = [
+    "/{outside}/precious",
+    "../../../../outside/precious",
+    "onnxruntime/../../../../../outside/precious",
+    "./onnxruntime/__init__.py",
+    "onnxruntime//__init__.py",
+    ".ortgpu-fix/1/journal",
+    ".ortgpu-fix",
+    ".",
+    "",
+]
+
+
+@pytest.mark.parametrize("path", PLANTED)
+@pytest.mark.parametrize("step", ["aside", "emptied", "created", "whole", "folders"])
+def test_a_path_outside_is_not_touched(
+    changed: Changed, tmp_path: Path, path: str, step: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    path = path.format(outside=outside)
+    journal = changed.state / "1" / "journal"
+    rows = {
+        "aside": {"step": "aside", "moves": [[path, "000000-__init__.py"]]},
+        "emptied": {"step": "emptied", "folders": [[path, 0o777]]},
+    }
+    if step in rows:
+        line = f"\n{json.dumps(rows[step])}\n"
+        journal.write_text(journal.read_text() + line)
+    else:
+        lines = [json.loads(line) for line in journal.read_text().splitlines() if line]
+        for row in lines:
+            if row["step"] == "install":
+                row |= {step: [path], "sizes": [], "hashes": []}
+        journal.write_text("".join(f"\n{json.dumps(row)}\n" for row in lines))
+
+    error = refused(changed, outside, "journal-outside")
+
+    assert error.values["path"] == path
+
+
+def test_a_journal_in_another_encoding_is_damaged(changed: Changed, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    journal = changed.state / "1" / "journal"
+    journal.write_bytes(journal.read_bytes() + b'\n{"step": "commit\xff"}\n')
+
+    error = refused(changed, tmp_path / "outside", "journal-damaged")
+
+    assert int(str(error.values["line"])) > 5
+
+
+def test_a_journal_of_a_newer_version(changed: Changed, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    journal = changed.state / "1" / "journal"
+    journal.write_text(journal.read_text().replace('"version": 2', '"version": 7'))
+
+    assert refused(changed, tmp_path / "outside", "journal-newer").values["version"] == 7
+
+
+def test_folders_that_are_no_changes_are_left_alone(changed: Changed) -> None:
+    for name in ("²", "01", "-1", "9" * 40):
+        (changed.state / name).mkdir()
+
+    changed.undo()
+
+    assert changed.unchanged()
+
+
+def test_a_filesystem_without_locks(changed: Changed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(_: int) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(locks, "_try_lock", no_locks)
+    with (
+        pytest.raises(Error, match="No locks available"),
+        hold_environment_lock(changed.site),
+    ):
+        pass
+
+
+def test_what_was_downloaded_and_never_used_goes(changed: Changed) -> None:
+    site = changed.site
+    assert discard_downloads(site) is None
+    (site.stage / "wheels").mkdir(parents=True)
+    (site.stage / "wheels" / "a.whl.part").write_bytes(bytes(1000))
+
+    assert discard_downloads(site) == 1000
+    assert not site.stage.exists()
