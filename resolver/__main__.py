@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+
+if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - nothing is imported yet
+    del sys.path[0]  # `python -m` puts the current folder first, whatever `json.py` lies there
+
 from collections.abc import Sequence
 
 from .cli.streams import open_streams

@@ -23,10 +23,13 @@ def version(text: str) -> Version | None:
 
 @functools.cache
 def requirement(text: str) -> Requirement | None:
-    """Return the PEP 508 requirement `text`; None where it is none (old metadata has such)."""
+    """Return the PEP 508 requirement `text`; None where it is none (old metadata has such).
+
+    One that is nested too deep to be parsed is none.
+    """
     try:
         return Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return None
 
 

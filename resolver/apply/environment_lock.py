@@ -16,6 +16,8 @@ from pathlib import Path
 from ..errors import Error
 from .state_folder import Site, check_state_folder, read_only, remove_tree
 
+_LONGEST = 4096
+"""Characters that a holder writes about itself, at most."""
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 PATIENCE = 5.0
 """Seconds that the lock of a holder that is gone may still be held: by a child of it that was
@@ -69,8 +71,9 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
 
 def _holder(path: Path) -> dict[str, object]:
     """Return what the holder of the lock has written about itself."""
-    with contextlib.suppress(OSError, ValueError):
-        about = json.loads(path.read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        with path.open(encoding="utf-8") as file:
+            about = json.loads(file.read(_LONGEST))
         return about if isinstance(about, dict) else {}
     return {}
 

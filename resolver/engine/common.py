@@ -22,6 +22,8 @@ from ..versions import version as parsed
 from .guard import guarded_command
 
 _Parsed = TypeVar("_Parsed")
+_UNREADABLE = (OSError, LookupError, AttributeError, TypeError, ValueError, RecursionError)
+"""What parsing the output of an engine may raise."""
 RESOLVE_SECONDS = 300.0
 INSTALL_SECONDS = 3600.0
 _NETWORK = frozenset(
@@ -75,7 +77,7 @@ class EngineBase:
         )
         try:
             return tuple(parse(done.stdout))
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except _UNREADABLE as error:
             said = f"{output} cannot be read: {error}"
             raise Error("requirements-impossible", requires=names, said=said) from error
 
@@ -98,7 +100,7 @@ class EngineBase:
             for file in staged
         ]
         argv = [*argv, "--quiet", "--no-index", "--no-deps", "--require-hashes"]
-        argv += ["--find-links", str(staged[0].path.parent)]
+        argv += ["--find-links", as_link(staged[0].path.parent)]
         argv += ["-r", write_lines(folder / "install.txt", rows)]
         argv += ["--break-system-packages"] if self.break_system_packages else []
         self._run_offline(argv, folder, lock)
@@ -133,7 +135,7 @@ def constraints(
     for line in requires:
         try:
             requirement = Requirement(line)
-        except InvalidRequirement as error:
+        except (InvalidRequirement, RecursionError) as error:
             raise Error("requirements-impossible", requires=line, said=str(error)) from error
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
     rows = []
@@ -169,6 +171,11 @@ def write_installed_as_wheels(target: Target, folder: Path) -> Path:
             file.writestr(f"{info}/WHEEL", wheel)
             file.writestr(f"{info}/RECORD", "")
     return folder
+
+
+def as_link(folder: Path) -> str:
+    """Return the value of `--find-links` for `folder`: uv splits a path at its commas."""
+    return folder.absolute().as_uri()
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> str:

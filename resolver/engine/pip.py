@@ -17,10 +17,12 @@ from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
 from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.file_names import plain_name
 from ..utils.process import own_environment
 from .common import (
     EngineBase,
     StagedFile,
+    as_link,
     constraints,
     installed_versions,
     write_installed_as_wheels,
@@ -54,7 +56,7 @@ class Pip(EngineBase):
         rows = constraints(requires, target, movable)
         offered = write_installed_as_wheels(target, folder / "installed")
         flags = ["--constraint", write_lines(folder / "constraints.txt", rows)]
-        flags += ["--ignore-installed", "--find-links", str(offered)]
+        flags += ["--ignore-installed", "--find-links", as_link(offered)]
         installed = installed_versions(target).items()
         return tuple(
             pinned
@@ -98,17 +100,18 @@ class Pip(EngineBase):
         if self.break_system_packages:
             argv.append("--break-system-packages")
         if sources.find_links is not None:
-            argv += ["--find-links", str(sources.find_links.absolute())]
+            argv += ["--find-links", as_link(sources.find_links)]
         if sources.offline:
             argv.append("--no-index")
         argv += ["--requirement", write_lines(folder / "requires.txt", requires)]
         env = own_environment(self.environ)
         if sources.origin in {"flag", "uv"} and not sources.offline:
             env["PIP_INDEX_URL"] = sources.index_url
-        if sources.alone:  # a variable replaces what a file says, and an empty one does not
+        alone = sources.alone or (sources.origin == "flag" and not sources.offline)
+        if alone:  # a variable replaces what a file says, and an empty one does not
             env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
-            (folder / "installed").mkdir(exist_ok=True)
-            env["PIP_FIND_LINKS"] = (folder / "installed").absolute().as_uri()
+            (folder / "installed").mkdir(parents=True, exist_ok=True)
+            env["PIP_FIND_LINKS"] = as_link(folder / "installed")
         for name, value in {
             "PIP_CERT": sources.cert,
             "PIP_CLIENT_CERT": sources.client_cert,
@@ -141,7 +144,7 @@ def _parse_report(text: bytes) -> Iterator[tuple[Pinned, list[str]]]:
             name=canonicalize_name(str(row["metadata"]["name"])),
             version=str(row["metadata"]["version"]),
             index_url=PYPI,
-            file=unquote(urlsplit(url).path.rpartition("/")[2]),
+            file=plain_name(unquote(urlsplit(url).path)),
             size=0,
             sha256=_sha256(archive),
         )

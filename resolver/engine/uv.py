@@ -20,6 +20,7 @@ from ..utils.process import own_environment
 from .common import (
     EngineBase,
     StagedFile,
+    as_link,
     constraints,
     installed_versions,
     write_installed_as_wheels,
@@ -55,7 +56,7 @@ class Uv(EngineBase):
             return ()
         fixed = constraints(requires, target, movable)
         offered = write_installed_as_wheels(target, folder / "installed")
-        flags = ["--python", target.executable, "--find-links", str(offered)]
+        flags = ["--python", target.executable, "--find-links", as_link(offered)]
         flags += ["--constraints", write_lines(folder / "constraints.txt", fixed)]
         tags, installed = wheel_target_of(target).tags, installed_versions(target)
         chosen = self._compiled(requires, flags, sources, folder, tags, installed=installed)
@@ -96,10 +97,12 @@ class Uv(EngineBase):
         markers: Mapping[str, str] | None = None,
     ) -> tuple[Pinned, ...]:
         """Run `uv pip compile`, and parse the pylock.toml that it prints."""
+        # What lies in the current folder is a project's, and names no index for this environment.
         argv = [self.program, "pip", "compile", "--quiet", "--no-progress"]
+        argv += ["--project", Path.cwd().anchor]
         argv += ["--format", "pylock.toml", "--only-binary", ":all:", *flags]
         if sources.find_links is not None:
-            argv += ["--find-links", str(sources.find_links.absolute())]
+            argv += ["--find-links", as_link(sources.find_links)]
         if sources.offline:
             argv += ["--offline", "--no-index"]
         argv.append(write_lines(folder / "requires.txt", requires))
@@ -131,7 +134,7 @@ class Uv(EngineBase):
         if sources.origin in {"flag", "pip"}:  # uv reads its own configuration only
             env.pop("UV_INDEX_URL", None)
             env["UV_DEFAULT_INDEX"] = sources.index_url
-        if sources.alone:
+        if sources.alone or sources.origin == "flag":
             env = {name: value for name, value in env.items() if name not in _INDEXES}
             env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
         configured = {

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.file_names import plain_name
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,7 +69,7 @@ def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) ->
         name=name,
         version=version,
         index_url=PYPI,
-        file=unquote(urlsplit(url).path.rpartition("/")[2]),
+        file=plain_name(unquote(urlsplit(url).path)),
         size=size if isinstance(size, int) else 0,
         sha256=cast("dict[str, str]", row["hashes"])["sha256"],
     )

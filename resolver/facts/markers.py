@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
+from packaging.version import InvalidVersion
 
 from .model import Facts
 
@@ -31,5 +33,13 @@ def marker_environment(facts: Facts) -> dict[str, str]:
 
 
 def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none)."""
-    return requirement.marker is None or requirement.marker.evaluate({**markers, "extra": extra})
+    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none).
+
+    One that compares what cannot be compared (`os_name ~= "x"`) is not.
+    """
+    if requirement.marker is None:
+        return True
+    try:
+        return requirement.marker.evaluate({**markers, "extra": extra})
+    except (UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
+        return False

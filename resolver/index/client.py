@@ -20,6 +20,7 @@ import urllib3
 
 from ..errors import Error
 from ..plan.wheels import PYPI, Wheel
+from ..utils.deadline import within
 from .config import IndexConfig, is_trusted, require_secure
 from .credentials import Credentials
 from .folder import folder_page, local_path
@@ -30,6 +31,7 @@ _CHUNK = 1 << 20
 _MAX_PAGE = 128 << 20
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _NO_SUCH_RANGE = 416
+_LATE = "no answer in time"
 T = TypeVar("T")
 
 
@@ -41,6 +43,8 @@ class Limits:
     """Seconds to wait for a connection."""
     read: float = 20
     """Seconds between two pieces of a response."""
+    answer: float = 60
+    """Seconds until the body begins: a server may send its headers a byte at a time."""
     window: float = 60
     """Seconds over which the throughput is measured."""
     floor: int = 4096
@@ -166,7 +170,9 @@ class Index:
         if trusted:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         proxies = {"http": sources.proxy, "https": sources.proxy} if sources.proxy else None
-        try:
+        auth = self._credentials.of(url, self._bases)
+
+        def ask() -> requests.Response:
             return session.request(
                 method,
                 url,
@@ -177,8 +183,15 @@ class Index:
                 verify=not trusted and (sources.cert or True),
                 cert=sources.client_cert,
                 proxies=proxies,
-                auth=self._credentials.of(url, self._bases),
+                auth=auth,
             )
+
+        try:
+            return within(self._limits.answer, ask)
+        except TimeoutError:
+            del self._local.session  # its connection is still waited on
+            late = Error("index-unreachable", url=without_credentials(url), reason=_LATE)
+            raise TransferInterrupted(late) from None
         except OSError as error:
             raise network_error(error, url) from error
 

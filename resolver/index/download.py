@@ -17,6 +17,7 @@ from threading import Lock
 
 from ..errors import Error
 from ..plan.wheels import Wheel
+from ..utils.file_names import plain_name
 from ..utils.progress import Progress
 from .client import Index, TransferStopped
 from .folder import local_path
@@ -38,9 +39,13 @@ def download_all(
 
     A file whose address `urls` has, by its name, needs no project page. Every file is whole, has
     the hash of its wheel and is synced. Raises Error `files-not-here` (offline),
-    `download-hash-mismatch`, `download-truncated`, `disk-full`, `disk-failed`, those of `Index`;
+    `download-hash-mismatch`, `download-truncated`, `disk-full`, `disk-failed`, `wheel-escapes` for
+    a name that is not one in that folder, those of `Index`;
     Ctrl-C ends it at the next piece that arrives.
     """
+    for wheel in wheels:  # what names a path is checked where it is joined to one
+        if plain_name(wheel.file) != wheel.file or not wheel.file:
+            raise Error("wheel-escapes", file=wheel.name, member=wheel.file)
     downloader = _Downloader(index, into, progress, wheels, urls or {})
     try:
         into.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import cast
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from ..errors import Error
+from ..utils.file_names import plain_name
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, "
@@ -69,12 +71,13 @@ def _unreadable(base_url: str, problem: str) -> Error:
 def _parse_json(text: str, base_url: str) -> tuple[IndexFile, ...]:
     try:
         document: object = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _unreadable(base_url, "it is not JSON") from error
     rows = cast("dict[str, object]", document).get("files") if isinstance(document, dict) else None
     if not isinstance(rows, list):
         raise _unreadable(base_url, "it has no list of files")
-    return tuple(_json_file(row, base_url) for row in cast("list[object]", rows))
+    files = (_json_file(row, base_url) for row in cast("list[object]", rows))
+    return tuple(file for file in files if file.name)
 
 
 def _json_file(row: object, base_url: str) -> IndexFile:
@@ -84,13 +87,17 @@ def _json_file(row: object, base_url: str) -> IndexFile:
     name, url = table.get("filename"), table.get("url")
     if not isinstance(name, str) or not isinstance(url, str):
         raise _unreadable(base_url, "a file of its list has no name or no address")
+    try:
+        address = _without_fragment(urljoin(base_url, url))
+    except ValueError as error:
+        raise _unreadable(base_url, "a file of its list has no address") from error
     hashes, size, python = table.get("hashes"), table.get("size"), table.get("requires-python")
     sha256 = cast("dict[str, object]", hashes).get("sha256") if isinstance(hashes, dict) else None
     return IndexFile(
-        name=name,
-        url=_without_fragment(urljoin(base_url, url)),
+        name=plain_name(name),
+        url=address,
         sha256=_sha256(sha256),
-        size=size if isinstance(size, int) and not isinstance(size, bool) else None,
+        size=size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None,
         yanked=table.get("yanked", False) is not False,
         requires_python=python if isinstance(python, str) else None,
     )
@@ -119,7 +126,8 @@ class _Links(HTMLParser):
         values = {name: value or "" for name, value in attrs}
         href = values.get("href")
         if tag == "base" and href:
-            self._base = urljoin(self._base, href)
+            with contextlib.suppress(ValueError):
+                self._base = urljoin(self._base, href)
         if tag == "meta" and values.get("name", "").lower() == "pypi:repository-version":
             self.is_index = True
         if tag == "a" and href:
@@ -131,7 +139,7 @@ class _Links(HTMLParser):
             parts = urlsplit(url)
         except ValueError:  # `http://[`
             return
-        name = unquote(parts.path.rpartition("/")[2])
+        name = plain_name(unquote(parts.path))
         if not name.endswith((".whl", ".tar.gz", ".zip")):
             return
         kind, _, digest = parts.fragment.partition("=")

@@ -85,7 +85,7 @@ def read_lock(text: str, file: str) -> ParsedLock:
     else:
         try:
             document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             pins = list(_requirements(text))
         else:
             lock_format, pins = _toml(document, text.splitlines(), file)
@@ -105,7 +105,7 @@ def read_lock(text: str, file: str) -> ParsedLock:
 def _check_marker(pin: ParsedPin, file: str) -> None:
     try:
         Marker(pin.marker or "python_version > '3'")
-    except InvalidMarker as error:
+    except (InvalidMarker, RecursionError) as error:
         cause = f"line {pin.line}: {str(error).partition(chr(10))[0]}"
         raise Error("lock-unreadable", file=file, cause=cause) from error
 

@@ -63,7 +63,7 @@ class RequirementsFile:
             elif text:
                 try:
                     yield Requirement(text)
-                except InvalidRequirement:
+                except (InvalidRequirement, RecursionError):
                     cause = f"{number}: {without_options(line)}"
                     raise Error("requirements-unreadable", file=self.path, cause=cause) from None
 
@@ -112,10 +112,10 @@ def _installed_by(place: str) -> Iterator[Requirement]:
         file.write_text(address.strip())
         try:
             parsed = pip_api.parse_requirements(file, include_invalid=True)
-        except (pip_api.exceptions.PipError, ValueError):
+        except (pip_api.exceptions.PipError, ValueError, RecursionError):
             return
     for row in parsed.values():
         if not isinstance(row, pip_api.UnparsedRequirement):
             condition = f"; {marker}" if marker.strip() else ""
-            with contextlib.suppress(InvalidRequirement):
+            with contextlib.suppress(InvalidRequirement, RecursionError):
                 yield Requirement(f"{row.name}{row.specifier}{condition}")

@@ -223,3 +223,38 @@ def test_a_limit_of_the_size_of_files(quick: Stand) -> None:
 
     assert os.waitpid(child, 0)[1] == 0
     assert quick.unchanged()
+
+
+@pytest.mark.parametrize("file", ["uv.toml", "pyproject.toml"])
+def test_the_configuration_of_the_current_folder_names_no_index(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """Ordinary requirements come from the chosen index alone, also of an environment beside it."""
+    stand.have("onnxruntime 1.22.1")
+    table = "[tool.uv]\n" if file == "pyproject.toml" else ""
+    text = f'{table}index-url = "http://127.0.0.1:9/simple"\n'
+    for folder in (tmp_path, stand.venv.folder):
+        (folder / file).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES))
+
+    assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
+
+
+@pytest.mark.parametrize("name", ["a, b", "a b", "a%20b", "a#b", "a'b", "a=b", "ä@b"])
+def test_odd_characters_in_the_path_of_the_environment(
+    stand_of: Callable[..., Stand], tmp_path: Path, name: str
+) -> None:
+    stand = stand_of("uv")
+    venv = Venv(folder=tmp_path / name / "venv")
+    venv.folder.parent.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv.folder], check=True)
+    stand.venv = venv
+    stand.have("onnxruntime 1.22.1")
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES))
+
+    assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
+    stand.undo()
+    assert stand.unchanged()

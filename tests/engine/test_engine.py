@@ -327,7 +327,7 @@ def test_offline_no_index_is_asked(tmp_path: Path, kind: str) -> None:
 
     argv, env = runner.calls[0]
     assert "--no-index" in argv
-    assert str(tmp_path) in argv
+    assert tmp_path.as_uri() in argv
     assert "PIP_INDEX_URL" not in env
 
 

@@ -74,11 +74,12 @@ class Office:
         timeout: float,
         env: Mapping[str, str] | None = None,
         text_in: str | None = None,
+        lifeline: bool = False,
     ) -> Finished:
         """Run an engine, and remember what the one that installs is told of the world."""
         if "--no-deps" in argv:
             self.installing.append(env or {})
-        return run(argv, timeout=timeout, env=env, text_in=text_in)
+        return run(argv, timeout=timeout, env=env, text_in=text_in, lifeline=lifeline)
 
     def apply(self, *requires: str) -> None:
         """Apply as the command does: everything is read from the environment and the home."""

@@ -1,0 +1,147 @@
+"""Pages, names and servers that mean harm, or are odd."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.engine.pip import _parse_report
+from ortgpu_fix.engine.uv_output import parse_uv_output
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.facts.wheel_tags import tags_of
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.index.download import download_all
+from ortgpu_fix.index.page import parse_index_page
+from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.utils.progress import silent
+
+BASE = "https://example.org/simple/a/"
+DIGEST = "0" * 64
+ESCAPES = [
+    "..%2F..%2Fa-1-py3-none-any.whl",
+    "%2e%2e%2f%2e%2e%2fa-1-py3-none-any.whl",
+    "..%5C..%5Ca-1-py3-none-any.whl",
+    "%2Fetc%2Fa-1-py3-none-any.whl",
+]
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_a_name_with_a_folder_in_it_is_a_name(name: str) -> None:
+    (file,) = parse_index_page("text/html", f'<a href="{name}">x</a>', BASE)
+    assert file.name == "a-1-py3-none-any.whl"
+
+    rows = [{"filename": "../../a-1-py3-none-any.whl", "url": name}]
+    (file,) = parse_index_page("application/json", json.dumps({"files": rows}), BASE)
+    assert file.name == "a-1-py3-none-any.whl"
+
+    url = f"https://example.org/{name}"
+    archive = {"hashes": {"sha256": DIGEST}}
+    row = {
+        "download_info": {"url": url, "archive_info": archive},
+        "metadata": {"name": "a", "version": "1"},
+    }
+    ((pinned, _),) = _parse_report(json.dumps({"install": [row]}).encode())
+    assert pinned.wheel.file == "a-1-py3-none-any.whl"
+
+    lock = (
+        f'packages = [{{name="a", version="1", wheels=[{{url="{url}", hashes={{sha256="0"}}}}]}}]'
+    )
+    tags = tuple(tags_of(from_json(example_machine())))
+    (pinned,) = parse_uv_output(lock, Path("/"), tags, {}, None)
+    assert pinned.wheel.file == "a-1-py3-none-any.whl"
+
+
+@pytest.mark.parametrize("name", ["../a.whl", "/tmp/a.whl", "a\\b.whl", "..", "", "a\0.whl"])  # noqa: S108
+def test_a_name_that_is_a_path_is_not_downloaded(tmp_path: Path, name: str) -> None:
+    wheel = Wheel(name="a", version="1", index_url="pypi", file=name, size=1, sha256=DIGEST)
+    folder = tmp_path / "stage"
+
+    with pytest.raises(Error, match="wheel-escapes"):
+        download_all(Index(IndexConfig(offline=True)), [wheel], folder, silent)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+DEEP = "[" * 100_000
+PAGES = {
+    "deep": DEEP,
+    "deep-files": f'{{"files": {DEEP}',
+    "numbers": '{"files": [{"filename": 1, "url": 2}]}',
+    "no-address": '{"files": [{"filename": "a-1-py3-none-any.whl", "url": "http://["}]}',
+    "long-number": f'{{"files": [{{"filename": "a", "url": "b", "size": {"9" * 9999}}}]}}',
+    "null": "null",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_another_shape_is_unreadable(name: str) -> None:
+    with pytest.raises(Error, match="index-page-unreadable"):
+        parse_index_page("application/json", PAGES[name], BASE)
+
+
+def test_odd_values_of_a_page_count_as_absent() -> None:
+    row = {"filename": "a-1-py3-none-any.whl", "url": "x", "size": -1, "hashes": {"sha256": "../x"}}
+    nothing = {"filename": "..", "url": "x"}
+    page = json.dumps({"files": [row, nothing]})
+
+    (file,) = parse_index_page("application/json", page, BASE)
+
+    assert (file.size, file.sha256) == (None, None)
+    html = '<base href="http://["><a href="a-1-py3-none-any.whl">a</a>'
+    assert parse_index_page("text/html", html, BASE)[0].url.startswith(BASE)
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """A server that sends its headers a byte at a time, without end."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                    while not stop.wait(0.02):
+                        connection.sendall(b"x")
+                except OSError:
+                    return
+
+        def serve() -> None:
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/simple"
+        stop.set()
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+def test_headers_that_never_end_are_given_up(dripping: str) -> None:
+    sources = IndexConfig(index_url=dripping, origin="flag")
+    index = Index(sources, Limits(answer=0.3, pauses=(0.01,)))
+    began = time.monotonic()
+
+    with pytest.raises(Error) as caught:
+        index.project("pypi", "a")
+
+    assert (caught.value.code, caught.value.values["reason"]) == (
+        "index-unreachable",
+        "no answer in time",
+    )
+    assert time.monotonic() - began < 10
