@@ -13,11 +13,12 @@ import contextlib
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Installed, Target
+from ..index.download import file_digest
 from .state_folder import Site, join
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
@@ -25,6 +26,10 @@ METADATA = (".dist-info", ".egg-info")
 """How the names of metadata folders end."""
 SHARED = "onnxruntime"
 """The folder in which no file of another build may remain."""
+NAMESPACE = os.path.join("nvidia", "__init__.py")  # noqa: PTH118 - relative
+"""The file that every distribution of NVIDIA has."""
+_INTERPRETER = re.compile(r"(?i)pythonw?([0-9][0-9.]*t?)?(\.exe)?$|activate|pypy")
+"""What a venv has in its folder of scripts beside the scripts of distributions."""
 _BUILDS = ("onnxruntime", "ort-")
 """How the names of the distributions begin whose files are in that folder."""
 
@@ -35,45 +40,67 @@ def files_to_remove(
     names: frozenset[str],
     *,
     coming: frozenset[str] = frozenset(),
-    incoming: Iterable[str] = (),
+    incoming: Mapping[str, str] | None = None,
     whole: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Return the absolute paths of all files to set aside, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
-    again; `incoming` are the absolute paths that will be written, `whole` the folders that must be
-    empty before. What other distributions own stays, unless it will be written. In a venv a
-    distribution without RECORD is removed all the same where its files are known without it: it
-    comes again, or has its files in the shared folder.
+    again; `incoming` has the SHA-256 (or "") of every file that will be written by its absolute
+    path; `whole` are the folders that must be empty before. What other distributions own stays. In
+    a venv a distribution without RECORD is removed all the same where its files are known without
+    it: it comes again, or has its files in the shared folder.
 
     Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
     be removed file by file, `installed-outside` where one that does not come again is outside the
-    environment, and `path-outside` where a file would be written outside of it, through a link.
+    environment, `path-outside` where a file would be written outside of it, through a link, and
+    `wheel-overwrites` where it is another distribution's, Python's or ours.
     """
     paths: set[str] = set()
-    stays: set[str] = set()
+    owners: dict[str, str] = {}
     for installed in target.installed:
         if installed.key not in names:
             if _within(site, installed):
-                stays.update(recorded_files(installed.metadata_path) or ())
+                files = recorded_files(installed.metadata_path) or ()
+                owners |= dict.fromkeys(files, installed.name)
         elif _within(site, installed):
             comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
             paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
         elif installed.key not in coming:
             raise Error("installed-outside", name=installed.name, path=installed.metadata_path)
-    written = {site.plain(path) for path in incoming}
-    for path in written:
+    stays = owners.keys()
+    written = {site.plain(path): digest for path, digest in (incoming or {}).items()}
+    for path, digest in written.items():
         if not site.inside(path):
             raise Error("path-outside", path=path)
-    paths = (paths - stays) | written
+        _check_overwritten(site, path, digest, owners.get(path))
+    paths = (paths - stays) | written.keys()
     paths |= {path for folder in whole for path in files_under(folder)}
     paths |= _leftovers(site, paths) - stays
     paths |= set(bytecode(paths))
     paths = {path for path in paths if os.path.lexists(path)}
     folders = {path for path in paths if os.path.isdir(path) and not os.path.islink(path)}
-    for path in written & folders:
+    for path in written.keys() & folders:
         raise Error("path-outside", path=path)
     return tuple(sorted(paths - folders))
+
+
+def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) -> None:
+    """Refuse to write over what is not ours to replace. Raises Error `wheel-overwrites`.
+
+    A file of the same bytes may belong to several, and so may what all of NVIDIA's wheels have.
+    """
+    folder, name = os.path.split(path)
+    if path == str(site.state) or path.startswith(join(str(site.state), "")):
+        raise Error("wheel-overwrites", path=path, owner="ortgpu-fix")
+    is_interpreter = folder == site.scripts and _INTERPRETER.match(name)
+    if is_interpreter or path == join(site.prefix, "pyvenv.cfg"):
+        raise Error("wheel-overwrites", path=path, owner="Python")
+    if owner is None or path in {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}:
+        return
+    with contextlib.suppress(OSError):
+        if not digest or file_digest(Path(path)) != digest:
+            raise Error("wheel-overwrites", path=path, owner=owner)
 
 
 def bytecode(paths: Iterable[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from ..utils.signals import interruptible, signals_held
 from .comparison import metadata_folders
 from .journal import Begin
 from .open_files import check_files_movable, processes_using
-from .removal import files_to_remove
+from .removal import NAMESPACE, files_to_remove, recorded_files
 from .rollback import roll_back
 from .set_aside import JournaledChange
 from .staging import StagedWheels
@@ -57,7 +57,7 @@ def swap_distributions(
     site = Site.of(target)
     coming = {one.wheel.name: one.wheel.version for one in staged.staged}
     expected = _expected(staged, site, target)
-    created = list(expected)
+    created = {path: digest for path, (_, digest) in expected.items()}
     whole = [join(_root(one, site), one.info) for one in staged.contents]
     paths = files_to_remove(
         target,
@@ -138,6 +138,10 @@ def _install(  # noqa: PLR0917
     change.installed()
     for info in whole:
         _insist(Path(info, "RECORD").is_file(), f"{Path(info).name} was not installed")
+        # An engine that means another folder than we do has written it there.
+        beyond = {path for path in recorded_files(info) or () if not path.endswith(".pyc")}
+        beyond -= plain.keys()
+        _insist(not beyond, f"{min(beyond, default='')} was written, and is no file of the wheels")
     for path in plain:
         _insist(Path(path).name in _OWN or Path(path).exists(), f"{path} was not installed")
 
@@ -178,13 +182,21 @@ def _expected(staged: StagedWheels, site: Site, target: Target) -> dict[str, tup
     found: dict[str, tuple[int, str]] = {}
     for one in staged.contents:
         paths = _placed(one.files, one, site, target)
-        known = zip(one.sizes, one.hashes, strict=True)
-        found |= dict(zip(paths, known, strict=True))
+        for path, about in zip(paths, zip(one.sizes, one.hashes, strict=True), strict=True):
+            if found.setdefault(path, about) != about:
+                _check_shared(path, one, site)
+                found[path] = (-1, "")
         scripts: list[tuple[Scheme, str]] = [("scripts", f"{name}{suffix}") for name in one.scripts]
         info = join(_root(one, site), one.info)
         made = [*_placed(scripts, one, site, target), *(join(info, name) for name in _OWN)]
         found |= dict.fromkeys(made, (-1, ""))
     return found
+
+
+def _check_shared(path: str, one: WheelContents, site: Site) -> None:
+    """Refuse two wheels that write different bytes to one path. Raises Error `wheel-overwrites`."""
+    if path not in {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}:
+        raise Error("wheel-overwrites", path=path, owner=one.name)
 
 
 def _placed(

@@ -16,6 +16,7 @@ from typing import Literal
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from ..errors import Error
+from ..facts.target import STATE_FOLDER
 from ..versions import version as parse_version
 
 Scheme = Literal["purelib", "platlib", "scripts", "headers", "data"]
@@ -232,6 +233,8 @@ def _parents(name: str) -> set[str]:
 
 def _destination(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str]:
     root: Scheme = "purelib" if pure else "platlib"
+    if STATE_FOLDER in name.casefold().split("/"):
+        raise Error("wheel-escapes", file=file, member=name)
     data = f"{info.removesuffix('.dist-info')}.data/"
     if not name.startswith(data):
         return root, name

@@ -288,7 +288,8 @@ def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> 
 def test_an_engine_that_says_it_is_done_and_is_not(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
 
-    error = code_of(quick, quick.plan(*CUDA), engine=Failing(quick.engine(), lambda: None))
+    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    error = code_of(quick, plan, engine=Failing(quick.engine(), lambda: None))
 
     assert error.code == "verify-failed"
     assert "nvidia_cublas_cu12" in str(error.values["reason"])

@@ -24,7 +24,7 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.index.config import IndexConfig, Origin
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import run
@@ -193,13 +193,15 @@ def pair(stand: Stand, **changes: str) -> Plan:
 
 
 def test_the_traps_are_real(stand: Stand) -> None:
-    """Without more, each engine takes what the configured index has."""
-    sources = IndexConfig(index_url=stand.main.url, origin="flag")
-    work = stand.venv.folder / "work"
+    """An engine takes what all configured indexes have; a flag names the only one."""
+    other: Origin = "pip" if isinstance(stand.engine, Uv) else "uv"
+    sources = IndexConfig(index_url=stand.main.url, origin=other)
+    work, target = stand.venv.folder / "work", stand.venv.target()
 
-    (found,) = stand.engine.resolve(["filelock"], stand.venv.target(), sources, work)
+    (found,) = stand.engine.resolve(["filelock"], target, sources, work)
+    (flagged,) = stand.engine.resolve(["filelock"], target, replace(sources, origin="flag"), work)
 
-    assert found.wheel.version == "99.0"
+    assert (found.wheel.version, flagged.wheel.version) == ("99.0", "3.20.0")
 
 
 @pytest.mark.parametrize("kind", ["uv", *SLOW])

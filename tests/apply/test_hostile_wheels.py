@@ -1,0 +1,102 @@
+"""Wheels that bring what is not theirs, installed by real uv and real pip, or rather not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from stand import GOOD, Stand
+
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.common import StagedFile
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import Target
+from support.local_index import make_wheel
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layout of a venv of Unix")
+PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+SITE = f"lib/{PYTHON}/site-packages"
+HOSTILE = {
+    ".ortgpu-fix/1/journal": "wheel-escapes",
+    ".ORTGPU-fix/lock": "wheel-escapes",
+    "evil-1.0.data/purelib/.ortgpu-fix/lock": "wheel-escapes",
+    f"evil-1.0.data/data/{SITE}/.ortgpu-fix/lock": "wheel-escapes",
+    "evil-1.0.data/data/pyvenv.cfg": "wheel-overwrites",
+    "evil-1.0.data/data/bin/python": "wheel-overwrites",
+    f"evil-1.0.data/scripts/{PYTHON}": "wheel-overwrites",
+    "evil-1.0.data/scripts/activate.fish": "wheel-overwrites",
+    "evil-1.0.data/scripts/python3": "wheel-overwrites",
+    "evil-1.0.data/data/../../x": "wheel-escapes",
+    "bystander/__init__.py": "wheel-overwrites",
+    f"evil-1.0.data/data/{SITE}/bystander/__init__.py": "wheel-overwrites",
+    "bystander-1.0.dist-info/METADATA": "wheel-broken",
+    f"evil-1.0.data/data/{SITE}/bystander-1.0.dist-info/METADATA": "wheel-overwrites",
+    "onnxruntime/__init__.py": "wheel-overwrites",
+}
+
+
+def refusal(stand: Stand, wheel: Path) -> Error:
+    base = Path(sys.base_prefix)
+    before = sorted(base.iterdir()), sorted((base / "lib").iterdir())
+    error = stand.fails(stand.plan(GOOD), local={wheel.name: wheel.read_bytes()})
+    assert (sorted(base.iterdir()), sorted((base / "lib").iterdir())) == before
+    return error
+
+
+@pytest.mark.parametrize("path", HOSTILE)
+def test_a_wheel_that_brings_what_is_not_its_own(quick: Stand, tmp_path: Path, path: str) -> None:
+    quick.have("bystander 1.0")
+    wheel = make_wheel(tmp_path / "evil", "evil", "1.0", files={path: "evil"})
+
+    assert refusal(quick, wheel).code == HOSTILE[path]
+
+
+def test_a_command_that_is_called_as_the_interpreter(stand: Stand, tmp_path: Path) -> None:
+    stand.have("bystander 1.0")
+    wheel = make_wheel(tmp_path / "evil", "evil", "1.0", scripts={"python": "evil:main"})
+
+    error = refusal(stand, wheel)
+
+    assert (error.code, error.values["owner"]) == ("wheel-overwrites", "Python")
+
+
+def test_the_same_bytes_may_belong_to_two(stand: Stand, tmp_path: Path) -> None:
+    stand.have("bystander 1.0")
+    files = {"bystander/__init__.py": "z = 3\n", "other/__init__.py": "", "nvidia/__init__.py": "1"}
+    wheel = make_wheel(tmp_path / "kind", "kind", "1.0", files=files)
+    cudnn = "nvidia-cudnn-cu12 9.28.0.42"  # whose `nvidia/__init__.py` is another
+
+    stand.apply(stand.plan(cudnn), local={wheel.name: wheel.read_bytes()})
+    stand.undo()
+
+    assert stand.unchanged()
+
+
+class Overreaching:
+    """An engine that notes one more file in a RECORD than the wheels have."""
+
+    name = "overreaching"
+
+    def __init__(self, inner: Engine, row: str) -> None:
+        self._inner, self._row = inner, row
+        self.resolve = inner.resolve
+
+    def install(
+        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
+    ) -> None:
+        self._inner.install(staged, target, folder, lock)
+        record = next(Path(target.purelib).glob("onnxruntime_gpu-*.dist-info")) / "RECORD"
+        record.write_text(record.read_text() + self._row)
+
+
+@pytest.mark.parametrize("row", ["../../../../evil.py,,\n", "/etc/evil,,\n", "evil.py,,\n"])
+def test_what_an_engine_wrote_is_held_against_the_wheels(quick: Stand, row: str) -> None:
+    quick.have("bystander 1.0")
+    engine = Overreaching(quick.engine(), row)
+
+    error = quick.fails(quick.plan(GOOD), engine=engine)
+
+    assert error.code == "verify-failed"
+    assert "is no file of the wheels" in str(error.values["reason"])
