@@ -22,6 +22,7 @@ from matrix.evidence.cache import Cache
 from matrix.evidence.errors import EvidenceError
 from matrix.evidence.reader import Reader
 from matrix.evidence.remote import Web
+from ortgpu_fix.binaries.native import BinaryError
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
             threads=arguments.threads,
             every_wheel=arguments.every_wheel,
         )
-    except EvidenceError as error:
+    except (EvidenceError, BinaryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not arguments.check and arguments.data.resolve() == compile_tables.DATA:

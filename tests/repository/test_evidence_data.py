@@ -17,11 +17,12 @@ import pytest
 from packaging.version import Version
 from reread import disagreements
 
-from matrix.evidence import checks, fatbin, support
+from matrix.evidence import checks
 from matrix.evidence.cache import Cache
 from matrix.evidence.index import PLATFORMS
 from matrix.evidence.reader import Reader
 from matrix.evidence.remote import Web, open_zip, read_member
+from ortgpu_fix.binaries import fatbin, gpu_targets
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -217,7 +218,7 @@ def _supports(distribution: Any, version: str, platform: str, gpu: tuple[int, in
         if block["platform"] == platform
         and Version(block["first"]) <= Version(version) <= Version(block["last"])
     )
-    return support.covers(block["sass"], gpu)
+    return gpu_targets.covers(block["sass"], gpu)
 
 
 EDGES = [

@@ -8,10 +8,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from matrix.evidence import names, nvidia, support
+from matrix.evidence import nvidia
 from matrix.evidence.checks import Data
 from matrix.evidence.onnxruntime import PROVIDER
 from matrix.evidence.reader import Reader
+from ortgpu_fix.binaries import gpu_targets, library_names
 
 COMPONENTS = 3
 Row = dict[str, Any]
@@ -40,11 +41,11 @@ def _build(row: Row, reader: Reader) -> Iterator[str]:
     contents = reader.contents(wheel)
     library = reader.library(wheel, next(filter(PROVIDER.fullmatch, contents.members)))
     linked = {need["library"] for need in row["needs"] if need["how"] == "links"}
-    code = [list(tokens) for tokens in support.supported(library.groups)]
+    code = [list(tokens) for tokens in gpu_targets.supported(library.groups)]
     yield from _different(f"{file}: SHA-256", row["wheels"][0]["sha256"], wheel.sha256)
     yield from _different(f"{file}: size", row["wheels"][0]["size"], contents.size)
     yield from _different(f"{file}: GPU code", [row["sass"], row["ptx"]], code)
-    there = set(filter(names.is_cuda_library, library.links + library.delayed))
+    there = set(filter(library_names.is_cuda_library, library.links + library.delayed))
     yield from _different(f"{file}: links", linked, there)
 
 

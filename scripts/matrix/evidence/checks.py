@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from .names import DRIVER
+from ortgpu_fix.binaries.library_names import DRIVER
+
 from .nvidia import JUDGED, component
 
 if TYPE_CHECKING:

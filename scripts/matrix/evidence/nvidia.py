@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ortgpu_fix.binaries import gpu_targets, library_names
 from ortgpu_fix.utils.toml_writer import Rows, Value, table
 
-from . import names, support
 from .index import PLATFORMS, Wheel
 from .metadata import requirements
 from .spread import by_bisection, each
@@ -44,9 +44,9 @@ JUDGED = {
 """Which libraries decide what GPUs a component supports, and whether PTX counts.
 
 The first is compiled from sources that serve every GPU alike (pooling, softmax and tensor
-operations in cuDNN; BLAS levels 1 and 2 in cuBLAS) and decides by `support.supported`. The others
-hold kernels picked by hand; they must have machine code for a GPU, or it is left out. PTX does
-not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
+operations in cuDNN; BLAS levels 1 and 2 in cuBLAS) and decides by `gpu_targets.supported`. The
+others hold kernels picked by hand; they must have machine code for a GPU, or it is left out. PTX
+does not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
 """
 _FOR_32_BITS = re.compile(r"32_\d+\.dll\Z")
 Code = tuple[tuple[str, ...], tuple[str, ...]]
@@ -116,16 +116,16 @@ def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
     judged: list[Library] = []
     for pattern in patterns:
         for name, path in release.libraries.items():
-            if re.fullmatch(pattern, names.stem(name)):
+            if re.fullmatch(pattern, library_names.stem(name)):
                 judged.append(reader.library(release.wheel, path))
     if not judged:
         return (), ()
-    sass, ptx = support.supported(judged[0].groups, with_ptx=with_ptx)
+    sass, ptx = gpu_targets.supported(judged[0].groups, with_ptx=with_ptx)
     return tuple(
         target
         for target in sass
         if all(
-            support.covers(tuple(library.sass), support.parse(target).capability)
+            gpu_targets.covers(tuple(library.sass), gpu_targets.parse(target).capability)
             for library in judged[1:]
         )
     ), ptx
@@ -206,7 +206,7 @@ def _uses(
 
 
 def _outside(libraries: Iterable[str], own: set[str]) -> set[str]:
-    return {name for name in libraries if names.is_cuda_library(name)} - own
+    return {name for name in libraries if library_names.is_cuda_library(name)} - own
 
 
 def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> list[str]:

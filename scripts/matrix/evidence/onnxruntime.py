@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from . import support
+from ortgpu_fix.binaries import gpu_targets
+from ortgpu_fix.binaries.library_names import is_cuda_library
+
 from .errors import EvidenceError
-from .names import is_cuda_library
 from .spread import each
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _judged(library: Library) -> tuple[object, ...]:
     """Return what the data says of a provider; what it does not say may differ."""
     symbols = {owner: names for owner, names in library.imports.items() if is_cuda_library(owner)}
     mentions = set(filter(is_cuda_library, library.mentions))
-    return library.links, mentions, symbols, support.supported(library.groups), library.isa
+    return library.links, mentions, symbols, gpu_targets.supported(library.groups), library.isa
 
 
 def _toolkit(reader: Reader, wheel: Wheel, folder: str, library: Library) -> tuple[str, str]:

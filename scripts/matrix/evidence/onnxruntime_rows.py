@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from ortgpu_fix.binaries import gpu_targets
+from ortgpu_fix.binaries.library_names import DRIVER, is_cuda_library
 from ortgpu_fix.utils.toml_writer import Rows, Value, table
 
-from . import support
 from .documents import PUBLISHED
 from .errors import EvidenceError
 from .metadata import extras, requirements
-from .names import DRIVER, is_cuda_library
 from .onnxruntime import numbers
 from .symbols import taken
 
@@ -74,7 +74,7 @@ def tables(builds: Sequence[Build], catalogue: Catalogue) -> list[str]:
 def row(build: Build, catalogue: Catalogue) -> str:
     """Return one `[[build]]` table."""
     needed = needs(build, catalogue)
-    sass, ptx = support.supported(build.library.groups)
+    sass, ptx = gpu_targets.supported(build.library.groups)
     floors = [wheel.glibc for wheel, _ in build.wheels if wheel.glibc]
     cudnn = {match[1] for need in needed if (match := _CUDNN.match(str(need["library"])))}
     required = {wheel.file: requirements(inside.metadata) for wheel, inside in build.wheels}
@@ -94,7 +94,7 @@ def row(build: Build, catalogue: Catalogue) -> str:
             "toolset": build.toolset or None,
             "sass": list(sass),
             "ptx": list(ptx),
-            "partial": list(support.partial(build.library.groups)) or None,
+            "partial": list(gpu_targets.partial(build.library.groups)) or None,
             "glibc": min(floors, key=numbers) if floors else None,
             "preload_dlls": build.preload,
             "preload_dlls_note": build.note or None,

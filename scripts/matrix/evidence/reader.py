@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from . import elf, fatbin, names, pe, ptx
-from .errors import EvidenceError
+from ortgpu_fix.binaries import elf, fatbin, library_names, pe, ptx
+from ortgpu_fix.binaries.native import BinaryError
+
 from .index import JSON_TYPE, Wheel, parse_page
 from .remote import Web, open_zip, read_member, read_member_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ortgpu_fix.binaries.native import Native
+
     from .cache import Cache
-    from .native import Native
 
 FORMAT = 3
 """Part of every cache key: raised when a reading changes its content."""
@@ -224,7 +226,7 @@ def _exports_at_front(data: bytes) -> frozenset[str] | None:
         return elf.exports_at_front(data)
     try:
         return pe.read(data).exports
-    except EvidenceError:
+    except BinaryError:
         return None
 
 
@@ -234,7 +236,7 @@ def _links_at_front(data: bytes | bytearray) -> frozenset[str] | None:
         return strings and frozenset(filter(_SONAME.fullmatch, strings))
     try:
         native = pe.read(data)
-    except EvidenceError:
+    except BinaryError:
         return None
     return frozenset(native.links + native.delayed)
 
@@ -246,13 +248,13 @@ def _uses_at_front(data: bytes | bytearray) -> list[list[str]] | None:
 
 
 def _mentions(data: bytes | bytearray) -> frozenset[str]:
-    return names.dll_names_in(data) if pe.is_pe(data) else names.sonames_in(data)
+    return library_names.dll_names_in(data) if pe.is_pe(data) else library_names.sonames_in(data)
 
 
 def _library(data: bytes | bytearray) -> dict[str, Any]:
     native = _native(data)
     code = fatbin.gpu_code(data)
-    texts = (entry for entry in fatbin.entries(data) if entry.kind == fatbin.Kind.PTX)
+    texts = (entry for entry in fatbin.entries(data) if entry.kind == fatbin.EntryKind.PTX)
     versions = {
         ptx.version(bytes(data[text.offset : text.offset + min(text.size, 4096)]), text.compression)
         for text in islice(texts, _PTX_READ)

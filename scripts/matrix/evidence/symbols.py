@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ortgpu_fix.binaries.library_names import is_cuda_library
 from ortgpu_fix.utils.toml_writer import Value, table
-
-from .names import is_cuda_library
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
+from ortgpu_fix.binaries.gpu_targets import ordered
+from ortgpu_fix.binaries.library_names import is_cuda_library
 from ortgpu_fix.utils.toml_writer import Rows, table
 
 from .index import PLATFORMS
 from .metadata import requirements
-from .names import is_cuda_library
 from .spread import each
-from .support import ordered
 from .torch_documents import VARIANTS, Variant
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from .errors import EvidenceError
-from .native import Native
+from .native import BinaryError, Content, Native
 
 _MACHINE_AMD64 = 0x8664
 _PE32_PLUS = 0x20B
@@ -16,6 +15,7 @@ _BY_ORDINAL = 1 << 63
 
 
 class _Section(NamedTuple):
+    name: str
     address: int
     size: int
     offset: int
@@ -24,14 +24,14 @@ class _Section(NamedTuple):
 class _Image:
     """A DLL's bytes, addressed by relative virtual address."""
 
-    def __init__(self, data: bytes | bytearray) -> None:
+    def __init__(self, data: Content) -> None:
         self.data = data
         (header,) = struct.unpack_from("<I", data, 60)
         signature, machine, sections = struct.unpack_from("<4sHH", data, header)
         (optional_size,) = struct.unpack_from("<H", data, header + 20)
         (magic,) = struct.unpack_from("<H", data, header + 24)
         if signature != b"PE\0\0" or machine != _MACHINE_AMD64 or magic != _PE32_PLUS:
-            raise EvidenceError("not a 64-bit DLL")
+            raise BinaryError("not a 64-bit DLL")
         (count,) = struct.unpack_from("<I", data, header + 24 + 108)
         self.directories = [
             struct.unpack_from("<II", data, header + 24 + 112 + 8 * index)
@@ -40,10 +40,11 @@ class _Image:
         first = header + 24 + optional_size
         self.sections = []
         for index in range(sections):
-            virtual_size, address, size, offset = struct.unpack_from(
-                "<IIII", data, first + 40 * index + 8
+            label, virtual_size, address, size, offset = struct.unpack_from(
+                "<8sIIII", data, first + 40 * index
             )
-            self.sections.append(_Section(address, min(size, virtual_size or size), offset))
+            name = label.rstrip(b"\0").decode("latin-1")
+            self.sections.append(_Section(name, address, min(size, virtual_size or size), offset))
 
     def offset(self, address: int) -> int:
         for section in self.sections:
@@ -67,40 +68,50 @@ class _Image:
         return int.from_bytes(self.data[start : start + size], "little")
 
 
-def toolset(data: bytes | bytearray) -> str:
+def find_section(data: Content, name: str) -> slice | None:
+    """Return where the section `name` (of at most eight characters) of a DLL lies, or None."""
+    try:
+        sections = _Image(data).sections
+    except (struct.error, BinaryError):
+        return None
+    rows = (row for row in sections if row.name == name)
+    return next((slice(row.offset, min(row.offset + row.size, len(data))) for row in rows), None)
+
+
+def toolset(data: Content) -> str:
     """Return the version of the linker (`14.40`), which is that of the compiler beside it.
 
-    The first 4 KiB of the file are enough. Raises `EvidenceError` where it is no DLL.
+    The first 4 KiB of the file are enough. Raises `BinaryError` where it is no DLL.
     """
     try:
         (header,) = struct.unpack_from("<I", data, 60)
         signature, major, minor = struct.unpack_from("<4s22xBB", data, header)
     except struct.error as error:
-        raise EvidenceError(f"a damaged DLL: {error}") from error
+        raise BinaryError(f"a damaged DLL: {error}") from error
     if not is_pe(data) or signature != b"PE\0\0":
-        raise EvidenceError("not a DLL")
+        raise BinaryError("not a DLL")
     return f"{major}.{minor}"
 
 
-def is_pe(data: bytes | bytearray) -> bool:
+def is_pe(data: Content) -> bool:
     """Say whether `data` begins like a DLL."""
     return bytes(data[:2]) == b"MZ"
 
 
-def read(data: bytes | bytearray) -> Native:
-    """Return the linking facts of a DLL; `EvidenceError` where it is none.
+def read(data: Content) -> Native:
+    """Return the linking facts of a DLL; `BinaryError` where it is none.
 
     The first part of a file is enough as long as it holds the import and export directories.
     """
     if not is_pe(data):
-        raise EvidenceError("not a DLL")
+        raise BinaryError("not a DLL")
     try:
         image = _Image(data)
         imports = _imports(image)
         delayed = _delayed(image)
         name, exports = _exports(image)
     except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"a damaged DLL: {error}") from error
+        raise BinaryError(f"a damaged DLL: {error}") from error
     merged = dict(imports)
     for library, names in delayed.items():
         merged[library] = tuple(sorted({*merged.get(library, ()), *names}))

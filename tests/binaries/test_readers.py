@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matrix.evidence import elf, fatbin, names, pe, ptx
-from matrix.evidence.errors import EvidenceError
+from ortgpu_fix.binaries import elf, fatbin, library_names, pe, ptx
+from ortgpu_fix.binaries.native import BinaryError
 
 TARGETS = {
     (75, 0x11): "7.5",
@@ -177,11 +177,11 @@ def test_real_elf_files_read_as_pyelftools_reads_them(path: Path) -> None:
 
 @given(st.binary(max_size=300), st.integers(0, 700))
 def test_any_elf_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -> None:
-    """Damage anywhere is an `EvidenceError`, nothing else."""
+    """Damage anywhere is an `BinaryError`, nothing else."""
     whole = samples.elf(name="x", links=["y"], imports={"y": ["z"]}, exports=["w"])
     for sample in (b"\x7fELF\x02\x01" + data, whole[:cut] + data + whole[cut + len(data) :]):
         elf.exports_at_front(sample)
-        with suppress(EvidenceError):
+        with suppress(BinaryError):
             elf.read(sample)
 
 
@@ -225,16 +225,16 @@ def test_the_sample_dll_reads_as_pefile_reads_it() -> None:
 @pytest.mark.parametrize("data", [b"", b"MZ" + bytes(80), b"ELF", samples.dll()[:90]])
 def test_the_toolset_of_what_is_no_dll(data: bytes) -> None:
     """Nothing is guessed."""
-    with pytest.raises(EvidenceError):
+    with pytest.raises(BinaryError):
         pe.toolset(data)
 
 
 @given(st.binary(max_size=300), st.integers(0, 1500))
 def test_any_dll_like_bytes_give_facts_or_the_one_error(data: bytes, cut: int) -> None:
-    """Damage anywhere is an `EvidenceError`, nothing else."""
+    """Damage anywhere is an `BinaryError`, nothing else."""
     whole = samples.dll(name="x", imports={"y": ["z"]}, delayed={"v": ["u"]}, exports=["w"])
     for sample in (b"MZ" + data, whole[:cut] + data + whole[cut + len(data) :]):
-        with suppress(EvidenceError):
+        with suppress(BinaryError):
             pe.read(sample)
 
 
@@ -243,7 +243,7 @@ def test_names_as_text_and_in_machine_code() -> None:
     code = b"\x48\xb8libcufft\x48\x89\x44\x24\x30\x48\xb8ft.so.12\x48\x89"
     data = b"..\0libcudnn.so.9\0libnvrtc.so\0notlibcuda\0" + code + b"libcuda.so.1\0"
 
-    found = names.sonames_in(data)
+    found = library_names.sonames_in(data)
 
     assert found == {"libcudnn.so.9", "libnvrtc.so", "libcufft.so.12", "libcuda.so.1"}
 
@@ -253,4 +253,8 @@ def test_dll_names_in_both_encodings() -> None:
     data = b"\0cudnn64_9.dll\0" + b"\1\0" + "cufft64_12.dll\0".encode("utf-16-le")
     data += b"xnvcuda.dll\0" + b"\0nvrtc64_130_0.alt.dll\0"
 
-    assert names.dll_names_in(data) == {"cudnn64_9.dll", "cufft64_12.dll", "nvrtc64_130_0.alt.dll"}
+    assert library_names.dll_names_in(data) == {
+        "cudnn64_9.dll",
+        "cufft64_12.dll",
+        "nvrtc64_130_0.alt.dll",
+    }

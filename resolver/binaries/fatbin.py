@@ -18,7 +18,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from .native import Content
 
 MAGIC = b"\x50\xed\x55\xba"
 _CUBIN = b"\x7fELF\x02\x01\x01"
@@ -35,7 +37,7 @@ _OLDEST, _NEWEST = 20, 200
 _ABI_WITH_WIDE_FLAGS = 8
 
 
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """What an entry's payload is."""
 
     PTX = 1
@@ -43,7 +45,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FatbinEntry:
     """One entry of a fatbin."""
 
     container: int
@@ -81,23 +83,22 @@ def compute_capability(architecture: int, flags: int = 0) -> str:
     return f"{architecture // 10}.{architecture % 10}{suffix}"
 
 
-def entries(data: bytes | bytearray) -> Iterator[Entry]:
-    """Yield the entries of every fatbin in `data`, wherever it lies. Never raises.
+def entries(data: Content, start: int = 0, stop: int | None = None) -> Iterator[FatbinEntry]:
+    """Yield the entries of every fatbin in `data` from `start` to `stop`. Never raises.
 
     A place that carries the magic number but no sensible header is passed over: payloads are
     compressed, and four given bytes turn up in them by chance.
     """
-    position = data.find(MAGIC)
+    stop = len(data) if stop is None else stop
+    position = data.find(MAGIC, start, stop)
     while position >= 0:
         end = _container_end(data, position)
-        if end is None:
-            position = data.find(MAGIC, position + 1)
-            continue
-        yield from _entries(data, position, end)
-        position = data.find(MAGIC, end)
+        if end is not None:
+            yield from _entries(data, position, end)
+        position = data.find(MAGIC, position + 1 if end is None else end, stop)
 
 
-def first(data: bytes | bytearray, start: int = 0) -> int | None:
+def first(data: Content, start: int = 0) -> int | None:
     """Return where the first fatbin at or after `start` begins, even one that is there in part."""
     position = data.find(MAGIC, start)
     while position >= 0:
@@ -107,21 +108,15 @@ def first(data: bytes | bytearray, start: int = 0) -> int | None:
     return None
 
 
-def gpu_code(data: bytes | bytearray) -> GpuCode:
+def gpu_code(data: Content) -> GpuCode:
     """Count the targets of all fatbins in `data`, and of cubins stored without one."""
     code = GpuCode()
-    starts, ends = [], []
-    groups: dict[int, set[str]] = {}
-    for entry in entries(data):
-        starts.append(entry.offset)
-        ends.append(entry.offset + entry.size)
-        if entry.kind == Kind.CUBIN:
-            code.sass[entry.target] += 1
-            groups.setdefault(entry.container, set()).add(entry.target)
-        elif entry.kind == Kind.PTX:
-            code.ptx[entry.target] += 1
-            groups.setdefault(entry.container, set()).add(f"ptx{entry.target}")
-    code.groups.update(" ".join(sorted(group)) for group in groups.values())
+    found = list(entries(data))
+    starts = [entry.offset for entry in found]
+    ends = [entry.offset + entry.size for entry in found]
+    code.sass.update(entry.target for entry in found if entry.kind == EntryKind.CUBIN)
+    code.ptx.update(entry.target for entry in found if entry.kind == EntryKind.PTX)
+    code.groups.update(count_groups(found))
     for offset, target in _bare_cubins(data):
         before = bisect_right(starts, offset) - 1
         if before < 0 or offset >= ends[before]:
@@ -129,7 +124,18 @@ def gpu_code(data: bytes | bytearray) -> GpuCode:
     return code
 
 
-def _container_end(data: bytes | bytearray, position: int) -> int | None:
+def count_groups(found: Iterable[FatbinEntry]) -> Counter[str]:
+    """Count fatbins by what they hold, as in `GpuCode.groups`."""
+    prefixes = {int(EntryKind.CUBIN): "", int(EntryKind.PTX): "ptx"}
+    groups: dict[int, set[str]] = {}
+    for entry in found:
+        if entry.kind in prefixes:
+            group = groups.setdefault(entry.container, set())
+            group.add(f"{prefixes[entry.kind]}{entry.target}")
+    return Counter(" ".join(sorted(group)) for group in groups.values())
+
+
+def _container_end(data: Content, position: int) -> int | None:
     if position + _CONTAINER.size > len(data):
         return None
     _, version, header_size, size = _CONTAINER.unpack_from(data, position)
@@ -139,7 +145,7 @@ def _container_end(data: bytes | bytearray, position: int) -> int | None:
     return end
 
 
-def _entries(data: bytes | bytearray, container: int, end: int) -> Iterator[Entry]:
+def _entries(data: Content, container: int, end: int) -> Iterator[FatbinEntry]:
     position = container + _CONTAINER.size
     while position + _SMALLEST_ENTRY <= end:
         kind, _, header_size, padded_size, size, _, _, _, architecture, _, _, flags = (
@@ -155,7 +161,7 @@ def _entries(data: bytes | bytearray, container: int, end: int) -> Iterator[Entr
         if not plausible:
             return
         compression = "lz4" if flags & _FLAG_LZ4 else "zstd" if flags & _FLAG_ZSTANDARD else "none"
-        yield Entry(
+        yield FatbinEntry(
             container=container,
             kind=kind,
             target=compute_capability(architecture, flags),
@@ -166,7 +172,7 @@ def _entries(data: bytes | bytearray, container: int, end: int) -> Iterator[Entr
         position = following
 
 
-def _bare_cubins(data: bytes | bytearray) -> Iterator[tuple[int, str]]:
+def _bare_cubins(data: Content) -> Iterator[tuple[int, str]]:
     """Yield offset and target of each ELF file for CUDA in `data`, whatever surrounds it.
 
     The machine is EM_CUDA; `e_flags` holds the architecture: in bits 0-7 up to ABI version 7,

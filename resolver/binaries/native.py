@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field
+
+Content = bytes | bytearray | mmap.mmap
+"""The bytes of a library, or of a part of it."""
+
+
+class BinaryError(ValueError):
+    """The bytes are not the library that they claim to be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

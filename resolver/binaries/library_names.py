@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .native import Content
+
 KNOWN = frozenset(
     f"lib{stem}.so.{version}"
     for stem, versions in {
@@ -48,7 +50,7 @@ def is_cuda_library(name: str) -> bool:
     return name in DRIVER or _CUDA.fullmatch(stem(name)) is not None
 
 
-def sonames_in(data: bytes | bytearray) -> frozenset[str]:
+def sonames_in(data: Content) -> frozenset[str]:
     """Return the names of CUDA libraries (`libcudnn.so.9`) in an ELF file.
 
     Compilers build short strings from immediate values: `libcudnn.so.9` is then nowhere in one
@@ -59,12 +61,12 @@ def sonames_in(data: bytes | bytearray) -> frozenset[str]:
     return frozenset(found | set(_built_in_code(data)))
 
 
-def dll_names_in(data: bytes | bytearray) -> frozenset[str]:
+def dll_names_in(data: Content) -> frozenset[str]:
     """Return the names of CUDA libraries (`cudnn64_9.dll`) in a DLL, as ASCII or UTF-16 text."""
     return frozenset({*_tails(data, b".dll\0", 1), *_tails(data, b".\0d\0l\0l\0\0\0", 2)})
 
 
-def _tails(data: bytes | bytearray, ending: bytes, width: int) -> Iterator[str]:
+def _tails(data: Content, ending: bytes, width: int) -> Iterator[str]:
     position = data.find(ending)
     while position >= 0:
         stop = position + len(ending) - width
@@ -84,7 +86,7 @@ def _tails(data: bytes | bytearray, ending: bytes, width: int) -> Iterator[str]:
         position = data.find(ending, position + 1)
 
 
-def _built_in_code(data: bytes | bytearray) -> Iterator[str]:
+def _built_in_code(data: Content) -> Iterator[str]:
     by_front: dict[bytes, list[str]] = {}
     for name in KNOWN:
         by_front.setdefault(name.encode()[:8], []).append(name)

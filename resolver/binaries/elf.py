@@ -10,8 +10,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from .errors import EvidenceError
-from .native import Native
+from .native import BinaryError, Content, Native
 
 _DYNSYM, _DYNAMIC, _VERNEED, _VERSYM = 11, 6, 0x6FFFFFFE, 0x6FFFFFFF
 _DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
@@ -36,26 +35,26 @@ class _Section(NamedTuple):
     link: int
 
 
-def is_elf(data: bytes | bytearray) -> bool:
+def is_elf(data: Content) -> bool:
     """Say whether `data` begins like a 64-bit little-endian ELF file."""
     return bytes(data[:6]) == b"\x7fELF\x02\x01"
 
 
-def read(data: bytes | bytearray) -> Native:
-    """Return the linking facts of a whole ELF file; `EvidenceError` where it has none."""
+def read(data: Content) -> Native:
+    """Return the linking facts of a whole ELF file; `BinaryError` where it has none."""
     if not is_elf(data):
-        raise EvidenceError("not a 64-bit little-endian ELF file")
+        raise BinaryError("not a 64-bit little-endian ELF file")
     try:
         return _read(data)
     except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"a damaged ELF file: {error}") from error
+        raise BinaryError(f"a damaged ELF file: {error}") from error
 
 
-def _read(data: bytes | bytearray) -> Native:
+def _read(data: Content) -> Native:
     sections = _sections(data)
     by_kind = {section.kind: section for section in sections}
     if _DYNAMIC not in by_kind:
-        raise EvidenceError("no dynamic section")
+        raise BinaryError("no dynamic section")
     dynamic = by_kind[_DYNAMIC]
     strings = sections[dynamic.link].offset
     tags: dict[int, list[str]] = {}
@@ -76,11 +75,11 @@ def _read(data: bytes | bytearray) -> Native:
     )
 
 
-def _sections(data: bytes | bytearray) -> list[_Section]:
+def _sections(data: Content) -> list[_Section]:
     (offset,) = struct.unpack_from("<Q", data, 40)
     entry_size, count = struct.unpack_from("<HH", data, 58)
     if entry_size < _SECTION.size or not count or offset + count * entry_size > len(data):
-        raise EvidenceError("an ELF file without its section headers")
+        raise BinaryError("an ELF file without its section headers")
     sections = []
     for index in range(count):
         _, kind, _, _, start, size, link, _, _, _ = _SECTION.unpack_from(
@@ -91,7 +90,7 @@ def _sections(data: bytes | bytearray) -> list[_Section]:
 
 
 def _symbols(
-    data: bytes | bytearray, by_kind: dict[int, _Section], sections: list[_Section]
+    data: Content, by_kind: dict[int, _Section], sections: list[_Section]
 ) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
     table = by_kind.get(_DYNSYM)
     if table is None:
@@ -121,9 +120,7 @@ def _symbols(
     )
 
 
-def _version_owners(
-    data: bytes | bytearray, by_kind: dict[int, _Section], strings: int
-) -> dict[int, str]:
+def _version_owners(data: Content, by_kind: dict[int, _Section], strings: int) -> dict[int, str]:
     """Return for each symbol version the library it must come from."""
     owners: dict[int, str] = {}
     section = by_kind.get(_VERNEED)
@@ -142,7 +139,22 @@ def _version_owners(
     return owners
 
 
-def exports_at_front(data: bytes | bytearray) -> frozenset[str] | None:
+def find_section(data: Content, name: str) -> slice | None:
+    """Return where the section `name` (`.rodata`) of a whole ELF file lies, or None."""
+    try:
+        sections = _sections(data)
+        (offset, size, index) = struct.unpack_from("<Q10xH2xH", data, 40)
+        names = sections[index]
+        for at, section in enumerate(sections):
+            (name_at,) = struct.unpack_from("<I", data, offset + at * size)
+            if _string(data, names.offset + name_at) == name:
+                return slice(section.offset, min(section.offset + section.size, len(data)))
+    except (struct.error, IndexError, UnicodeDecodeError, BinaryError):
+        pass
+    return None
+
+
+def exports_at_front(data: Content) -> frozenset[str] | None:
     """Return the exported symbols from the first part of an ELF file, or None.
 
     The symbol and string tables lie side by side near the start in all that NVIDIA ships, while
@@ -154,7 +166,7 @@ def exports_at_front(data: bytes | bytearray) -> frozenset[str] | None:
     return frozenset(name for name, exported in symbols if exported) if symbols else None
 
 
-def strings_at_front(data: bytes | bytearray) -> frozenset[str] | None:
+def strings_at_front(data: Content) -> frozenset[str] | None:
     """Return the dynamic strings from the first part of an ELF file, or None, in the same way.
 
     Among them are the names of linked libraries, of the file itself, and of all symbols.
@@ -172,7 +184,7 @@ def strings_at_front(data: bytes | bytearray) -> frozenset[str] | None:
         position = end + 1
 
 
-def _front(data: bytes | bytearray) -> tuple[int, list[tuple[str, bool]]]:
+def _front(data: Content) -> tuple[int, list[tuple[str, bool]]]:
     """Return where the string table begins and the symbols; the likeliest place is the longest."""
     best: tuple[int, list[tuple[str, bool]]] = (0, [])
     for start in range(64, min(len(data), _FRONT_SEARCH), 8):
@@ -184,7 +196,7 @@ def _front(data: bytes | bytearray) -> tuple[int, list[tuple[str, bool]]]:
     return best
 
 
-def _front_table(data: bytes | bytearray, start: int) -> tuple[int, list[tuple[str, bool]]]:
+def _front_table(data: Content, start: int) -> tuple[int, list[tuple[str, bool]]]:
     """Return the string table and (name, whether exported) of the symbols of a table at `start`.
 
     The start of the string table may itself read like symbols: a few steps back are tried too.
@@ -211,7 +223,7 @@ def _front_table(data: bytes | bytearray, start: int) -> tuple[int, list[tuple[s
 
 
 def _front_names(
-    data: bytes | bytearray, strings: int, symbols: list[tuple[int, bool]]
+    data: Content, strings: int, symbols: list[tuple[int, bool]]
 ) -> list[tuple[str, bool]]:
     """Return the symbols' names if a string table begins at `strings`, nothing otherwise."""
     if strings >= len(data) or data[strings] != 0:
@@ -226,7 +238,7 @@ def _front_names(
     return names
 
 
-def _string(data: bytes | bytearray, start: int) -> str:
+def _string(data: Content, start: int) -> str:
     end = data.find(b"\0", start, start + 65536)
     if start >= len(data) or end < 0:
         raise IndexError("a string outside the file")

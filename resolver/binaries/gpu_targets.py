@@ -25,7 +25,7 @@ must reach: there nothing tells which fatbins belong together."""
 _TARGET = re.compile(r"(ptx)?(\d+)\.(\d)([af]?)")
 
 
-class Target(NamedTuple):
+class GpuTarget(NamedTuple):
     """One target of compilation: `8.6`, `9.0a`, `12.0f`, `ptx9.0`."""
 
     text: str
@@ -52,12 +52,12 @@ class Target(NamedTuple):
         return capability[0] == self.major and capability >= self.capability
 
 
-def parse(text: str) -> Target:
+def parse(text: str) -> GpuTarget:
     """Return the target that `text` (`9.0a`, `ptx9.0`) names."""
     match = _TARGET.fullmatch(text)
     if match is None:
         raise ValueError(f"not a target: {text}")
-    return Target(text, bool(match[1]), int(match[2]), int(match[3]), match[4])
+    return GpuTarget(text, bool(match[1]), int(match[2]), int(match[3]), match[4])
 
 
 def supported(
@@ -96,7 +96,7 @@ def partial(groups: Mapping[str, int]) -> tuple[str, ...]:
 
 def _parsed(
     groups: Mapping[str, int],
-) -> tuple[list[tuple[list[Target], int]], list[tuple[list[Target], int]]]:
+) -> tuple[list[tuple[list[GpuTarget], int]], list[tuple[list[GpuTarget], int]]]:
     """Return all fatbins, and the general ones, as targets and how many fatbins hold them."""
     parsed = [([parse(text) for text in group.split()], count) for group, count in groups.items()]
     return parsed, [
@@ -104,7 +104,9 @@ def _parsed(
     ]
 
 
-def _share(candidate: Target, general: list[tuple[list[Target], int]], *, with_ptx: bool) -> float:
+def _share(
+    candidate: GpuTarget, general: list[tuple[list[GpuTarget], int]], *, with_ptx: bool
+) -> float:
     capability = candidate.capability
     meant = covered = 0
     for targets, count in general:
@@ -121,7 +123,7 @@ def _share(candidate: Target, general: list[tuple[list[Target], int]], *, with_p
     return covered / meant if meant else 0.0
 
 
-def _as_wide(target: Target, candidate: Target) -> bool:
+def _as_wide(target: GpuTarget, candidate: GpuTarget) -> bool:
     """Say whether PTX `target` runs wherever PTX `candidate` does."""
     if candidate.suffix or target.suffix:
         return target == candidate
@@ -129,9 +131,9 @@ def _as_wide(target: Target, candidate: Target) -> bool:
 
 
 def _most_frequent(
-    parsed: list[tuple[list[Target], int]],
+    parsed: list[tuple[list[GpuTarget], int]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    counts: dict[Target, int] = {}
+    counts: dict[GpuTarget, int] = {}
     for targets, count in parsed:
         for target in targets:
             counts[target] = counts.get(target, 0) + count
@@ -143,7 +145,7 @@ def _most_frequent(
     return _split(kept)
 
 
-def _split(targets: list[Target]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split(targets: list[GpuTarget]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     sass = ordered(target.text for target in targets if not target.ptx)
     return sass, ordered(target.text.removeprefix("ptx") for target in targets if target.ptx)
 
