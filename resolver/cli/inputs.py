@@ -13,7 +13,7 @@ from ..errors import Error
 from ..facts import capture
 from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
-from ..facts.model import ChangeState, Driver, Facts, Gpu, Platform
+from ..facts.model import GPU_BUILD, ChangeState, Driver, Facts, Gpu, Platform, Provider
 from ..facts.project_tool import LOCKS, tool_of_folder
 from ..facts.target import STATE_FOLDER, Target, in_environment
 from ..matrix.load import add_torch, load_matrix
@@ -61,6 +61,8 @@ def gather_inputs(
     from ..resolve import resolver as resolve  # noqa: F401
 
     facts, target = _look(arguments, environ, on_target=on_target)
+    if target is not None:
+        facts = with_unknown_releases(facts, target, matrix)
     if options.torch != "keep" or facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
     return PlanInputs(
@@ -125,6 +127,31 @@ def probe_machine(
     facts = capture.facts(found.capture, _capability)
     sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
     return with_surroundings(facts._replace(sources=sources), found.target), found.target
+
+
+def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts:
+    """Return `facts` with what can be read of the installed releases that `matrix` lacks.
+
+    Of the others the files are known.
+    """
+    from ..resolve.unknown_releases import is_unknown, is_unknown_build
+
+    platform = f"{facts.platform.system}_{facts.platform.machine}"
+    packages = tuple(
+        row if is_unknown(row, matrix, platform) else row._replace(libraries=())
+        for row in facts.packages
+    )
+    facts = facts._replace(packages=packages)
+    installed = target.find(GPU_BUILD)
+    read = facts.onnxruntime and facts.onnxruntime._replace(provider=Provider())
+    if installed is None or read is None:
+        return facts
+    if not is_unknown_build(facts._replace(onnxruntime=read), matrix):
+        return facts
+    from ..probe.provider import read_provider
+
+    provider = read_provider(Path(installed.metadata_path).parent / "onnxruntime")
+    return facts._replace(onnxruntime=read._replace(provider=provider))
 
 
 @functools.cache

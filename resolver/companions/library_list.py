@@ -65,8 +65,9 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
     `platform` is `linux_x86_64`.
     """
     versions = {row.name: row.version for row in selection}
+    chosen = {(row.version, row.index_url) for row in selection if row.name == GPU_BUILD}
     builds = (row for row in matrix.builds if row.platform == platform)
-    build = next((row for row in builds if row.version == versions.get(GPU_BUILD)), None)
+    build = next((row for row in builds if (row.version, row.index_url) in chosen), None)
     if build is None:
         return ()
     held = _held(versions, matrix, platform)

@@ -25,6 +25,7 @@ from .model import (
     OnnxRuntime,
     Package,
     Platform,
+    Provider,
     System,
     Toolkit,
 )
@@ -52,6 +53,9 @@ def to_json(facts: Facts) -> dict[str, object]:
     """Return the document of `facts`, ready for `json.dumps`; `from_json` reads it back."""
     document: dict[str, object] = {"schema": SCHEMA, **as_table(facts)}
     document["packages"] = [_lean(package) for package in facts.packages]
+    if facts.onnxruntime is not None and facts.onnxruntime.provider is None:
+        build = as_table(facts.onnxruntime)
+        document["onnxruntime"] = {name: build[name] for name in build if name != "provider"}
     if facts.python.change is None:
         python = as_table(facts.python)
         document["python"] = {name: python[name] for name in python if "change" not in name}
@@ -176,6 +180,7 @@ def _package(table: StrictObject) -> Package:
         requires=table.texts("requires"),
         provided=table.flag("provided"),
         intact=table.flag("intact", default=True),
+        libraries=table.texts("libraries"),
     )
 
 
@@ -186,9 +191,30 @@ def read_onnxruntime(table: StrictObject, *, required: bool = False) -> OnnxRunt
         version=table.text_or_none("version"),
         cuda=table.text_or_none("cuda"),
         intact=table.flag("intact", default=True, required=required),
+        provider=None if table.null("provider") else table.table("provider", _provider),
     )
+
+
+def _provider(table: StrictObject) -> Provider:
+    return Provider(
+        links=table.texts("links"),
+        names=table.texts("names"),
+        sass=_targets(table, "sass"),
+        ptx=_targets(table, "ptx"),
+        toolset=table.text_or_none("toolset"),
+        preload_dlls=table.flag("preload_dlls"),
+    )
+
+
+def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
+    """Return targets of GPU code: `9.0`, `9.0a`, `12.0f`."""
+    texts = table.texts(name)
+    if not all(_TARGET.fullmatch(text) for text in texts):
+        raise _invalid(f"onnxruntime.provider.{name}", "is no list of targets such as 9.0a")
+    return texts
 
 
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_TARGET = re.compile(r"\d{1,2}\.\d[af]?")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")

@@ -96,6 +96,23 @@ class Package(NamedTuple):
     """True for the stand-in that this program installs."""
     intact: bool = True
     """False where files that it lists are missing."""
+    libraries: tuple[str, ...] = ()
+    """The paths of its shared libraries, from the folder that it is installed in: of NVIDIA's
+    releases that the matrix does not hold."""
+
+
+class Provider(NamedTuple):
+    """What the CUDA provider of an installed onnxruntime says of itself."""
+
+    links: tuple[str, ...] = ()
+    """The CUDA libraries that it links; none where the build has no CUDA provider."""
+    names: tuple[str, ...] = ()
+    """The other CUDA libraries whose names it holds: some of them it loads later."""
+    sass: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+    toolset: str | None = None
+    """On Windows the version of the MSVC build tools that linked it."""
+    preload_dlls: bool = False
 
 
 class OnnxRuntime(NamedTuple):
@@ -105,6 +122,8 @@ class OnnxRuntime(NamedTuple):
     version: str | None = None
     cuda: str | None = None
     intact: bool = True
+    provider: Provider | None = None
+    """Read where the matrix does not hold this build; None: not read, or not readable."""
 
 
 class Facts(NamedTuple):

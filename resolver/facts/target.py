@@ -27,6 +27,8 @@ class Installed(NamedTuple):
     """True for the stand-in that this program installs."""
     missing: int = 0
     """How many shared libraries of an nvidia distribution are missing or replaced."""
+    libraries: tuple[str, ...] = ()
+    """The paths of the shared libraries of an nvidia distribution, from its folder."""
 
     @property
     def key(self) -> str:
@@ -91,6 +93,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             requires=tuple(redact(line, home) for line in installed.requires),
             provided=installed.provided,
             intact=installed.missing == 0,
+            libraries=installed.libraries,
         )
         for installed in reversed(target.installed)  # the first of a name is in use
     }

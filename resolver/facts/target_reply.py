@@ -90,4 +90,5 @@ def _installed(row: StrictObject) -> Installed | str:
         editable=row.flag("editable"),
         provided=row.flag("provided"),
         missing=row.integer_or_none("missing") or 0,
+        libraries=row.texts("libraries"),
     )

@@ -10,6 +10,11 @@ from typing import NamedTuple
 
 from .torch import TorchTable
 
+DEFAULT_INDEX = "pypi"
+"""The index of a release that the user's default index has."""
+INSTALLED = "installed"
+"""The index of a release that is installed and that the matrix does not hold: none is known."""
+
 
 class LibraryNeed(NamedTuple):
     """A library that the CUDA provider of a build links, or loads by name later."""
@@ -53,6 +58,7 @@ class Build(NamedTuple):
     wheels: tuple[BuildWheel, ...]
     toolset: str | None = None
     """On Windows the version of the MSVC build tools that linked it: `14.40`."""
+    index_url: str = DEFAULT_INDEX
 
 
 class Release(NamedTuple):
@@ -68,6 +74,7 @@ class Release(NamedTuple):
     sha256: str
     file: str
     requires: tuple[str, ...] = ()
+    index_url: str = DEFAULT_INDEX
 
 
 class WheelLibraries(NamedTuple):

@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple
 
-from ..matrix.model import BuildWheel, Release
+from ..matrix.model import DEFAULT_INDEX, BuildWheel, Release
 from ..matrix.torch import PypiWheel
 
-PYPI = "pypi"
+PYPI = DEFAULT_INDEX
 """The `index_url` of a wheel of the user's default index."""
 HERE = "here"
 """The `index_url` of a wheel that this program makes."""
@@ -20,7 +20,8 @@ class Wheel(NamedTuple):
     version: str
     index_url: str
     """`PYPI`, or the URL of the only index that may serve it:
-    `https://download.pytorch.org/whl/cu128` for a torch that PyPI does not have."""
+    `https://download.pytorch.org/whl/cu128` for a torch that PyPI does not have; `INSTALLED` for
+    one that is kept and that no index is known to have."""
     file: str
     """Its file name; empty: not known."""
     size: int
@@ -36,8 +37,17 @@ def short_name(name: str) -> str:
 
 def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:
     """Return a wheel of the default index; without a `row` its file is not known."""
+    return wheel_on(PYPI, name, version, row)
+
+
+def wheel_on(
+    index_url: str, name: str, version: str, row: BuildWheel | Release | PypiWheel | None
+) -> Wheel:
+    """Return a wheel of this index; without a `row` its file is not known."""
     file, size, sha256 = (row.file, row.size, row.sha256) if row else ("", 0, "")
-    return Wheel(name=name, version=version, index_url=PYPI, file=file, size=size, sha256=sha256)
+    return Wheel(
+        name=name, version=version, index_url=index_url, file=file, size=size, sha256=sha256
+    )
 
 
 class Pinned(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..companions.contents import STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
 from ..matrix.model import LibraryNeed
-from ..plan.wheels import Companion, Wheel, on_pypi
+from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
 from .components import Component
@@ -51,7 +51,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         if here.facts.package(rival) is not None
     }
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    gpu_build = on_pypi(GPU_BUILD, subject.version, subject.wheel)
+    gpu_build = wheel_on(subject.build.index_url, GPU_BUILD, subject.version, subject.wheel)
     install = [gpu_build] if owners or not _build_is_installed(subject, here) else []
     system = _system_libraries(subject, here)
     missing = [component for component in chosen if not component.installed]
@@ -129,6 +129,9 @@ def _build_is_installed(subject: Candidate, here: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
     installed = here.facts.package(GPU_BUILD)
     build = here.facts.onnxruntime
+    unknown = here.installed_build
+    if unknown is not None:
+        return subject.build is unknown
     return (
         installed is not None
         and installed.version == subject.version
@@ -140,7 +143,8 @@ def _build_is_installed(subject: Candidate, here: Situation) -> bool:
 
 
 def _wheel(component: Component) -> Wheel:
-    return on_pypi(component.release.name, component.release.version, component.release)
+    row = component.release
+    return wheel_on(row.index_url, row.name, row.version, row)
 
 
 def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
 from ..matrix.lookup import code_of, libraries_of
-from ..matrix.model import Build, Distribution, LibraryNeed, Release, ToolkitRelease
+from ..matrix.model import INSTALLED, Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
 from .gpu_code import gpu_without_code
@@ -176,7 +176,7 @@ def _pick(
         for row in allowed:
             if row.version == installed.version and refusal_of(row) is None:
                 return Component(release=row, installed=True)
-    rows = [row for row in allowed if version in {None, row.version}]
+    rows = [row for row in allowed if version in {None, row.version} and row.index_url != INSTALLED]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     refusals: list[Reason] = []
     for row in rows:
@@ -199,6 +199,7 @@ def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
     """Tell whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
     releases = _releases(distribution, machines) if demands else []
+    releases = [row for row in releases if row.index_url != INSTALLED]
     return len(_allowed(demands, releases)) < len(releases)
 
 

@@ -19,6 +19,7 @@ from .changes import Changes
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
+from .unknown_releases import UnknownRelease
 
 
 def findings(
@@ -29,6 +30,7 @@ def findings(
     works: Sequence[Candidate],
     *,
     search: TorchSearch | None,
+    unknown: Sequence[UnknownRelease] = (),
 ) -> tuple[Finding, ...]:
     """Return the findings, the worst first.
 
@@ -41,6 +43,7 @@ def findings(
         *(_owner(here) if changes else ()),
         *_builds(here),
         *_installed_release(here, rejected),
+        *_unknown_releases(here, unknown),
     ]
     if best is None or changes is None:
         rows += torch_findings(here, search)
@@ -134,23 +137,26 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
     gpu = here.facts.package(GPU_BUILD)
     if gpu is None:
         return
-    if not any(build.version == gpu.version for build in here.matrix.builds):
-        yield _unknown_release(gpu.version, here)
-    for row in rejected:
-        if row.version == gpu.version:
-            for why in row.reasons:
-                values = (("version", gpu.version), *why.values)
-                yield Finding(code=why.code, severity="error", values=values)
+    if gpu.version in here.matrix.gone:
+        yield finding("release-gone", "info", version=gpu.version)
+    for row in [row for row in rejected if row.version == gpu.version][:1]:
+        for why in row.reasons:
+            values = (("version", gpu.version), *why.values)
+            yield Finding(code=why.code, severity="error", values=values)
 
 
-def _unknown_release(version: str, here: Situation) -> Finding:
-    newest = max((build.version for build in here.matrix.builds), key=newest_first)
-    code = "release-unknown"
-    if version in here.matrix.gone:
-        code = "release-gone"
-    elif newest_first(version) > newest_first(newest):
-        code = "release-newer"
-    return finding(code, "warning", version=version, newest=newest)
+def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Iterator[Finding]:
+    """Name what was judged without a row of the matrix, and what it is taken to be like."""
+    build = here.facts.onnxruntime
+    unread = here.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
+    if unread and build is not None and build.intact:
+        yield finding("release-unread", "error", version=build.version or "")
+    if unknown:
+        evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)
+        releases = ", ".join(f"{row.name} {row.version}" for row in unknown)
+        yield finding(
+            "unknown-release", "info", *evidence, releases=releases, date=here.matrix.date
+        )
 
 
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:

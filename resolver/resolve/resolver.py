@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..facts.model import GPU_BUILD, Facts
-from ..matrix.model import Build, Matrix
+from ..matrix.model import INSTALLED, Build, Matrix
 from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import reason
 from ..versions import major, newest_first
@@ -30,6 +30,7 @@ from .torch_choice import (
     without_torch,
 )
 from .torch_wheels import kept_torch
+from .unknown_releases import with_installed_releases
 from .unlock import unlock
 
 
@@ -38,6 +39,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
 
     `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
+    matrix, unknown = with_installed_releases(facts, matrix)
     here = situation(facts, options, matrix)
     search = _find_torch(here) if chooses_torch(here) else None
     choice = search.choice if search else None
@@ -48,12 +50,13 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         none = reason("torch-none-fits", wish=f"--torch {options.torch.removeprefix('==')}")
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
+    best = _preferred(working, there)
+    kept_number = best.version if best and best.build.index_url == INSTALLED else None
     rejected = tuple(
         Rejected(package=GPU_BUILD, version=subject.version, reasons=reasons)
         for subject, reasons in judged
-        if reasons
+        if reasons and subject.version != kept_number  # of PyPI's build of the same number
     )
-    best = _preferred(working, there)
     changes = None if best is None else changes_for(best, there)
     if changes is not None and choice is not None:
         changes = with_torch(changes, choice)
@@ -62,7 +65,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     verdict: PlanVerdict = "fixable" if changes or unfinished else "healthy"
     return Plan(
         verdict="impossible" if changes is None else verdict,
-        findings=findings(here, best, changes, rejected, working, search=search),
+        findings=findings(here, best, changes, rejected, working, search=search, unknown=unknown),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
@@ -138,15 +141,22 @@ def _newest_that_works(here: Situation, above: str | None) -> str | None:
 
 def _builds(here: Situation) -> list[Build]:
     """Return a build for each release, newest first: this platform's where there is one."""
-    chosen: dict[str, Build] = {}
+    chosen: dict[tuple[str, str], Build] = {}
     for build in here.matrix.builds:
-        if build.version not in chosen or build.platform == here.platform:
-            chosen[build.version] = build
+        key = build.version, build.index_url
+        if key not in chosen or build.platform == here.platform:
+            chosen[key] = build
     return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
 
 
 def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
     installed = here.facts.package(GPU_BUILD)
     if installed is not None and not here.options.latest:
-        able = [row for row in able if row.version == installed.version] or able
+        unknown = here.installed_build
+        same = [
+            row
+            for row in able
+            if (row.build is unknown if unknown else row.version == installed.version)
+        ]
+        able = same or able
     return able[0] if able else None

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from ..facts.markers import is_in_force, marker_environment
 from ..facts.model import Facts, Gpu, Package
 from ..facts.wheel_tags import abi
-from ..matrix.model import DriverFloor, Matrix
+from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import TORCH
 from ..versions import major, numbers, requirement
 from .options import PlanOptions
@@ -50,6 +50,11 @@ class Situation(NamedTuple):
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
         return self.demands.get(name, ())
+
+    @property
+    def installed_build(self) -> Build | None:
+        """The installed onnxruntime-gpu where the shipped matrix does not hold it."""
+        return next((build for build in self.matrix.builds if build.index_url == INSTALLED), None)
 
     def floor(self, cuda_major: str) -> str | None:
         """Return the oldest driver release for a CUDA major on this system."""

@@ -23,6 +23,7 @@ from ortgpu_fix.facts.model import (
     OnnxRuntime,
     Package,
     Platform,
+    Provider,
     Toolkit,
 )
 
@@ -228,6 +229,8 @@ def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | values
 
 
+TEXTS = st.lists(WORDS, max_size=2).map(tuple)
+TARGETS = st.lists(st.sampled_from(["7.5", "9.0a", "12.0f"]), max_size=2).map(tuple)
 ANY_FACTS = st.builds(
     Facts,
     platform=st.builds(
@@ -274,6 +277,7 @@ ANY_FACTS = st.builds(
             requires=st.lists(WORDS, max_size=2).map(tuple),
             provided=st.booleans(),
             intact=st.booleans(),
+            libraries=TEXTS,
         ),
         max_size=3,
     ).map(tuple),
@@ -288,6 +292,17 @@ ANY_FACTS = st.builds(
             version=maybe(WORDS),
             cuda=maybe(NUMBERS),
             intact=st.booleans(),
+            provider=maybe(
+                st.builds(
+                    Provider,
+                    links=TEXTS,
+                    names=TEXTS,
+                    sass=TARGETS,
+                    ptx=TARGETS,
+                    toolset=maybe(WORDS),
+                    preload_dlls=st.booleans(),
+                )
+            ),
         )
     ),
     environment=st.dictionaries(WORDS, WORDS, max_size=2),

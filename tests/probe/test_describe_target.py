@@ -271,6 +271,10 @@ def test_libraries_that_another_distribution_took_along(venv: Path) -> None:
         "nvidia-cudnn-cu12": 2,
     }
     packages = {package.name: package for package in environment.packages_of(target)}
+    assert sorted(packages["nvidia-cudnn-cu12"].libraries) == [
+        "nvidia/cudnn/lib/libcudnn.so.9",
+        "nvidia/cudnn/lib/libcudnn_ops.so.9",
+    ]
     assert not packages["nvidia-cudnn-cu12"].intact
     assert packages["nvidia-cublas-cu12"].intact
 

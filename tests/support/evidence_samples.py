@@ -113,8 +113,9 @@ def dll(
     delayed: Mapping[str, Sequence[str]] | None = None,
     exports: Sequence[str] = (),
     extra: bytes = b"",
+    code: bytes = b"",
 ) -> bytes:
-    """Return a 64-bit DLL with one section that holds everything."""
+    """Return a 64-bit DLL: a section with everything, and one with the GPU `code` if there is."""
     base = 0x1000
     data = bytearray()
 
@@ -165,12 +166,18 @@ def dll(
         *(0x1000 + size + -size % 0x1000, 0x200, 0, 3, 0, 1 << 20, 4096, 1 << 20, 4096, 0, 16),
     ) + b"".join(struct.pack("<II", *directory) for directory in directories)
     header = b"MZ".ljust(60, b"\0") + struct.pack("<I", 64)
-    header += struct.pack("<4sHHIIIHH", b"PE\0\0", 0x8664, 1, 0, 0, 0, len(optional), 0x2022)
+    header += struct.pack(
+        "<4sHHIIIHH", b"PE\0\0", 0x8664, 2 if code else 1, 0, 0, 0, len(optional), 0x2022
+    )
     header += optional
     header += struct.pack(
         "<8sIIIIIIHHI", b".rdata", len(data), base, size, 512, 0, 0, 0, 0, 0x40000040
     )
-    return header.ljust(512, b"\0") + bytes(data).ljust(size, b"\0")
+    if code:
+        header += struct.pack(
+            "<8sIIIIIIHHI", b".nv_fatb", len(code), 1 << 24, len(code), 512 + size, *([0] * 5)
+        )
+    return header.ljust(512, b"\0") + bytes(data).ljust(size, b"\0") + code
 
 
 def wheel(members: Mapping[str, bytes | str], *, requires: Sequence[str] = ()) -> bytes:

@@ -25,6 +25,7 @@ from ...report.requirements import requirements_json, requirements_section
 from ...report.verification import verification_sections
 from ...requirements.rewrite_files import RewrittenFile, write_rewritten
 from ...resolve.resolver import resolve
+from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
 from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
@@ -149,7 +150,8 @@ def _companions(plan: Plan, inputs: PlanInputs) -> dict[str, bytes]:
     """Make the companions that the plan lacks, and return the wheels by their file names."""
     wanted = {companion.name for companion in plan.companions}
     platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
-    wheels = build_companions(plan.selection, inputs.matrix, platform, inputs.matrix.modules)
+    matrix, _ = with_installed_releases(inputs.facts, inputs.matrix)
+    wheels = build_companions(plan.selection, matrix, platform, matrix.modules)
     return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
 
 

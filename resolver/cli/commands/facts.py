@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...facts.document import to_json
+from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...utils.files import write
 from .. import console
-from ..inputs import probe_machine
+from ..inputs import probe_machine, with_unknown_releases
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Write what was seen of this machine and environment."""
-    found, _ = probe_machine(arguments, environ)
+    found, target = probe_machine(arguments, environ)
+    found = with_unknown_releases(found, target, load_matrix(torch=False))
     if arguments.output is None:
         console.print_json(to_json(found))
     else:

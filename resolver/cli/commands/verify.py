@@ -28,7 +28,7 @@ from ...verify.measure import Measured, MeasuringPlace, run_model
 from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
-from ..inputs import plan_options_of, probe_machine
+from ..inputs import plan_options_of, probe_machine, with_unknown_releases
 
 OWN_MODEL = DATA / "bench.onnx"
 """What is measured where no model is given: a small convolutional network for any image."""
@@ -123,9 +123,10 @@ def _write_page(
     from ...resolve.resolver import resolve
     from ...utils.files import write
 
-    found, _, verification = about
+    found, target, verification = about
     texts = load_texts(language)
     matrix = add_torch(load_matrix(torch=False))
+    found = with_unknown_releases(found, target, matrix)
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     page = Page(

@@ -106,7 +106,9 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
     if "ORTGPU_FIX_PROVIDED" in files:
         row["provided"] = True
     if canonical(name).startswith("nvidia-"):
-        row["missing"] = len(damage(folder, path, shallow=True))
+        libraries = [(name, size) for name, _, size in recorded(path) if LIBRARY.search(name)]
+        row["libraries"] = [name for name, _ in libraries]
+        row["missing"] = sum(differs(os.path.join(folder, name), size) for name, size in libraries)
     return row
 
 
@@ -124,28 +126,33 @@ def distributions() -> list[dict[str, Any]]:
     return rows
 
 
-def damage(folder: str, info: str, *, shallow: bool = False) -> list[str]:
-    """Return the files of RECORD that are missing or changed; none without RECORD.
+def recorded(info: str) -> list[tuple[str, str, int]]:
+    """Return path, hash and size of the files in RECORD; none without RECORD.
 
-    A line: `onnxruntime/capi/_ld_preload.py,sha256=pX_…,406`. With `shallow` only shared libraries
-    are compared, by size.
+    A line: `onnxruntime/capi/_ld_preload.py,sha256=pX_…,406`.
     """
-    damaged: list[Any] = []
+    rows: list[Any] = []
     metadata_folder = os.path.basename(info) + "/"
     for line in (read(os.path.join(info, "RECORD")) or "").splitlines():
-        path, _, rest = line.rpartition(",")
+        path, _, size = line.rpartition(",")
         path, _, digest = path.rpartition(",")
         path = path.strip('"').replace("\\", "/")
-        skipped = path.startswith(("..", "/", metadata_folder)) or path.endswith(".pyc")
-        if skipped or not rest.isdigit() or (shallow and not LIBRARY.search(path)):
-            continue
-        if differs(os.path.join(folder, path), int(rest), "" if shallow else digest):
-            damaged.append(path)
-    return damaged
+        if size.isdigit() and not path.startswith(("..", "/", metadata_folder)):
+            rows.append((path, digest, int(size)))
+    return rows
 
 
-def differs(path: str, size: int, digest: str) -> bool:
-    """Tell whether the file differs from that in the wheel."""
+def damage(folder: str, info: str) -> list[str]:
+    """Return the files of RECORD that are missing or changed."""
+    return [
+        path
+        for path, digest, size in recorded(info)
+        if not path.endswith(".pyc") and differs(os.path.join(folder, path), size, digest)
+    ]
+
+
+def differs(path: str, size: int, digest: str = "") -> bool:
+    """Tell whether the file differs from that in the wheel; without `digest` by its size alone."""
     try:
         if os.stat(path).st_size != size:
             return True

@@ -1,0 +1,270 @@
+"""Installed releases that the matrix does not hold: newer ones, private builds, deleted ones.
+
+Each is added to the matrix of its machine as a row of its own, so that every rule judges it like
+any other. The row says what was read of it: file names, metadata, its own CUDA provider. The rest
+is as in the nearest release of the same line that the matrix holds. No index is known to have it,
+so it is kept or replaced, and never installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..binaries.library_names import DRIVER
+from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, Provider
+from ..facts.wheel_tags import abi
+from ..matrix.lookup import code_of, libraries_of
+from ..matrix.model import (
+    INSTALLED,
+    Build,
+    BuildWheel,
+    Distribution,
+    LibraryNeed,
+    Matrix,
+    Release,
+    ToolkitRelease,
+    WheelLibraries,
+)
+from ..versions import at_least, major, newest_first, numbers
+
+_CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)")
+_MAJOR_IN_NAME = re.compile(r"(?:libcudart\.so\.|libcublas\.so\.|cudart64_|cublas64_)(\d{2})")
+
+
+class UnknownRelease(NamedTuple):
+    """An installed release that the matrix does not hold."""
+
+    name: str
+    version: str
+    like: str | None
+    """The release that it is taken to be like where it was not read; None: there is none."""
+
+
+def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
+    """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
+    distribution = matrix.distributions.get(package.name)
+    return distribution is not None and not any(
+        row.version == package.version and row.platform == platform for row in distribution.releases
+    )
+
+
+def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
+    """Tell whether the installed onnxruntime-gpu is a build that the matrix lacks.
+
+    It is another release, or one for another CUDA major under a number of PyPI's; where its
+    provider was read, also one for a Python that PyPI has no wheel for.
+    """
+    package, folder = facts.package(GPU_BUILD), facts.onnxruntime
+    if package is None or folder is None:
+        return False
+    platform, tag = _place(facts)
+    # Facts written by hand may name a Python that the release was never made for.
+    read = folder.provider is not None
+    return not any(
+        build.version == package.version
+        and build.platform == platform
+        and (not read or any(wheel.python == tag for wheel in build.wheels))
+        and _same_major(build.cuda, folder.cuda)
+        for build in matrix.builds
+    )
+
+
+def with_installed_releases(
+    facts: Facts, matrix: Matrix
+) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
+    """Return `matrix` with a row for each installed release that it lacks, and those releases."""
+    platform, _ = _place(facts)
+    unknown: list[UnknownRelease] = []
+    distributions = dict(matrix.distributions)
+    providers = dict(matrix.providers)
+    for package in sorted(facts.packages, key=lambda row: row.name):
+        if not package.intact or not is_unknown(package, matrix, platform):
+            continue
+        known = matrix.distributions[package.name]
+        like = _nearest(package.version, known, platform)
+        added = _with_release(known, package, platform, like)
+        distributions[package.name] = added
+        for library in added.contents[0].libraries if added.contents else ():
+            providers.setdefault((known.cuda, library), package.name)
+        unknown.append(
+            UnknownRelease(package.name, package.version, like and f"{like.name} {like.version}")
+        )
+    if unknown:
+        matrix = matrix._replace(distributions=distributions, providers=providers)
+    if is_unknown_build(facts, matrix):
+        return _with_build(facts, matrix, unknown)
+    return matrix, tuple(unknown)
+
+
+def _place(facts: Facts) -> tuple[str, str]:
+    """Return the platform of the matrix and the ABI tag of the target."""
+    python = facts.python
+    tag = abi(python.version, free_threaded=python.free_threaded)
+    return f"{facts.platform.system}_{facts.platform.machine}", tag
+
+
+def _same_major(known: str, installed: str | None) -> bool:
+    return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
+
+
+def _nearest(text: str, known: Distribution, platform: str) -> Release | None:
+    """Return the newest release of the same major that is not newer, else the oldest of it."""
+    line = [
+        row
+        for row in known.releases
+        if row.platform == platform and major(row.version) == major(text)
+    ]
+    line.sort(key=lambda row: newest_first(row.version))
+    oldest = line[0] if line else None
+    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+
+
+def _with_release(
+    known: Distribution, package: Package, platform: str, like: Release | None
+) -> Distribution:
+    release = Release(
+        name=package.name,
+        version=package.version,
+        platform=platform,
+        python=None,
+        glibc=None,
+        size=0,
+        sha256="",
+        file="",
+        requires=package.requires or (like.requires if like else ()),
+        index_url=INSTALLED,
+    )
+    contents = libraries_of(known, like) if like else None
+    if package.libraries:
+        contents = WheelLibraries(
+            platform=platform,
+            versions=frozenset({package.version}),
+            libraries={path.rpartition("/")[2]: path for path in package.libraries},
+            links=contents.links if contents else (),
+            loads=contents.loads if contents else (),
+        )
+    elif contents is not None:
+        contents = contents._replace(versions=frozenset({package.version}))
+    code = code_of(known.code, release) or (code_of(known.code, like) if like else None)
+    return known._replace(
+        releases=(*known.releases, release),
+        contents=(contents, *known.contents) if contents else known.contents,
+        code=(code._replace(first=release.version, last=release.version), *known.code)
+        if code
+        else known.code,
+    )
+
+
+def _with_build(
+    facts: Facts, matrix: Matrix, unknown: Iterable[UnknownRelease]
+) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
+    """Add the installed build, where it is whole and alone in its folder."""
+    package, folder = facts.package(GPU_BUILD), facts.onnxruntime
+    assert package is not None  # noqa: S101 - `is_unknown_build` has seen both
+    assert folder is not None  # noqa: S101
+    provider = folder.provider
+    like = _nearest_build(package.version, _cuda_of(folder), matrix, _place(facts)[0])
+    row = UnknownRelease(package.name, package.version, like and f"{GPU_BUILD} {like.version}")
+    unknown = (*unknown, row)
+    if not _is_whole(facts, package, folder, matrix) or not (like or (provider and provider.links)):
+        return matrix, unknown
+    build = _build(package, folder, like, facts, matrix)
+    toolkits = matrix.toolkits
+    if not any(_serves(row, build.cuda) for row in toolkits):
+        toolkits = (*toolkits, ToolkitRelease(version=build.cuda, components={}))
+    return matrix._replace(builds=(build, *matrix.builds), toolkits=toolkits), unknown
+
+
+def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matrix) -> bool:
+    others = [
+        row
+        for row in facts.packages
+        if row.name in matrix.owners and row.name != GPU_BUILD and not row.provided
+    ]
+    return (
+        not others
+        and folder.intact
+        and folder.distribution in {None, GPU_BUILD}
+        and folder.version in {None, package.version}
+        and (folder.provider is None or bool(folder.provider.links))
+    )
+
+
+def _serves(toolkit: ToolkitRelease, cuda: str) -> bool:
+    built, release = numbers(cuda)[:2], numbers(toolkit.version)[:2]
+    return release[:1] == built[:1] and release >= built
+
+
+def _cuda_of(folder: OnnxRuntime) -> str | None:
+    """Return the CUDA of the build: what it says, or the major in the names that it links."""
+    if folder.cuda is not None and numbers(folder.cuda):
+        return folder.cuda
+    links = folder.provider.links if folder.provider else ()
+    return next((found[1] for name in links if (found := _MAJOR_IN_NAME.match(name))), None)
+
+
+def _nearest_build(text: str, cuda: str | None, matrix: Matrix, platform: str) -> Build | None:
+    """Return the newest build that is not newer; of a known CUDA major else the oldest of it."""
+    line = [
+        build
+        for build in matrix.builds
+        if build.platform == platform and (cuda is None or major(build.cuda) == major(cuda))
+    ]
+    line.sort(key=lambda build: newest_first(build.version))
+    oldest = line[0] if line and cuda is not None else None
+    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+
+
+def _build(
+    package: Package, folder: OnnxRuntime, like: Build | None, facts: Facts, matrix: Matrix
+) -> Build:
+    platform, tag = _place(facts)
+    provider = folder.provider
+    cuda = _cuda_of(folder) or (like.cuda if like else "")
+    cuda = cuda if "." in cuda else like.cuda if like else f"{cuda}.0"
+    needs = like.needs if like else ()
+    if provider is not None:
+        needs = tuple(_needs(provider, cuda, needs, facts, matrix))
+    cudnn = (found[1] for need in needs if (found := _CUDNN.match(need.library)))
+    seen = provider is not None and bool(provider.sass or provider.ptx)
+    requires = package.requires or (like.wheels[-1].requires if like else ())
+    wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=requires)
+    return Build(
+        version=package.version,
+        platform=platform,
+        cuda=cuda,
+        cudnn=next(cudnn, like.cudnn if like else ""),
+        needs=needs,
+        sass=provider.sass if provider and seen else like.sass if like else (),
+        ptx=provider.ptx if provider and seen else like.ptx if like else (),
+        glibc=None,
+        preload_dlls=provider.preload_dlls if provider else bool(like and like.preload_dlls),
+        wheels=(wheel,),
+        toolset=provider.toolset if provider else like and like.toolset,
+        index_url=INSTALLED,
+    )
+
+
+def _needs(
+    provider: Provider, cuda: str, known: Iterable[LibraryNeed], facts: Facts, matrix: Matrix
+) -> Iterator[LibraryNeed]:
+    """Yield what the provider links, and what it loads: of the names in it those of its CUDA.
+
+    The wheels that are installed may hold libraries that no wheel of the matrix has.
+    """
+    since = {need.library: need.since for need in known}
+    installed = {
+        path.rpartition("/")[2]: package.name
+        for package in facts.packages
+        for path in package.libraries
+        if package.name in matrix.distributions
+    }
+    for how, names in (("links", provider.links), ("loads", provider.names)):
+        for library in names:
+            holder = matrix.providers.get((major(cuda), library)) or installed.get(library)
+            if how == "links" or library in DRIVER or holder is not None:
+                yield LibraryNeed(
+                    library=library, how=how, distribution=holder, since=since.get(library)
+                )

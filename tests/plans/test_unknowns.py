@@ -1,0 +1,447 @@
+"""What the matrix does not hold is judged by what is seen of it, and kept where that fits.
+
+The machines are facts as `ortgpu-fix facts` writes them: a healthy environment, with one thing in
+it that no table has. What must come out was decided for each by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.report.plan import plan_json
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+MATRIX = load_matrix()
+CU13, OLD = "nvidia/cu13/lib", "nvidia"
+CUDA_13 = {
+    "nvidia-cublas": ("13.1.1.3", [f"{CU13}/libcublas.so.13", f"{CU13}/libcublasLt.so.13"]),
+    "nvidia-cuda-nvrtc": ("13.0.88", [f"{CU13}/libnvrtc.so.13"]),
+    "nvidia-cuda-runtime": ("13.0.96", [f"{CU13}/libcudart.so.13"]),
+    "nvidia-cudnn-cu13": ("9.28.0.42", [f"{OLD}/cudnn/lib/libcudnn.so.9"]),
+    "nvidia-cufft": ("12.0.0.61", [f"{CU13}/libcufft.so.12"]),
+    "nvidia-curand": ("10.4.0.35", [f"{CU13}/libcurand.so.10"]),
+    "nvidia-nvjitlink": ("13.0.88", [f"{CU13}/libnvJitLink.so.13"]),
+}
+"""The set of CUDA 13.0 and the libraries in it, as they lie in the wheels."""
+CUDA_12 = {
+    "nvidia-cublas-cu12": "12.8.5.5",
+    "nvidia-cuda-nvrtc-cu12": "12.8.93",
+    "nvidia-cuda-runtime-cu12": "12.8.90",
+    "nvidia-cudnn-cu12": "9.28.0.42",
+    "nvidia-cufft-cu12": "11.3.3.83",
+    "nvidia-curand-cu12": "10.3.9.90",
+    "nvidia-nvjitlink-cu12": "12.8.93",
+}
+NEWER = {
+    "nvidia-cublas": "13.11.0.7",
+    "nvidia-cuda-nvrtc": "13.6.12",
+    "nvidia-cuda-runtime": "13.6.12",
+    "nvidia-cudnn-cu13": "9.29.0.10",
+    "nvidia-cufft": "12.6.0.9",
+    "nvidia-curand": "10.4.6.3",
+    "nvidia-nvjitlink": "13.6.12",
+}
+ORDINARY = {"flatbuffers": "25.2.10", "numpy": "2.2.6", "packaging": "25.0", "protobuf": "6.31.1"}
+PROVIDER_13 = {
+    "links": [
+        *("libcublas.so.13", "libcublasLt.so.13", "libcuda.so.1"),
+        *("libcudart.so.13", "libcurand.so.10"),
+    ],
+    "names": ["libcudart.so.12", "libcudnn.so.9", "libcufft.so.12", "libnvrtc.so.13"],
+    "sass": ["7.5", "8.0", "8.6", "8.9", "9.0a", "12.0a"],
+    "ptx": [],
+    "preload_dlls": True,
+}
+"""What the provider of 1.31.1 for Linux says of itself."""
+
+
+def environment(
+    ort: str = "1.31.1",
+    cuda: str = "13.0",
+    *,
+    wheels: dict[str, str] | None = None,
+    seen: dict[str, list[str]] | None = None,
+    provider: dict[str, Any] | None = None,
+    gpu: str = "8.9",
+    others: tuple[dict[str, Any], ...] = (),
+    python: str = "3.11.7",
+    driver: str = "13.0",
+) -> dict[str, Any]:
+    """Return the facts of a machine whose environment holds `wheels` (the set of CUDA 13.0).
+
+    `seen` are the libraries of wheels that the matrix lacks, by name.
+    """
+    wheels = {name: row[0] for name, row in CUDA_13.items()} if wheels is None else wheels
+    rows = [
+        {"name": name, "version": version, **({"libraries": seen[name]} if name in seen else {})}
+        for seen in [seen or {}]
+        for name, version in wheels.items()
+    ]
+    ordinary = [{"name": name, "version": version} for name, version in ORDINARY.items()]
+    requires = ["flatbuffers", "numpy>=1.21.6", "packaging", "protobuf"]
+    build = {"distribution": "onnxruntime-gpu", "version": ort, "cuda": cuda, "intact": True}
+    return {
+        "schema": 1,
+        "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"},
+        "driver": {"version": "580.82.07", "cuda": driver},
+        "gpus": [{"name": "A GPU", "compute_capability": gpu}],
+        "python": {"version": python},
+        "packages": [
+            {"name": "onnxruntime-gpu", "version": ort, "requires": requires},
+            *rows,
+            *ordinary,
+            *others,
+        ],
+        "onnxruntime": build | ({"provider": provider} if provider else {}),
+    }
+
+
+def plan(document: dict[str, Any], **options: Any) -> Plan:
+    return resolve(facts_json.from_json(document), PlanOptions(**options), MATRIX)
+
+
+def codes(made: Plan) -> list[str]:
+    return [row.code for row in made.findings]
+
+
+def selected(made: Plan) -> dict[str, str]:
+    return {row.name: row.version for row in made.selection}
+
+
+def unknown(made: Plan) -> str:
+    """Return the releases that the plan says it does not know; empty where it says nothing."""
+    found = [row for row in made.findings if row.code == "unknown-release"]
+    assert all(row.severity == "info" for row in found)
+    return dict(found[0].values)["releases"] if found else ""
+
+
+def cuda_13(**changed: str) -> dict[str, str]:
+    return {name: row[0] for name, row in CUDA_13.items()} | {
+        name.replace("_", "-"): version for name, version in changed.items()
+    }
+
+
+def test_the_healthy_environment_is_healthy_and_wholly_known() -> None:
+    made = plan(environment())
+
+    assert (made.verdict, unknown(made)) == ("healthy", "")
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "written by hand"])
+def test_a_newer_cudnn_is_kept(seen: bool) -> None:  # noqa: FBT001
+    files = {"nvidia-cudnn-cu13": CUDA_13["nvidia-cudnn-cu13"][1]} if seen else {}
+
+    made = plan(environment(wheels=cuda_13(nvidia_cudnn_cu13="9.29.0.10"), seen=files))
+
+    assert (made.verdict, made.install) == ("healthy", ())
+    assert unknown(made) == "nvidia-cudnn-cu13 9.29.0.10"
+    assert selected(made)["nvidia-cudnn-cu13"] == "9.29.0.10"
+
+
+def test_an_environment_in_which_every_wheel_is_newer_is_kept() -> None:
+    made = plan(environment(wheels=NEWER, seen={name: row[1] for name, row in CUDA_13.items()}))
+
+    assert (made.verdict, made.install) == ("healthy", ())
+    assert selected(made) == NEWER | {"onnxruntime-gpu": "1.31.1"}
+    assert len(unknown(made).split(", ")) == 7
+
+
+def test_a_newer_release_is_kept_and_completed_by_what_its_own_provider_needs() -> None:
+    wheels = cuda_13()
+    del wheels["nvidia-cudnn-cu13"]
+
+    made = plan(environment("1.32.0", wheels=wheels, provider=PROVIDER_13))
+
+    assert made.verdict == "fixable"
+    assert [row.name for row in made.install] == ["nvidia-cudnn-cu13"]
+    assert selected(made)["onnxruntime-gpu"] == "1.32.0"
+    assert unknown(made) == "onnxruntime-gpu 1.32.0"
+    assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == "installed"
+
+
+def test_a_newer_release_written_by_hand_is_taken_to_be_like_the_newest() -> None:
+    document = environment("1.32.0")
+    del document["onnxruntime"]
+
+    made = plan(document)
+
+    assert (made.verdict, unknown(made)) == ("healthy", "onnxruntime-gpu 1.32.0")
+    [finding] = [row for row in made.findings if row.code == "unknown-release"]
+    assert finding.evidence == ("onnxruntime-gpu 1.32.0: like onnxruntime-gpu 1.31.1",)
+
+
+@pytest.mark.parametrize("provider", [PROVIDER_13, None], ids=["read", "written by hand"])
+def test_a_build_is_what_it_says_and_not_what_its_number_says(
+    provider: dict[str, Any] | None,
+) -> None:
+    """Microsoft's feed for CUDA 13 has a 1.26.0, PyPI's 1.26.0 is for CUDA 12."""
+    made = plan(environment("1.26.0", cuda="13.0", provider=provider))
+
+    assert made.verdict == "healthy"
+    assert made.cuda == "13"
+    assert unknown(made) == "onnxruntime-gpu 1.26.0"
+    assert not [row for row in made.rejected if row.version == "1.26.0"]
+
+
+def test_a_build_of_another_index_that_cannot_run_is_replaced_by_pypis() -> None:
+    made = plan(environment("1.26.0", cuda="13.0", provider=PROVIDER_13, driver="12.8"))
+
+    assert (made.verdict, made.cuda) == ("fixable", "12")
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+    [gpu_build] = [row for row in made.install if row.name == "onnxruntime-gpu"]
+    assert len(gpu_build.sha256) == 64
+    assert "driver-too-old" in codes(made)
+
+
+TORCH_16 = {
+    "name": "torch",
+    "version": "2.16.0",
+    "requires": [
+        "cuda-toolkit[cublas,cudart,cufft,nvjitlink,nvrtc]==13.6.0; platform_system == 'Linux'",
+        "nvidia-cudnn-cu13==9.29.0.10; platform_system == 'Linux'",
+    ],
+}
+TOOLKIT_13_6 = {
+    "name": "cuda-toolkit",
+    "version": "13.6.0",
+    "requires": [
+        f"{name}=={NEWER[name]}.*; extra == '{extra}'"
+        for extra, name in (
+            ("cublas", "nvidia-cublas"),
+            ("cudart", "nvidia-cuda-runtime"),
+            ("cufft", "nvidia-cufft"),
+            ("nvjitlink", "nvidia-nvjitlink"),
+            ("nvrtc", "nvidia-cuda-nvrtc"),
+        )
+    ],
+}
+
+
+def test_a_torch_that_is_newer_than_the_matrix_keeps_its_wheels() -> None:
+    made = plan(environment(wheels=NEWER, others=(TORCH_16, TOOLKIT_13_6)))
+
+    assert made.verdict == "healthy"
+    assert selected(made) == NEWER | {"onnxruntime-gpu": "1.31.1", "torch": "2.16.0"}
+
+
+def test_a_newer_torch_gets_an_onnxruntime_of_its_cuda_major() -> None:
+    document = environment(wheels=NEWER, others=(TORCH_16, TOOLKIT_13_6))
+    document["packages"].pop(0)
+    document["onnxruntime"] = None
+
+    made = plan(document)
+
+    assert made.verdict == "fixable"
+    assert selected(made) == NEWER | {"onnxruntime-gpu": "1.31.1", "torch": "2.16.0"}
+    assert [row.name for row in made.install] == ["onnxruntime-gpu"]
+
+
+KEPT = "kept"
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    # A newer cuBLAS, of which a library that the provider links is gone: that one is wrong.
+    "cublas without a soname": (
+        {
+            "wheels": cuda_13(nvidia_cublas="13.11.0.7"),
+            "seen": {"nvidia-cublas": [f"{CU13}/libcublas.so.13"]},
+        },
+        "nvidia-cublas 13.1.1.3",
+    ),
+    # nvidia-cublas has no suffix: its next major is for CUDA 14.
+    "cublas of the next major": (
+        {
+            "wheels": cuda_13(nvidia_cublas="14.0.0.2"),
+            "seen": {"nvidia-cublas": ["nvidia/cu14/lib/libcublas.so.14"]},
+        },
+        "nvidia-cublas 13.1.1.3",
+    ),
+    "cublas of the next major, files not seen": (
+        {"wheels": cuda_13(nvidia_cublas="14.0.0.2")},
+        "nvidia-cublas 13.1.1.3",
+    ),
+    "cudnn 10": (
+        {
+            "wheels": cuda_13(nvidia_cudnn_cu13="10.0.0.5"),
+            "seen": {"nvidia-cudnn-cu13": ["nvidia/cudnn/lib/libcudnn.so.10"]},
+        },
+        "nvidia-cudnn-cu13 9.28.0.42",
+    ),
+    # Older than all known: 9.12 is the first for CUDA 13 with every symbol.
+    "an older cudnn": (
+        {"wheels": cuda_13(nvidia_cudnn_cu13="9.11.0.3")},
+        "nvidia-cudnn-cu13 9.28.0.42",
+    ),
+    "a cudnn between two known ones, since yanked": (
+        {"wheels": cuda_13(nvidia_cudnn_cu13="9.27.9.1")},
+        KEPT,
+    ),
+    "a private build of cublas": ({"wheels": cuda_13(nvidia_cublas="13.1.1.3+acme.1")}, KEPT),
+    "a nightly cudnn": ({"wheels": cuda_13(nvidia_cudnn_cu13="9.30.0.dev20261120")}, KEPT),
+    "a cudnn in another folder": (
+        {
+            "wheels": cuda_13(nvidia_cudnn_cu13="9.29.0.10"),
+            "seen": {"nvidia-cudnn-cu13": ["nvidia/cu13/lib/libcudnn.so.9"]},
+        },
+        KEPT,
+    ),
+    # Every known cuDNN 9.11 and newer lacks code for Volta.
+    "a newer cudnn on a GPU that the line has dropped": (
+        {
+            "ort": "1.26.0",
+            "cuda": "12.8",
+            "wheels": CUDA_12 | {"nvidia-cudnn-cu12": "9.29.0.10"},
+            "gpu": "7.0",
+        },
+        "nvidia-cudnn-cu12 9.10.2.21",
+    ),
+    "a newer cudnn for CUDA 12": (
+        {
+            "ort": "1.26.0",
+            "cuda": "12.8",
+            "wheels": CUDA_12 | {"nvidia-cudnn-cu12": "9.29.0.10"},
+        },
+        KEPT,
+    ),
+    "an nvjitlink that nothing pins": ({"wheels": cuda_13(nvidia_nvjitlink="13.9.1")}, KEPT),
+    "a version that is none": (
+        {"wheels": cuda_13(nvidia_cublas="13-latest")},
+        "nvidia-cublas 13.1.1.3",
+    ),
+    "a nightly of onnxruntime": (
+        {"ort": "1.33.0.dev20261120001", "provider": PROVIDER_13},
+        KEPT,
+    ),
+    "a private build of onnxruntime": (
+        {"ort": "1.31.1+acme.4", "provider": PROVIDER_13 | {"sass": ["8.9"]}},
+        KEPT,
+    ),
+    "a private build without code for this GPU": (
+        {"ort": "1.31.1+acme.4", "provider": PROVIDER_13 | {"sass": ["9.0a"]}},
+        "onnxruntime-gpu 1.31.1",
+    ),
+    "a private build for a Python that PyPI has no wheel for": (
+        {"ort": "1.31.1", "provider": PROVIDER_13, "python": "3.9.18"},
+        KEPT,
+    ),
+    "a deleted release": (
+        {
+            "ort": "1.20.1",
+            "cuda": "12.4",
+            "wheels": CUDA_12,
+        },
+        KEPT,
+    ),
+    "a release with a number that never was": (
+        {"ort": "1.28.7", "provider": PROVIDER_13},
+        KEPT,
+    ),
+    "a build without a CUDA provider": (
+        {"ort": "1.32.0", "provider": PROVIDER_13 | {"links": [], "names": []}},
+        "onnxruntime-gpu 1.31.1",
+    ),
+    "a release for a driver that is newer than this one": (
+        {
+            "ort": "1.40.0",
+            "cuda": "14.0",
+            "provider": {"links": ["libcublas.so.14", "libcudart.so.14"], "sass": ["8.9"]},
+        },
+        "onnxruntime-gpu 1.31.1",
+    ),
+    "a release for CUDA 14 with its wheels": (
+        {
+            "ort": "1.40.0",
+            "cuda": "14.0",
+            "provider": {
+                "links": ["libcublas.so.14", "libcudart.so.14", "libcuda.so.1"],
+                "names": ["libcudnn.so.9"],
+                "sass": ["8.9"],
+            },
+            "driver": "14.1",
+            "wheels": {"nvidia-cublas": "14.0.0.2", "nvidia-cuda-runtime": "14.0.11"},
+            "seen": {
+                "nvidia-cublas": ["nvidia/cu14/lib/libcublas.so.14"],
+                "nvidia-cuda-runtime": ["nvidia/cu14/lib/libcudart.so.14"],
+            },
+        },
+        KEPT,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_twenty_more(case: str) -> None:
+    machine, expected = CASES[case]
+
+    made = plan(environment(**machine))
+
+    if expected == KEPT:
+        assert (made.verdict, made.install, made.uninstall) == ("healthy", (), ())
+        assert unknown(made)
+    else:
+        assert made.verdict == "fixable"
+        assert expected in {f"{row.name} {row.version}" for row in made.install}
+        assert any(row.severity == "error" for row in made.findings)
+
+
+def test_what_is_installed_only_is_never_installed_anew() -> None:
+    """A gutted wheel that no index is known to have is replaced by one that the matrix has."""
+    document = environment(wheels=cuda_13(nvidia_cudnn_cu13="9.29.0.10"))
+    for row in document["packages"]:
+        if row["name"] == "nvidia-cudnn-cu13":
+            row["intact"] = False
+
+    made = plan(document)
+
+    assert [f"{row.name} {row.version}" for row in made.install] == ["nvidia-cudnn-cu13 9.28.0.42"]
+    assert "library-gutted" in codes(made)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"intact": False},
+        {"distribution": "onnxruntime", "version": "1.32.0"},
+        {"version": "1.30.0"},
+    ],
+)
+def test_an_unknown_release_that_is_not_whole_is_replaced(damage: dict[str, Any]) -> None:
+    document = environment("1.32.0", provider=PROVIDER_13)
+    document["onnxruntime"] |= damage
+
+    made = plan(document)
+
+    assert "onnxruntime-gpu 1.31.1" in {f"{row.name} {row.version}" for row in made.install}
+
+
+def test_beside_the_cpu_build_an_unknown_release_is_replaced() -> None:
+    """Removing the CPU build takes shared files along, and nothing can bring them back."""
+    document = environment(
+        "1.32.0", provider=PROVIDER_13, others=({"name": "onnxruntime", "version": "1.32.0"},)
+    )
+
+    made = plan(document)
+
+    assert made.uninstall == ("onnxruntime",)
+    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
+
+
+def test_another_python_would_not_have_the_installed_build() -> None:
+    made = plan(environment("1.99.0", provider=PROVIDER_13, driver="11.4"))
+
+    gains = [row.gains for row in made.unlock if row.change.code == "other-python"]
+    assert "onnxruntime-gpu 1.99.0" not in gains
+
+
+def test_the_plan_of_an_unknown_release_is_a_document_like_any_other() -> None:
+    document = plan_json(plan(environment("1.32.0", provider=PROVIDER_13)), load_texts("en"))
+
+    packages: Any = document["selection"]
+    assert {"name": "onnxruntime-gpu", "version": "1.32.0", "index": "installed"} in packages[
+        "packages"
+    ]
