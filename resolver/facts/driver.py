@@ -13,6 +13,8 @@ from .model import Driver, Gpu
 NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
 EXPLAINED_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
 """The codes in `_error` with a text of their own, `driver-no-answer` and so on."""
+NAMED_BY_DRIVER = frozenset({"nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"})
+"""The sources of GPUs that the driver itself enumerates: it supports them."""
 CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
 
 

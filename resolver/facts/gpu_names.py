@@ -8,14 +8,14 @@ from typing import Any
 
 from .model import Facts
 
-_VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq]$")
+_VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
 _SEPARATORS = re.compile(r"[-/()]")
 _SIZE = re.compile(r"\b\d+ ?(gb|g|mb)\b")
 _WORDS = frozenset(
     {
-        "nvidia", "tesla", "grid", "gpu", "laptop", "mobile", "with", "max", "q", "design",
-        "edition", "generation", "workstation", "server", "sff", "embedded", "active", "ac", "nvl",
-        "dgxs", "fhhl", "pcie", "hbm2", "hbm2e", "hbm3", "hbm3e", "sxm",
+        "nvidia", "tesla", "tegra", "nvgpu", "grid", "gpu", "laptop", "mobile", "with", "max", "q",
+        "design", "edition", "generation", "workstation", "server", "sff", "embedded", "active",
+        "ac", "nvl", "dgxs", "fhhl", "pcie", "hbm2", "hbm2e", "hbm3", "hbm3e", "sxm",
     }
 )  # fmt: skip
 

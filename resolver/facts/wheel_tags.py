@@ -20,6 +20,8 @@ _LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinu
 """PEP 600."""
 _OLDEST = {"x86_64": 5, "aarch64": 17}
 """The minor of the oldest glibc that wheels were built for."""
+_WITHOUT_PYMALLOC = (3, 8)
+"""The oldest Python whose ABI tag lost its `m` (https://docs.python.org/3/whatsnew/3.8.html)."""
 
 
 def libc_tag(facts: Facts) -> tuple[str, tuple[int, ...]]:
@@ -45,9 +47,10 @@ def platforms(facts: Facts) -> tuple[str, ...]:
 
 
 def abi(version: str, *, free_threaded: bool) -> str:
-    """Return the ABI tag of CPython `version`: `cp311`, `cp313t`."""
+    """Return the ABI tag of CPython `version`: `cp311`, `cp313t`; `cp37m` up to 3.7."""
     major, minor = numbers(version)[:2]
-    return f"cp{major}{minor}" + ("t" if free_threaded else "")
+    flag = "t" if free_threaded else "m" if (major, minor) < _WITHOUT_PYMALLOC else ""
+    return f"cp{major}{minor}{flag}"
 
 
 def tags_of(facts: Facts) -> Iterator[Tag]:

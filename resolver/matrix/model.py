@@ -113,6 +113,8 @@ class ToolkitRelease(NamedTuple):
 
     version: str
     components: Mapping[str, str]
+    ranges: Mapping[str, str] = MappingProxyType({})
+    """What the toolkit requires of a component where that is a range: `>=13.0.88,<14`."""
 
 
 class DriverFloor(NamedTuple):
@@ -121,6 +123,13 @@ class DriverFloor(NamedTuple):
     cuda: str
     linux: str | None
     windows: str | None
+
+
+class LastBranch(NamedTuple):
+    """The last driver branch that runs the GPUs below a compute capability."""
+
+    below: str
+    branch: int
 
 
 class Limit(NamedTuple):
@@ -160,6 +169,8 @@ class Matrix(NamedTuple):
     """The wheels of the Visual C++ runtime, for Windows."""
     modules: Mapping[str, str] = MappingProxyType({})
     """The texts of the modules in a companion, by their names."""
+    last_branches: tuple[LastBranch, ...] = ()
+    """The oldest GPUs first."""
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
 

@@ -15,6 +15,7 @@ from .model import (
     Code,
     Distribution,
     DriverFloor,
+    LastBranch,
     LibraryNeed,
     Limit,
     Matrix,
@@ -42,7 +43,7 @@ def parse(
         }
         place = "toolkits"
         toolkits = tuple(
-            ToolkitRelease(version=row["version"], components=row["components"])
+            ToolkitRelease(row["version"], row["components"], row.get("ranges", {}))
             for row in tables["toolkits"]["toolkit"]
         )
         place = "numpy"
@@ -54,6 +55,7 @@ def parse(
         floors = tuple(_floor(row) for row in drivers["floor"])
         toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
         branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
+        last_branches = tuple(LastBranch(row["below"], row["branch"]) for row in drivers["last"])
         place = "distributions"
         owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
         shared = {
@@ -83,6 +85,7 @@ def parse(
         limits=limits,
         msvc=msvc,
         modules=modules or {},
+        last_branches=last_branches,
         providers={
             (distribution.cuda, library): distribution.name
             for distribution in distributions.values()
@@ -94,7 +97,7 @@ def parse(
 
 def with_torch(matrix: Matrix, table: TomlTable) -> Matrix:
     """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
-    toolkits = {row.version: row.components for row in matrix.toolkits}
+    toolkits = {row.version: (row.components, row.ranges) for row in matrix.toolkits}
     try:
         return matrix._replace(torch=torch_builds.parse(table, toolkits))
     except (KeyError, TypeError, AttributeError) as error:

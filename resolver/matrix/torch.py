@@ -85,8 +85,9 @@ class TorchTable(NamedTuple):
         return tuple(build for build in self.builds if build.platform == platform)
 
 
-Parts = Mapping[str, Mapping[str, str]]
-"""Toolkit release to the versions of its parts, by distribution."""
+Parts = Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]]
+"""Toolkit release to the versions of its parts, by distribution, and to what it requires of those
+that it does not pin."""
 
 
 def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
@@ -150,10 +151,15 @@ def _from_documents(row: TomlTable, alike: TomlTable, toolkits: Parts) -> TorchB
 
     It has wheels for the same Pythons, and requires the parts of its toolkit.
     """
-    parts = {**toolkits.get(row["toolkit"], {}), **row.get("parts", {})}
+    versions, ranges = toolkits.get(row["toolkit"], ({}, {}))
+    parts = {**versions, **row.get("parts", {})}
     digits = row["local"].removeprefix("cu")
     cuda, cudnn = f"{digits[:-1]}.{digits[-1]}", row.get("cudnn")
-    pins = [f"{name}=={version}" for name, version in sorted(parts.items())]
+    through = any(line.startswith("cuda-toolkit") for line in alike.get("requires", ()))
+    pins = [
+        f"{name}{ranges[name]}" if through and name in ranges else f"{name}=={version}"
+        for name, version in sorted(parts.items())
+    ]
     pins += [f"nvidia-cudnn-cu{digits[:-1]}=={cudnn}"] if cudnn else []
     return TorchBuild(
         version=alike["version"],
@@ -182,13 +188,14 @@ def _expanded(lines: list[str], toolkits: Parts) -> Iterator[str]:
         if wanted is None or wanted.name != "cuda-toolkit":
             yield line
             continue
-        parts = next(
-            (parts for version, parts in toolkits.items() if allows(wanted.specifier, version)), {}
+        parts, ranges = next(
+            (parts for version, parts in toolkits.items() if allows(wanted.specifier, version)),
+            ({}, {}),
         )
         for extra in sorted(wanted.extras):
             name = f"nvidia-{_EXTRAS.get(extra, extra)}"
             if name in parts:
-                yield f"{name}=={parts[name]}"
+                yield f"{name}{ranges.get(name, f'=={parts[name]}')}"
 
 
 def _pinned(line: str) -> str | None:

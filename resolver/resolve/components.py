@@ -103,7 +103,7 @@ def pick_all(
     """Yield the pick for each distribution that `build` or another pick needs, by name.
 
     A distribution of the toolkit is taken in the toolkit's version, unless something that stays
-    pins it; `held` names versions that go before both.
+    does not allow that; `held` names versions that go before both.
     """
     here = machines.each[0]
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
@@ -115,8 +115,8 @@ def pick_all(
             continue
         visited.add(name)
         version = held.get(name) if held else None
-        if version is None and not _is_pinned(distribution, machines):
-            version = toolkit.components.get(name)
+        if version is None:
+            version = _toolkit_version(name, toolkit, build, machines)
         pick = pick_release(distribution, version, build, machines)
         yield name, pick
         if isinstance(pick, Component):
@@ -193,6 +193,28 @@ def _pick(
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:
     platform = machines.each[0].platform
     return [row for row in distribution.releases if row.platform == platform]
+
+
+def _toolkit_version(
+    name: str, toolkit: ToolkitRelease, build: Build, machines: SharingMachines
+) -> str | None:
+    """Return the version in `toolkit`, or in the nearest newer one that what stays allows.
+
+    None where it allows none of them: it pins another.
+    """
+    own = toolkit.components.get(name)
+    specifiers = [demand.specifier for demand in machines.demands.get(name, ())]
+    if not specifiers:
+        return own
+    newer = (row.components.get(name) for row in toolkits_to_try(build, machines.each[0]))
+    return next(
+        (
+            version
+            for version in (own, *newer)
+            if version and all(allows(specifier, version) for specifier in specifiers)
+        ),
+        None,
+    )
 
 
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from packaging.specifiers import SpecifierSet
+
 from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
@@ -12,7 +14,7 @@ from ..messages.sections import size
 from ..plan.model import Rejected
 from ..plan.reasons import Finding, Severity, finding
 from ..plan.wheels import PYPI, short_name
-from ..versions import major, newest_first
+from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
 from .changes import Changes
@@ -40,6 +42,7 @@ def findings(
     rows = [
         *_change(here),
         *_machine(here),
+        *_wish(here),
         *(_owner(here) if changes else ()),
         *_builds(here),
         *_installed_release(here, rejected),
@@ -85,6 +88,21 @@ def _machine(here: Situation) -> Iterator[Finding]:
     hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
     if hidden in {"", "-1"}:
         yield finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
+
+
+def _wish(here: Situation) -> Iterator[Finding]:
+    """Say where the matrix ends if it holds no release that `--ort` allows."""
+    wish = here.options.onnxruntime
+    versions = [build.version for build in here.matrix.builds]
+    if wish and not any(allows(SpecifierSet(wish), version) for version in versions):
+        newest = max(versions, key=newest_first)
+        yield finding(
+            "release-not-in-matrix",
+            "error",
+            wish=f"--ort {wish}",
+            newest=newest,
+            date=here.matrix.date,
+        )
 
 
 def _change(here: Situation) -> Iterator[Finding]:

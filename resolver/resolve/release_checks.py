@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ..facts.driver import NAMED_BY_DRIVER
 from ..matrix.model import LibraryNeed
 from ..plan.reasons import Reason, reason
 from ..versions import at_least, major, numbers
+from .gpu_code import capabilities
 from .situation import Situation, cuda_major_runs
 
 
@@ -40,6 +42,25 @@ def too_old_driver(cuda: str, here: Situation) -> Reason | None:
         return None
     floor = here.floor(major(cuda)) or ""
     return reason("driver-too-old", cuda=major(cuda), floor=floor, driver_cuda=here.driver_cuda)
+
+
+def dropped_gpu(here: Situation) -> Reason | None:
+    """Return the reason if the driver's branch came after the last one for a GPU.
+
+    A driver that named the GPUs itself supports them.
+    """
+    driver = here.facts.driver
+    named = here.facts.sources.get("gpus") in NAMED_BY_DRIVER
+    if driver is None or driver.version is None or named:
+        return None
+    release = numbers(driver.version)[0]
+    branch = max((number for number in here.matrix.branches if number <= release), default=0)
+    for gpu in capabilities(here):
+        rows = (row for row in here.matrix.last_branches if numbers(gpu) < numbers(row.below))
+        last = next((row.branch for row in rows), branch)
+        if branch > last:
+            return reason("gpu-dropped", gpu=gpu, last=f"R{last}", driver=driver.version)
+    return None
 
 
 def too_old_glibc(floor: str | None, here: Situation) -> Reason | None:

@@ -19,7 +19,7 @@ from .candidate import Candidate, make_candidate, without_wheels
 from .dependencies import dependencies_of
 from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
-from .release_checks import too_old_driver, too_old_glibc
+from .release_checks import dropped_gpu, too_old_driver, too_old_glibc
 from .situation import Situation
 from .torch_rules import against_torch
 
@@ -47,6 +47,8 @@ def check_driver(subject: Candidate, here: Situation) -> Iterator[Reason]:
     elif here.driver_cuda is None:
         yield reason("driver-unknown")
     elif refusal := too_old_driver(subject.build.cuda, here):
+        yield refusal
+    if refusal := dropped_gpu(here):
         yield refusal
 
 

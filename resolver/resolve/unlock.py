@@ -107,8 +107,10 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
         release = here.driver_release(row)
         if release is not None:
             cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
-            driver = Driver(version=release, cuda=cuda)
-            yield reason("newer-driver", floor=release), facts._replace(driver=driver), here.options
+            unnamed = {name: text for name, text in facts.sources.items() if name != "gpus"}
+            driver = Driver(version=release, cuda=cuda)  # it has not named the GPUs
+            changed = facts._replace(driver=driver, sources=unnamed)
+            yield reason("newer-driver", floor=release), changed, here.options
 
 
 def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
@@ -131,9 +133,10 @@ def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
     present = numbers(facts.python.version)
     name = "Python" if facts.python.implementation == "cpython" else "CPython"
     minors = {
-        int(wheel.python.removeprefix("cp3").rstrip("mt"))
+        int(wheel.python.removeprefix("cp3").rstrip("t"))
         for build in here.matrix.builds
         for wheel in build.wheels
+        if not wheel.python.endswith("m")  # nothing can be installed into so old a Python
     }
     cpython = facts.python._replace(implementation="cpython", free_threaded=False)
     for minor in sorted(minors, key=lambda minor: (abs(minor - present[1]), minor)):

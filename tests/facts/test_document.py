@@ -338,3 +338,12 @@ JSON = st.recursive(
 def test_no_document_is_another_exception(key: str, value: object) -> None:
     with suppress(Error):
         facts_json.from_json({**LONG, key: value})
+
+
+def test_targets_of_gpu_code_are_checked() -> None:
+    written = {"onnxruntime": {"provider": {"links": [], "sass": ["8.0", ""]}}}
+
+    with pytest.raises(Error) as raised:
+        facts_json.from_json(SHORT | written)
+
+    assert raised.value.values["key"] == "onnxruntime.provider.sass"

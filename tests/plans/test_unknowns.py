@@ -445,3 +445,130 @@ def test_the_plan_of_an_unknown_release_is_a_document_like_any_other() -> None:
     assert {"name": "onnxruntime-gpu", "version": "1.32.0", "index": "installed"} in packages[
         "packages"
     ]
+
+
+def reasons(made: Plan) -> set[str]:
+    return {why.code for row in made.rejected for why in row.reasons}
+
+
+def short_form(driver: str, gpu: str, **sources: str) -> dict[str, Any]:
+    """Return the machine of `--driver --gpu`."""
+    document = environment(driver=driver)
+    named = {"name": None, "compute_capability": gpu}
+    return document | {
+        "driver": {"version": driver, "cuda": None},
+        "gpus": [named],
+        "sources": sources or {"gpus": "--gpu"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu", "last"),
+    [
+        ("595.58.03", "7.0", "R580"),
+        ("610.43.02", "6.1", "R580"),
+        ("590.44.01", "5.2", "R580"),
+        ("535.104.12", "3.7", "R470"),
+        ("700", "7.0", "R580"),
+    ],
+)
+def test_a_driver_after_the_last_one_for_a_gpu_is_impossible(
+    driver: str, gpu: str, last: str
+) -> None:
+    made = plan(short_form(driver, gpu))
+
+    assert made.verdict == "impossible"
+    dropped = {
+        why.values for row in made.rejected for why in row.reasons if why.code == "gpu-dropped"
+    }
+    assert dropped == {(("gpu", gpu), ("last", last), ("driver", driver))}
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu"),
+    [("580.82.07", "7.0"), ("582.28", "6.1"), ("470.256.02", "3.7"), ("610.43.02", "7.5")],
+)
+def test_the_last_branch_itself_still_runs_the_gpu(driver: str, gpu: str) -> None:
+    assert "gpu-dropped" not in reasons(plan(short_form(driver, gpu)))
+
+
+@pytest.mark.parametrize("source", ["nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"])
+def test_a_driver_that_names_a_gpu_supports_it(source: str) -> None:
+    assert "gpu-dropped" not in reasons(plan(short_form("595.58.03", "7.0", gpus=source)))
+
+
+def test_no_unlock_names_a_driver_that_drops_the_gpu() -> None:
+    """A newer driver would allow 1.31.1 for its CUDA, and does not run this GPU at all."""
+    document = environment("1.26.0", cuda="12.8", wheels=CUDA_12, gpu="7.0", driver="12.2")
+    made = plan(document | {"sources": {"gpus": "nvml"}})
+
+    gains = [row for row in made.unlock if row.change.code == "newer-driver"]
+    assert not [row for row in gains if int(dict(row.change.values)["floor"][:3]) > 580]
+
+
+@pytest.mark.parametrize("wish", ["==1.32.0", ">1.31.1", "==1.16.1"])
+def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends(wish: str) -> None:
+    made = plan(environment(), onnxruntime=wish)
+
+    assert made.verdict == "impossible"
+    [finding] = [row for row in made.findings if row.code == "release-not-in-matrix"]
+    assert dict(finding.values) == {
+        "wish": f"--ort {wish}",
+        "newest": "1.31.1",
+        "date": MATRIX.date,
+    }
+    assert "matrix --update" in load_texts("en").remedy(finding)
+
+
+def test_a_wish_for_the_installed_unknown_release_is_granted() -> None:
+    made = plan(environment("1.32.0", provider=PROVIDER_13), onnxruntime="==1.32.0")
+
+    assert made.verdict == "healthy"
+    assert "release-not-in-matrix" not in codes(made)
+
+
+def test_python_3_7_has_the_releases_that_were_made_for_it() -> None:
+    document = environment(python="3.7.17", wheels={}, driver="11.8")
+    document["packages"] = [row for row in document["packages"] if row["name"] != "onnxruntime-gpu"]
+    document["onnxruntime"] = None
+    made = plan(document)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.14.1"
+    assert "cp37-cp37m" in str(made.install)
+
+
+def test_python_3_7_is_no_way_out_for_another_python() -> None:
+    made = plan(environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None})
+
+    changes = {dict(row.change.values).get("python") for row in made.unlock}
+    assert "Python 3.7" not in changes
+
+
+@pytest.mark.parametrize("torch", ["2.13.0", "2.14.0", "2.15.0"])
+def test_a_range_is_no_pin(torch: str) -> None:
+    """cuda-toolkit asks for `nvidia-nvjitlink>=13.0.88,<14`: a newer one stays."""
+    build = next(
+        row
+        for row in MATRIX.torch.builds
+        if (row.version, row.platform) == (torch, "linux_x86_64") and row.wheels
+    )
+    pins = dict(
+        line.partition(";")[0].split("==") for line in build.pins if "==" in line.partition(";")[0]
+    )
+    wheels = {name: pins.get(name, version) for name, version in cuda_13().items()}
+    wheels["nvidia-nvjitlink"] = "13.4.92"
+
+    made = plan(environment(wheels=wheels, others=({"name": "torch", "version": torch},)))
+
+    assert selected(made)["nvidia-nvjitlink"] == "13.4.92"
+    assert (made.verdict, made.install) == ("healthy", ())
+
+
+def test_a_gpu_that_nobody_knows_is_told_as_not_checked() -> None:
+    document = environment()
+    document["gpus"] = [{"name": "NVIDIA Mystery 9000"}]
+    made = plan(document)
+
+    [finding] = [row for row in made.findings if row.code == "gpu-unknown"]
+    assert finding.severity == "warning"
+    assert "nothing here was checked" in load_texts("en").summary(finding)

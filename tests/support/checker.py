@@ -191,6 +191,8 @@ class Judge(Machine):
 
     def _one_toolkit(self, selected: Row, build: Row) -> Iterator[str]:
         free: dict[str, str] = {}
+        rungs = [row for row in self.tables["toolkits"]["toolkit"] if self._rung(row, build)]
+        rungs.sort(key=lambda row: (dotted(row["version"])[1], -dotted(row["version"])[2]))
         for name in selected.keys() & self.kinds.keys():
             there = self.installed.get(name)
             whole = there is not None and there.get("intact", True)
@@ -203,12 +205,16 @@ class Judge(Machine):
                     for row in self.kinds[name]["releases"]
                     if self._here(row) and self.fits(name, row["version"], build)
                 ]
-                if selected[name] != max(fitting, key=version, default=None):
+                # A range leaves room for the toolkit's own, or the nearest newer toolkit's.
+                parts = [row["components"].get(name) for row in rungs]
+                open_ended = not any("==" in str(one) for one in self.demanded(name))
+                near = [part for part in parts if part in fitting]
+                if name.startswith("nvidia-cudnn") or not (open_ended and near):
+                    near = [max(fitting, key=version, default=None)]
+                if selected[name] != near[0]:
                     yield f"{name} {selected[name]} is not the newest that fits"
             else:
                 free[name] = selected[name]
-        rungs = [row for row in self.tables["toolkits"]["toolkit"] if self._rung(row, build)]
-        rungs.sort(key=lambda row: (dotted(row["version"])[1], -dotted(row["version"])[2]))
         for rung in rungs:
             parts = rung["components"]
             if all(parts.get(name) == release for name, release in free.items()):

@@ -324,6 +324,25 @@ class Machine:
             and self._wheels_exist(build)
         )
 
+    def dropped(self) -> bool:
+        """Tell whether the driver is of a branch that came after the last one for a GPU.
+
+        Not where the driver told of the GPUs itself.
+        """
+        told = self.document.get("sources", {}).get("gpus", "")
+        release = (self.document["driver"] or {}).get("version")
+        if release is None or "nv" in told or "libcuda" in told:
+            return False
+        drivers = self.tables["drivers"]
+        branches = [row["branch"] for row in drivers["branch"]]
+        own = max((one for one in branches if one <= dotted(release)[0]), default=0)
+        return any(
+            own > row["branch"]
+            for row in drivers["last"]
+            for gpu in self.gpus or ()
+            if gpu and dotted(gpu) < dotted(row["below"])
+        )
+
     def machine_runs(self, build: Row) -> bool:
         """Tell whether system, driver and GPUs run the CUDA provider of `build`."""
         return (
@@ -332,6 +351,7 @@ class Machine:
             and not self.libc.startswith("musl")
             and self.old_enough(build.get("glibc"))
             and self.gpus != []
+            and not self.dropped()
             and self.driver[:1] >= dotted(build["cuda"])[:1]
             and all(
                 machine_code(build["sass"], gpu)

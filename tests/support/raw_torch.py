@@ -21,7 +21,7 @@ def split(text: str) -> tuple[str, str]:
 def raw_builds(tables: Mapping[str, Row], platform: str) -> Iterator[Row]:
     """Yield every build for a platform: PyPI's from its row, the index's from the documents."""
     table = tables["torch"]
-    parts = {row["version"]: row["components"] for row in tables["toolkits"]["toolkit"]}
+    toolkits = {row["version"]: row for row in tables["toolkits"]["toolkit"]}
     on_pypi = {row["version"]: row for row in table["torch"] if row["platform"] == platform}
     for release, row in on_pypi.items():
         cuda = row.get("cuda")
@@ -38,7 +38,10 @@ def raw_builds(tables: Mapping[str, Row], platform: str) -> Iterator[Row]:
         for release in row["versions"] if row["platform"] == platform else ():
             pypi = on_pypi.get(release)
             number = row["local"][2:]
-            own = {**parts.get(row["toolkit"], {}), **row.get("parts", {})}
+            toolkit = toolkits.get(row["toolkit"], {"components": {}})
+            own = {**toolkit["components"], **row.get("parts", {})}
+            by_toolkit = "cuda-toolkit[" in "".join((pypi or {}).get("requires", ()))
+            open_ended = toolkit.get("ranges", {}) if by_toolkit else {}
             if row.get("cudnn"):
                 own[f"nvidia-cudnn-cu{number[:2]}"] = row["cudnn"]
             required = row.get("libraries") == "required"
@@ -52,7 +55,9 @@ def raw_builds(tables: Mapping[str, Row], platform: str) -> Iterator[Row]:
                 "glibc": row.get("glibc", (pypi or {}).get("glibc")),
                 "cudnn": row.get("cudnn"),
                 "carried": own if row.get("libraries") == "inside" else {},
-                "pins": [f"{name}=={at}" for name, at in own.items()] if required else [],
+                "pins": [name + open_ended.get(name, f"=={at}") for name, at in own.items()]
+                if required
+                else [],
                 "pythons": {wheel["python"] for wheel in (pypi or {"wheels": []})["wheels"]},
             }
 
@@ -114,6 +119,8 @@ def pinned_by(build: Row, tables: Mapping[str, Row]) -> list[str]:
                 called = {"cudart": "cuda-runtime", "nvrtc": "cuda-nvrtc"}
                 names = {f"nvidia-{called.get(extra, extra)}" for extra in wanted.extras}
                 found += [
-                    f"{name}=={at}" for name, at in row["components"].items() if name in names
+                    name + row.get("ranges", {}).get(name, f"=={at}")
+                    for name, at in row["components"].items()
+                    if name in names
                 ]
     return found

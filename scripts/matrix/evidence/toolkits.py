@@ -34,6 +34,7 @@ def tables(reader: Reader, known: dict[str, list[Release]]) -> list[str]:
 def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str:
     components: dict[str, Value] = {}
     missing: dict[str, Value] = {}
+    ranges: dict[str, Value] = {}
     for line in sorted(set(all_requirements(reader.contents(wheel).metadata))):
         requirement = Requirement(line)
         if component(requirement.name) not in _COMPONENTS or requirement.name not in known:
@@ -46,6 +47,8 @@ def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str
         if not fitting:
             missing[requirement.name] = list(PLATFORMS)
             continue
+        if not any(spec.operator == "==" for spec in requirement.specifier):
+            ranges[requirement.name] = str(requirement.specifier)
         # A few pins are ranges (nvJitLink from 12.8.2 on): a newer toolkit's is not this one's.
         own = [one for one in fitting if one.wheel.version.release[:2] == wheel.version.release[:2]]
         newest = max(release.wheel.version for release in own or fitting)
@@ -61,6 +64,7 @@ def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str
             "version": str(wheel.version),
             "source": f"{wheel.file} METADATA",
             "components": dict(sorted(components.items())),
+            "ranges": dict(sorted(ranges.items())) or None,
             "missing": dict(sorted(missing.items())) or None,
         },
     )
