@@ -85,6 +85,7 @@ def plan_options_of(arguments: argparse.Namespace) -> PlanOptions:
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
         torch=arguments.torch,
+        conflicts="conflicts" in arguments.allow,
         torch_index=arguments.torch_index_url,
     )
 

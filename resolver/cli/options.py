@@ -34,13 +34,15 @@ def parse_plan_options(
     torch: str | None,
     torch_index: str | None,
     mend: bool = False,
+    conflicts: bool = False,
 ) -> PlanOptions:
     """Return the options of a plan.
 
     `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
     `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
 
-    With `mend` a pin of onnxruntime-gpu does not bind either: its line will be replaced.
+    `conflicts`: `--allow conflicts` was given. With `mend` a pin of onnxruntime-gpu does not bind
+    either: its line will be replaced.
 
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
@@ -57,6 +59,7 @@ def parse_plan_options(
         requirements=tuple(lines),
         torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
         torch_index=_without_credentials(torch_index) if torch_index else INDEX,
+        conflicts=conflicts,
     )
 
 

@@ -52,7 +52,9 @@ def equivalence_key(here: Situation) -> Hashable:
     markers = tuple(sorted(here.markers.items()))
     gpus = here.gpus is None, here.gpus == (), bool(facts.gpus)
     others = facts.platform.jetson is not None, here.torch and here.torch.name
-    return wheels_key(here), here.abi, facts.driver, gpus, others, demands, nvidia, markers
+    consumers = tuple((row.by, row.cuda, row.cudnn, row.idle) for row in here.consumers)
+    keys = wheels_key(here), here.abi, facts.driver, gpus, others, demands, nvidia, markers
+    return *keys, consumers
 
 
 def wheels_key(here: Situation) -> Hashable:

@@ -10,7 +10,7 @@ from . import parse as matrix_parse
 from .model import Matrix
 
 MATRIX_TABLES = (
-    *("distributions", "drivers", "limits", "msvc"),
+    *("consumers", "distributions", "drivers", "limits", "msvc"),
     *("numpy", "nvidia", "onnxruntime", "toolkits"),
 )
 TORCH_TABLE = "torch"

@@ -142,6 +142,21 @@ class Limit(NamedTuple):
     """The versions of the distribution that they support: `<2`."""
 
 
+class ConsumerRow(NamedTuple):
+    """What a range of releases of a distribution, both ends included, needs of CUDA's libraries."""
+
+    name: str
+    platform: str
+    first: str
+    last: str
+    cuda: str | None
+    """The CUDA major; None: none, or several."""
+    cudnn: str | None
+    """The cuDNN major."""
+    needs: tuple[str, ...]
+    """The libraries that it links or loads and does not contain; empty: it does not use CUDA."""
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -171,6 +186,8 @@ class Matrix(NamedTuple):
     """The texts of the modules in a companion, by their names."""
     last_branches: tuple[LastBranch, ...] = ()
     """The oldest GPUs first."""
+    consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
+    """By distribution: what others that use CUDA need of its libraries."""
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
 

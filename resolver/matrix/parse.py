@@ -13,6 +13,7 @@ from .model import (
     Build,
     BuildWheel,
     Code,
+    ConsumerRow,
     Distribution,
     DriverFloor,
     LastBranch,
@@ -67,6 +68,10 @@ def parse(
         limits = tuple(
             Limit._make(row[field] for field in Limit._fields) for row in tables["limits"]["limit"]
         )
+        place = "consumers"
+        consumers: dict[str, tuple[ConsumerRow, ...]] = {}
+        for row in tables["consumers"]["consumer"]:
+            consumers[row["name"]] = (*consumers.get(row["name"], ()), _consumer(row))
     except (KeyError, TypeError, AttributeError) as error:
         raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
     return Matrix(
@@ -86,6 +91,7 @@ def parse(
         msvc=msvc,
         modules=modules or {},
         last_branches=last_branches,
+        consumers=consumers,
         providers={
             (distribution.cuda, library): distribution.name
             for distribution in distributions.values()
@@ -177,6 +183,18 @@ def _distribution(row: TomlTable) -> Distribution:
             )
             for block in row.get("code", ())
         ),
+    )
+
+
+def _consumer(row: TomlTable) -> ConsumerRow:
+    return ConsumerRow(
+        name=row["name"],
+        platform=row["platform"],
+        first=row["first"],
+        last=row["last"],
+        cuda=row.get("cuda"),
+        cudnn=row.get("cudnn"),
+        needs=tuple(row["needs"]),
     )
 
 

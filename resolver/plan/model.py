@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from ..facts.model import GPU_BUILD
-from .reasons import Finding, Reason
+from .reasons import Consumer, Finding, Reason
 from .wheels import Companion, Wheel
 
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
@@ -45,6 +45,8 @@ class Plan(NamedTuple):
     companions: tuple[Companion, ...] = ()
     requires: tuple[str, ...] = ()
     """Missing requirements that are not in `install`; pip or uv chooses their versions."""
+    consumers: tuple[Consumer, ...] = ()
+    """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
 

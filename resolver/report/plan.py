@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..facts.model import GPU_BUILD, Facts
+from ..matrix.torch import TORCH
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import Plan
@@ -59,6 +60,16 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         ],
         "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
         "requires": list(plan.requires),
+        "consumers": [
+            {
+                "name": row.name,
+                "version": row.version,
+                "cuda": row.cuda,
+                "needs": list(row.needs),
+                "why": texts.reason(row.why),
+            }
+            for row in plan.consumers
+        ],
         "rejected": [
             {
                 "package": row.package,
@@ -142,6 +153,7 @@ def plan_sections(
             sections.append(_why(plan, facts, texts, asked=asked))
     if verbose or plan.verdict == "impossible":
         sections.append(rejected_section(plan, texts, verbose=verbose))
+    sections.append(_consumers(plan, texts))
     unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     sections.append(Section(heading=heading, rows=tuple(unlock)))
@@ -238,6 +250,20 @@ def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
 
 def _is_component(wheel: Wheel) -> bool:
     return wheel.name.startswith("nvidia-")
+
+
+def _consumers(plan: Plan, texts: Texts) -> Section:
+    """Say who else uses CUDA; torch alone is told where it decides."""
+    rows = [
+        Row(
+            head=f"{row.name} {row.version}",
+            text=_joined([f"CUDA {row.cuda}" if row.cuda else None, texts.reason(row.why)]),
+            style="dim",
+        )
+        for row in plan.consumers
+    ]
+    others = any(row.name != TORCH for row in plan.consumers)
+    return Section(heading=texts.label("consumers"), rows=tuple(rows if others else ()))
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:

@@ -10,6 +10,7 @@ from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
+from ..matrix.torch import TORCH
 from ..messages.sections import size
 from ..plan.model import Rejected
 from ..plan.reasons import Finding, Severity, finding
@@ -47,6 +48,7 @@ def findings(
         *_builds(here),
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
+        *_consumers(here, rejected),
     ]
     if best is None or changes is None:
         rows += torch_findings(here, search)
@@ -58,7 +60,9 @@ def findings(
             *_companions(here, best, changes),
             *_project(here, best, changes),
         ]
-        if works[0].version != best.version:
+        installed = here.facts.package(GPU_BUILD)
+        kept = installed is not None and installed.version == best.version
+        if kept and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
     order = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
@@ -230,6 +234,26 @@ def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
     own = best.build.cudnn == "8" and not wheels and here.torch is None
     if windows and own and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
+
+
+def _consumers(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+    """Say who else uses CUDA and decides, who disagrees with whom, and whose files nobody read."""
+    deciding = {
+        dict(why.values)["by"]
+        for row in rejected
+        for why in row.reasons
+        if why.code in {"consumer-other-cuda", "folder-used"}
+    }
+    users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
+    if len({row.cuda for row in users if row.cudnn}) > 1 and deciding:
+        who = ", ".join(f"{row.by} (CUDA {row.cuda})" for row in users)
+        yield finding("consumers-disagree", "error", by=who)
+    elif deciding:
+        by = ", ".join(sorted(deciding))
+        yield finding("consumers-kept", "info", by=by)
+    for row in here.consumers:
+        if row.why.code in {"consumer-named", "consumer-unread"}:
+            yield finding("consumer-not-read", "info", by=row.by)
 
 
 def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:

@@ -28,6 +28,9 @@ class PlanOptions(NamedTuple):
     torch_index: str = INDEX
     """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
 
+    conflicts: bool = False
+    """Other distributions that use CUDA have no say; torch has."""
+
     @property
     def chooses(self) -> bool:
         """Tell whether an option decides which release is taken."""

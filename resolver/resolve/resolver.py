@@ -1,7 +1,8 @@
 """The resolver: facts, options and matrix give the plan for one machine.
 
 The same three give the same plan, byte for byte. An installed onnxruntime-gpu that can work here is
-kept and completed; otherwise the newest that can work is chosen.
+kept and completed; otherwise the newest that can work is chosen, of those with the CUDA that
+everything else here uses if there are any.
 """
 
 from __future__ import annotations
@@ -73,8 +74,11 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         install=changes.install if changes else (),
         companions=changes.companions if changes else (),
         requires=changes.requires if changes else (),
+        consumers=here.consumers,
         rejected=(*(search.rejected if search else ()), *rejected),
-        unlock=unlock(here, working, _newest_that_works, _torches_to_try) if unlocking else (),
+        unlock=unlock(here, working, rejected, _newest_that_works, _torches_to_try)
+        if unlocking
+        else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
@@ -149,14 +153,24 @@ def _builds(here: Situation) -> list[Build]:
     return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
 
 
-def _preferred(able: list[Candidate], here: Situation) -> Candidate | None:
+def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
+    """Return the installed release if it works, else the newest; one CUDA for all goes first."""
+    able = works
     installed = here.facts.package(GPU_BUILD)
-    if installed is not None and not here.options.latest:
-        unknown = here.installed_build
-        same = [
-            row
-            for row in able
-            if (row.build is unknown if unknown else row.version == installed.version)
-        ]
-        able = same or able
+    if not here.options.latest:
+        if not here.options.conflicts:
+            able = [row for row in works if _shares_cuda(row.build, here)] or works
+        if installed is not None:
+            unknown = here.installed_build
+            same = [
+                row
+                for row in works
+                if (row.build is unknown if unknown else row.version == installed.version)
+            ]
+            able = same or able
     return able[0] if able else None
+
+
+def _shares_cuda(build: Build, here: Situation) -> bool:
+    """Tell whether everything else here that uses CUDA uses the major of `build`."""
+    return all(row.cuda in {None, major(build.cuda)} for row in here.consumers)

@@ -13,9 +13,11 @@ from packaging.specifiers import SpecifierSet
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Build
+from ..matrix.torch import TORCH
 from ..plan.reasons import Reason, reason
 from ..versions import allows, major
 from .candidate import Candidate, make_candidate, without_wheels
+from .consumers import holders, other_cuda
 from .dependencies import dependencies_of
 from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
@@ -79,6 +81,24 @@ def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield from against_torch(subject.build, here)
 
 
+def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that those who use CUDA can share cuDNN with the build.
+
+    One that finds no CUDA of its own here does not make an installed release wrong.
+    """
+    if subject.build.platform != here.platform or here.options.conflicts:
+        return
+    for consumer in here.consumers:
+        if other_cuda(subject.build, consumer) and not consumer.idle:
+            yield reason(
+                "consumer-other-cuda",
+                by=consumer.by,
+                cuda=consumer.cuda or "",
+                cudnn=consumer.cudnn or "",
+                needs=major(subject.build.cuda),
+            )
+
+
 def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for nvidia wheels with every library, for this platform and these GPUs."""
     yield from subject.components.reasons
@@ -88,14 +108,15 @@ def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason
     """Reject wheels that own the same files as a distribution that must stay."""
     for component in subject.components.chosen:
         for rival in rivals(component.release.name, here):
-            demands = here.demanded(rival)
-            if demands and here.facts.package(rival) is not None:
-                yield reason(
-                    "folder-owned",
-                    distribution=component.release.name,
-                    rival=rival,
-                    by=", ".join(demand.by for demand in demands),
-                )
+            if here.facts.package(rival) is None:
+                continue
+            name = component.release.name
+            requiring = ", ".join(demand.by for demand in here.demanded(rival))
+            using = holders(here.matrix.distributions[rival], here.consumers)
+            if requiring:
+                yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
+            elif using and not here.options.conflicts:
+                yield reason("folder-used", distribution=name, rival=rival, by=", ".join(using))
 
 
 def rivals(name: str, here: Situation) -> tuple[str, ...]:
@@ -169,6 +190,7 @@ BUILD_RULES: tuple[Rule, ...] = (
     check_driver,
     check_gpu_code,
     check_torch,
+    check_consumers,
 )
 WHEEL_RULES: tuple[Rule, ...] = (check_libraries, check_shared_folders, check_numpy)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""
@@ -196,4 +218,9 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
         if by:
             wheel = f"{release.name} {release.version}"
             reasons.append(reason("why-pinned", distribution=wheel, by=by))
+    sharing = [
+        row.by for row in here.consumers if row.name != TORCH and row.cuda == major(build.cuda)
+    ]
+    if sharing:
+        reasons.append(reason("why-consumers", by=", ".join(sharing), cuda=major(build.cuda)))
     return (*reasons, *why_msvc_runtime(build, subject.runtime, here))

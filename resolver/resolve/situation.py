@@ -13,10 +13,14 @@ from ..facts.markers import is_in_force, marker_environment
 from ..facts.model import Facts, Gpu, Package
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
-from ..matrix.torch import TORCH
+from ..matrix.torch import COMPANIONS, TORCH
+from ..plan.reasons import Consumer
 from ..versions import major, numbers, requirement
+from .consumers import extras_in_force, find_consumers, torch_consumer
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
+
+_OF_TORCH = frozenset({TORCH, *COMPANIONS, "cuda-toolkit"})
 
 
 class Demand(NamedTuple):
@@ -46,6 +50,8 @@ class Situation(NamedTuple):
     """By canonical name: what packages that stay installed require of it."""
     torch: InstalledTorch | None
     """The torch that is installed, or tried as if it were."""
+    consumers: tuple[Consumer, ...] = ()
+    """The installed distributions that use CUDA, torch first."""
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
@@ -72,6 +78,7 @@ def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     platform = f"{facts.platform.system}_{facts.platform.machine}"
     facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)
+    demands = _demands(facts, options, matrix, markers)
     gpus = facts.gpus
     if gpus is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in options.ignored_gpus)
@@ -84,8 +91,9 @@ def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
         gpus=gpus,
         driver_cuda=_driver_cuda(facts, matrix),
         markers=markers,
-        demands=_demands(facts, options, matrix, markers),
+        demands=_only_of_torch(demands, matrix) if options.conflicts else demands,
         torch=torch,
+        consumers=_consumers(facts, matrix, platform, demands, torch),
     )
 
 
@@ -98,6 +106,23 @@ def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Ins
     others = [row for row in facts.packages if row.name != TORCH]
     packages = (*others, with_known_requirements(package, torch, others))
     return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
+
+
+def _consumers(
+    facts: Facts,
+    matrix: Matrix,
+    platform: str,
+    demands: Mapping[str, tuple[Demand, ...]],
+    torch: InstalledTorch | None,
+) -> tuple[Consumer, ...]:
+    required: defaultdict[str, set[str]] = defaultdict(set)
+    for name in matrix.distributions.keys() & demands.keys():
+        for demand in demands[name]:
+            required[demand.by.partition(" ")[0]].add(name)
+    others = find_consumers(facts, matrix, platform, required)
+    if torch is None or torch.cuda is None:
+        return others
+    return (torch_consumer(torch, matrix, required[TORCH]), *others)
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
@@ -134,7 +159,9 @@ def _demands(
         if package.name not in matrix.owners and package.name not in matrix.distributions
     )
     demands: defaultdict[str, list[Demand]] = defaultdict(list)
-    for package, wanted in _active_requirements(staying, tuple(markers.items())):
+    extras = extras_in_force(facts.packages, matrix, markers)
+    active = _active_requirements(staying, tuple(markers.items()), tuple(extras.items()))
+    for package, wanted in active:
         by = f"{package.name} {package.version}"
         demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
     for line in options.requirements:
@@ -145,18 +172,36 @@ def _demands(
     return {name: tuple(rows) for name, rows in demands.items()}
 
 
+def _only_of_torch(
+    demands: Mapping[str, tuple[Demand, ...]], matrix: Matrix
+) -> dict[str, tuple[Demand, ...]]:
+    """Return `demands` without what others than torch require of nvidia wheels."""
+    return {
+        name: tuple(row for row in rows if row.by.partition(" ")[0] in _OF_TORCH)
+        if name in matrix.distributions
+        else rows
+        for name, rows in demands.items()
+    }
+
+
 @lru_cache(maxsize=64)  # most unlocks are tried with the same packages
 def _active_requirements(
-    packages: tuple[Package, ...], environment: tuple[tuple[str, str], ...]
+    packages: tuple[Package, ...],
+    environment: tuple[tuple[str, str], ...],
+    extras: tuple[tuple[str, tuple[str, ...]], ...],
 ) -> tuple[tuple[Package, Requirement], ...]:
     """Return every requirement that is in force, those behind extras that a package requires too.
 
-    torch 2.11 and newer pins its nvidia wheels through `cuda-toolkit[cublas,…]==13.0.2`.
+    `extras` are those in force by what is installed (`extras_in_force`). torch 2.11 and newer pins
+    its nvidia wheels through `cuda-toolkit[cublas,…]==13.0.2`.
     """
     markers = dict(environment)
     active: list[tuple[Package, Requirement]] = []
     by_name = {package.name: package for package in packages}
     waiting = [(package, "") for package in packages]
+    waiting += [
+        (by_name[name], extra) for name, rows in extras for extra in rows if name in by_name
+    ]
     visited: set[tuple[str, str]] = set()
     while waiting:
         package, extra = waiting.pop()

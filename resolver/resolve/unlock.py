@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from packaging.version import Version
 
 from ..facts.model import GPU_BUILD, Driver, Facts
-from ..matrix.torch import TORCH
-from ..plan.model import Unlock
+from ..matrix.torch import COMPANIONS, TORCH
+from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Reason, reason
 from ..versions import newest_first, numbers
 from .candidate import Candidate
@@ -18,12 +18,23 @@ from .release_checks import glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
 
+_BLOCKING = {
+    "consumer-other-cuda",
+    "demand-conflict",
+    "folder-owned",
+    "folder-used",
+    "requirement-conflict",
+}
 Newest = Callable[[Situation, str | None], str | None]
 Torches = Callable[[Situation], Iterator[TorchChoice]]
 
 
 def unlock(
-    here: Situation, works: list[Candidate], newest: Newest, torches: Torches
+    here: Situation,
+    works: list[Candidate],
+    rejected: Sequence[Rejected],
+    newest: Newest,
+    torches: Torches,
 ) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
@@ -32,6 +43,7 @@ def unlock(
     """
     now = works[0].version if works else None
     rows: list[Unlock] = []
+    rows += _without_blockers(here, rejected, now, newest)
     for change, facts, options in _changes(here):
         version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
@@ -42,6 +54,46 @@ def unlock(
     if fixed and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(rows))
     return _distinct(rows)
+
+
+def _without_blockers(
+    here: Situation, rejected: Sequence[Rejected], now: str | None, newest: Newest
+) -> Iterator[Unlock]:
+    """Yield what each package that excludes newer releases holds back; else all of them together.
+
+    Whether a version of it exists that does not is known to an index, so pip or uv is to be asked.
+    """
+    blockers = _blockers(rejected, now)
+    found = False
+    together = [tuple(blockers)] if len(blockers) > 1 else []
+    for names in [*((name,) for name in blockers), *together]:
+        others = tuple(row for row in here.facts.packages if row.name not in names)
+        facts = here.facts._replace(packages=others)
+        release = newest(situation(facts, here.options, here.matrix), now)
+        if release is None or (found and len(names) > 1):
+            continue
+        found = True
+        packages = [row for row in here.facts.packages if row.name in names]
+        by = ", ".join(f"{row.name} {row.version}" for row in packages)
+        change = reason("other-cuda", by=by)
+        if all(blockers[name] for name in names):
+            command = f"pip install --dry-run {' '.join(names)} {GPU_BUILD}=={release}"
+            change = reason("other-version", by=by, command=command)
+        yield Unlock(change=change, gains=f"{GPU_BUILD} {release}")
+
+
+def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
+    """Return who excludes releases newer than `now`, and whether by a requirement; torch apart."""
+    found: dict[str, bool] = {}
+    for row in rejected:
+        if now is not None and newest_first(row.version) <= newest_first(now):
+            continue
+        for why in row.reasons:
+            if why.code in _BLOCKING:
+                for by in dict(why.values)["by"].split(", "):
+                    name = by.partition(" ")[0]
+                    found[name] = found.get(name, False) or why.code.endswith("-conflict")
+    return {name: found[name] for name in sorted(found.keys() - {TORCH, *COMPANIONS})}
 
 
 def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:

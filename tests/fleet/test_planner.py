@@ -244,6 +244,6 @@ def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:
 
     assert groups(made) == [("1.26.0", ["free"])]
     assert [[why.code for why in reasons] for _, reasons in made.impossible] == [
-        ["folder-owned"],
-        ["folder-owned"],
+        ["consumer-other-cuda"],
+        ["consumer-other-cuda"],
     ]

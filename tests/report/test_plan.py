@@ -204,6 +204,7 @@ def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
         "install",
         "companions",
         "requires",
+        "consumers",
         "rejected",
         "unlock",
         "matrix",

@@ -17,6 +17,7 @@ from reread import disagreements
 
 from matrix.evidence import checks, matrix
 from matrix.evidence.cache import Cache
+from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from matrix.evidence.nvidia import DISTRIBUTIONS
 from matrix.evidence.reader import Reader
 from matrix.evidence.remote import Web
@@ -62,7 +63,7 @@ def _onnxruntime(version: str, platform: str, provider: bytes, suffix: str) -> t
 def index() -> Iterator[samples.Index]:
     with samples.serve() as served:
         pages = [*DISTRIBUTIONS, "cuda-toolkit", "numpy", "msvc-runtime"]
-        pages += ["torch", "torchvision", "torchaudio"]
+        pages += ["torch", "torchvision", "torchaudio", *CONSUMERS]
         served.files = {name: {} for name in pages}
         linux = samples.elf(
             links=["libcublas.so.12", "libc.so.6"],

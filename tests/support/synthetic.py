@@ -113,6 +113,15 @@ def distribution(
     }
 
 
+def consumer(
+    name: str, first: str, last: str, cuda: str | None, cudnn: str | None, *needs: str
+) -> dict[str, Any]:
+    row = {"name": name, "platform": LINUX, "first": first, "last": last, "source": "a.whl"}
+    row |= {"cuda": cuda} if cuda else {}
+    row |= {"cudnn": cudnn} if cudnn else {}
+    return {**row, "needs": [*needs, *([f"libcudnn.so.{cudnn}"] if cudnn else [])]}
+
+
 def _has(library: str, version: str) -> bool:
     if not library.startswith("libcudnn"):
         return True
@@ -276,6 +285,15 @@ def tables() -> dict[str, dict[str, Any]]:
             ]
         },
         "limits": {"limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}]},
+        "consumers": {
+            "consumer": [
+                # Loads cuDNN 9 of CUDA 12, and declares nothing; its second release has no cuDNN.
+                consumer("transformer", "4.0", "4.5", "12", "9", "libcublas.so.12"),
+                consumer("transformer", "4.6", "4.8", "12", None, "libcublas.so.12"),
+                consumer("dataloader", "1.0", "1.9", None, None, "libcublas.so.12"),
+                consumer("tensors", "2.0", "2.1", None, None),
+            ]
+        },
     }
 
 

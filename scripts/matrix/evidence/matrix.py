@@ -13,6 +13,7 @@ from ortgpu_fix.utils.toml_writer import document
 
 from . import (
     checks,
+    consumers,
     msvc_wheels,
     numpy_wheels,
     nvidia,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from .reader import Reader
 
-FILES = ("nvidia", "toolkits", "numpy", "msvc", "onnxruntime", "symbols", "torch")
+FILES = ("nvidia", "toolkits", "numpy", "msvc", "onnxruntime", "symbols", "torch", "consumers")
 SCHEMA = 1
 _DATE = re.compile(r'^date = ".*"$', re.MULTILINE)
 _HEADERS = {
@@ -46,6 +47,7 @@ _HEADERS = {
     "symbols": "Symbols that CUDA providers take from CUDA libraries, and releases with them.",
     "torch": "Wheels of torch: CUDA, pins, GPUs; torchvision, torchaudio. [[variant]]: documents.",
     "numpy": "The newest numpy 1.x wheel for each Python and platform.",
+    "consumers": "CUDA libraries that other distributions link or load by name.",
     "msvc": "The wheels of Microsoft's Visual C++ runtime (`msvc-runtime`) for each Python.",
 }
 
@@ -88,6 +90,8 @@ class Builder:
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":
             return torch_wheels.tables(self._reader, self._threads)
+        if name == "consumers":
+            return consumers.tables(self._reader, self._threads)
         if name == "msvc":
             return msvc_wheels.tables(self._reader, self._threads)
         return numpy_wheels.tables(self._reader, self._threads)

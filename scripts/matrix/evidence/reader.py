@@ -182,6 +182,29 @@ class Reader:
         links, mentions = self._cached("front", wheel, member, make)
         return frozenset(links), frozenset(mentions)
 
+    def natives(self, wheel: Wheel) -> dict[str, frozenset[str]]:
+        """Return the CUDA libraries whose names each library in a wheel links or holds, by path.
+
+        Each is read up to its first GPU code, as `uses` does.
+        """
+
+        def make() -> dict[str, list[str]]:
+            self._progress(f"what {wheel.file} uses")
+            archive, _ = open_zip(self._web, wheel.url)
+            found: dict[str, list[str]] = {}
+            for info in archive.infolist():
+                if _worth_listing(info) and ".dist-info/" not in info.filename:
+                    front = read_member_until(
+                        archive,
+                        info.filename,
+                        lambda data, start: fatbin.first(data, max(0, start - 16)),
+                    )
+                    found[info.filename] = sorted(_mentions(front))
+            return found
+
+        value = self._cached("natives", wheel, "", make)
+        return {member: frozenset(texts) for member, texts in value.items()}
+
     def exports(self, wheel: Wheel, member: str) -> frozenset[str]:
         """Return a library's exported symbols, from its first part where that suffices."""
 

@@ -1,0 +1,194 @@
+"""The installed distributions that use CUDA, and what a plan owes them.
+
+They share a process with onnxruntime, so they are kept whole, as an installed torch is. cuDNN
+decides: it has one file name for several CUDA majors, and opens the libraries of its own. cuRAND,
+the other one with such a name, opens no library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from ..facts.markers import is_in_force
+from ..facts.model import Facts, Package
+from ..matrix.model import Build, ConsumerRow, Distribution, Matrix
+from ..matrix.torch import COMPANIONS as DOMAIN_LIBRARIES
+from ..matrix.torch import TORCH
+from ..plan.reasons import Consumer, reason
+from ..versions import allows, at_least, major, requirement
+from .torch_installed import InstalledTorch
+
+_NAMED = re.compile(r"-cu(?:da)?(1[1-9])(?!\d\d)")
+"""`cupy-cuda12x`, `cudf-cu13`, `nvidia-dali-cuda120`, `jax-cuda12-plugin`."""
+
+
+def extras_in_force(
+    packages: Iterable[Package], matrix: Matrix, markers: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return, by distribution, the extras through which it requires nvidia wheels.
+
+    Nothing records with which extras a distribution was installed. One is in force where everything
+    that it requires is installed, in a version that it allows.
+    """
+    return _extras_in_force(
+        tuple(packages), frozenset(matrix.distributions), tuple(markers.items())
+    )
+
+
+@lru_cache(maxsize=64)
+def _extras_in_force(
+    packages: tuple[Package, ...], nvidia: frozenset[str], environment: tuple[tuple[str, str], ...]
+) -> dict[str, tuple[str, ...]]:
+    markers = dict(environment)
+    versions = {package.name: package.version for package in packages}
+    found: dict[str, tuple[str, ...]] = {}
+    for package in packages:
+        lines = [line for line in package.requires if "extra" in line]
+        if not any(line.startswith("nvidia") for line in lines):
+            continue
+        extras: dict[str, list[tuple[str, SpecifierSet]]] = {}
+        for wanted in filter(None, map(requirement, lines)):
+            for extra in re.findall(r"""extra\s*==\s*['"]([^'"]+)['"]""", str(wanted.marker)):
+                if is_in_force(wanted, markers, extra):
+                    row = canonicalize_name(wanted.name), wanted.specifier
+                    extras.setdefault(extra, []).append(row)
+        whole = tuple(
+            sorted(
+                extra
+                for extra, rows in extras.items()
+                if any(name in nvidia for name, _ in rows)
+                and all(name in versions and allows(spec, versions[name]) for name, spec in rows)
+            )
+        )
+        if whole:
+            found[package.name] = whole
+    return found
+
+
+def find_consumers(
+    facts: Facts, matrix: Matrix, platform: str, required: Mapping[str, Collection[str]]
+) -> tuple[Consumer, ...]:
+    """Return the installed distributions that use CUDA, in the order of `facts`; torch apart.
+
+    `required` are the nvidia wheels that each requires, by its name: requirements in force.
+    """
+    aside = {*matrix.owners, *matrix.distributions, TORCH, *DOMAIN_LIBRARIES}
+    found: list[Consumer] = []
+    for package in facts.packages:
+        component = package.name.startswith("nvidia-") and package.name not in matrix.consumers
+        if package.name not in aside and not component:
+            wheels = sorted(required.get(package.name, ()))
+            consumer = _consumer(package, facts, matrix, platform, wheels)
+            if consumer is not None:
+                found.append(consumer)
+    here = _cuda_here(facts, matrix) if found else frozenset()
+    return tuple(row._replace(idle=row.cuda not in here) for row in found)
+
+
+def torch_consumer(torch: InstalledTorch, matrix: Matrix, wheels: Collection[str]) -> Consumer:
+    """Return the installed torch, which is built for CUDA, as one more consumer."""
+    cuda = major(torch.cuda or "")
+    return Consumer(
+        name=TORCH,
+        version=torch.version,
+        cuda=cuda,
+        cudnn=major(torch.cudnn) if torch.cudnn else None,
+        needs=_libraries_of(wheels, matrix),
+        why=reason("consumer-built", cuda=torch.cuda or ""),
+    )
+
+
+def other_cuda(build: Build, consumer: Consumer) -> bool:
+    """Tell whether `build` and `consumer` need the cuDNN of two CUDA majors: one name, two files.
+
+    torch has a rule of its own.
+    """
+    return (
+        consumer.name != TORCH
+        and consumer.cuda is not None
+        and consumer.cuda != major(build.cuda)
+        and consumer.cudnn == build.cudnn
+    )
+
+
+def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[str, ...]:
+    """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
+    undeclared = {"consumer-read", "consumer-named"}
+    return tuple(
+        row.by for row in consumers if row.why.code in undeclared and row.cuda == distribution.cuda
+    )
+
+
+def _consumer(
+    package: Package, facts: Facts, matrix: Matrix, platform: str, wheels: Collection[str]
+) -> Consumer | None:
+    rows = matrix.consumers.get(package.name, ())
+    row = next((row for row in rows if _covers(row, package, platform)), None)
+    named = _NAMED.search(package.name)
+    consumer = Consumer(
+        name=package.name,
+        version=package.version,
+        cuda=named[1] if named else None,
+        cudnn=None,
+        needs=(),
+        why=reason("consumer-named", cuda=named[1] if named else ""),
+    )
+    if row is not None and row.needs:
+        why = reason("consumer-read", libraries=", ".join(row.needs))
+        return consumer._replace(
+            cuda=row.cuda or consumer.cuda, cudnn=row.cudnn, needs=row.needs, why=why
+        )
+    if wheels:
+        majors = {matrix.distributions[name].cuda for name in wheels}
+        return consumer._replace(
+            cuda=majors.pop() if len(majors) == 1 else None,
+            cudnn=_cudnn_major(wheels, facts),
+            needs=_libraries_of(wheels, matrix),
+            why=reason("consumer-requires", wheels=", ".join(wheels)),
+        )
+    if named:
+        return consumer
+    known = any(row.platform == platform for row in rows)
+    if row is None and known:
+        return consumer._replace(why=reason("consumer-unread", version=package.version))
+    return None
+
+
+def _covers(row: ConsumerRow, package: Package, platform: str) -> bool:
+    return (
+        row.platform == platform
+        and at_least(package.version, row.first)
+        and at_least(row.last, package.version)
+    )
+
+
+def _cudnn_major(wheels: Iterable[str], facts: Facts) -> str | None:
+    """Return the major of the installed cuDNN among `wheels`."""
+    installed = (facts.package(name) for name in wheels if name.startswith("nvidia-cudnn"))
+    return next((major(package.version) for package in installed if package), None)
+
+
+def _libraries_of(wheels: Collection[str], matrix: Matrix) -> tuple[str, ...]:
+    """Return the libraries in `wheels` that a build of onnxruntime-gpu needs too."""
+    needs = {need for build in matrix.builds for need in build.needs}
+    return tuple(sorted({need.library for need in needs if need.distribution in wheels}))
+
+
+def _cuda_here(facts: Facts, matrix: Matrix) -> frozenset[str | None]:
+    """Return the CUDA majors of which a wheel or a library of the system is here."""
+    here = {
+        matrix.distributions[package.name].cuda
+        for package in facts.packages
+        if package.name in matrix.distributions
+    }
+    system = {library.name for library in facts.libraries}
+    majors: dict[str, set[str]] = {}
+    for cuda, library in matrix.providers if system else ():
+        if library in system:
+            majors.setdefault(library, set()).add(cuda)
+    return frozenset(here.union(*(found for found in majors.values() if len(found) == 1)))

@@ -1,0 +1,269 @@
+"""Who else uses CUDA in the process: kept whole, and heard.
+
+The environments in `recordings/environments` are what pip resolved on the day that they name. What
+must come out was worked out by hand from the wheels: which CUDA and cuDNN each of them loads.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.report.plan import plan_json, plan_sections
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+RECORDED = Path(__file__).parents[1] / "recordings" / "environments"
+DRIVERS = {"535.104.12": "12.2", "570.86.15": "12.8", "580.95.05": "13.0", "610.10": "13.4"}
+CUDNN_910: list[dict[str, Any]] = [
+    {"name": "nvidia-cublas-cu12", "version": "12.8.4.1"},
+    {"name": "nvidia-cudnn-cu12", "version": "9.1.0.70", "requires": ["nvidia-cublas-cu12"]},
+]
+
+
+@functools.cache
+def recorded(name: str) -> list[dict[str, Any]]:
+    packages: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text("utf-8"))[
+        "packages"
+    ]
+    return packages
+
+
+def planned(name: str, driver: str, *more: dict[str, Any], **options: Any) -> Plan:
+    replaced = {row["name"] for row in more}
+    packages = [row for row in recorded(name) if row["name"] not in replaced]
+    document = {
+        "schema": 1,
+        "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"},
+        "driver": {"version": driver, "cuda": DRIVERS[driver]},
+        "gpus": [{"compute_capability": "8.0"}],
+        "python": {"version": "3.12.1", "environment": "venv", "autoload": True},
+        "packages": [*packages, *more],
+    }
+    return resolve(facts_json.from_json(document), PlanOptions(**options), load_matrix())
+
+
+def set_of(made: Plan) -> dict[str, str]:
+    return {row.name: row.version for row in made.selection}
+
+
+def codes(made: Plan) -> list[str]:
+    return [row.code for row in made.findings]
+
+
+# What TensorFlow, JAX and CTranslate2 brought stays, to the version.
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("name", ["tensorflow-and-cuda-2.19", "jax-cuda12-0.6"])
+def test_who_declares_its_wheels_behind_an_extra_keeps_them(name: str, driver: str) -> None:
+    made = planned(name, driver)
+    theirs = {row["name"] for row in recorded(name) if row["name"].startswith("nvidia-")}
+
+    assert made.verdict == "fixable"
+    assert made.release == "1.26.0"
+    assert made.uninstall == ("onnxruntime",)
+    assert not theirs & {row.name for row in made.install}
+
+
+@pytest.mark.parametrize(
+    ("driver", "release"), [("580.95.05", "1.31.1"), ("610.10", "1.31.1"), ("535.104.12", None)]
+)
+def test_jax_for_cuda_13_decides_the_other_way(driver: str, release: str | None) -> None:
+    made = planned("jax-cuda13", driver)
+
+    assert made.release == release
+    assert made.uninstall == (("onnxruntime",) if release else ())
+    if release is None:
+        assert [row.change.code for row in made.unlock] == ["other-cuda", "newer-driver"]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("ctranslate2", ["4.5.0", "4.8.5"])
+def test_the_cudnn_beside_ctranslate2_stays_though_it_declares_nothing(
+    ctranslate2: str, driver: str
+) -> None:
+    made = planned(
+        "faster-whisper", driver, {"name": "ctranslate2", "version": ctranslate2}, *CUDNN_910
+    )
+
+    assert made.release == "1.26.0"
+    assert set_of(made)["nvidia-cudnn-cu12"] == "9.1.0.70"
+    assert made.uninstall == ("onnxruntime",)
+
+
+@pytest.mark.parametrize("name", ["faster-whisper", "cupy-cuda12x"])
+def test_without_libraries_the_cuda_that_all_can_use_is_taken(name: str) -> None:
+    assert planned(name, "580.95.05").release == "1.26.0"
+    assert planned(name, "580.95.05", onnxruntime="==1.31.1").release == "1.31.1"
+    assert planned(name, "580.95.05", latest=True).release == "1.31.1"
+
+
+def test_an_installed_release_that_works_is_kept_beside_one_that_finds_no_cuda() -> None:
+    made = planned("cupy-cuda12x", "580.95.05", {"name": "onnxruntime-gpu", "version": "1.31.1"})
+
+    assert made.release == "1.31.1"
+
+
+def test_genai_for_another_cuda_names_the_command_that_finds_the_version_for_this() -> None:
+    made = planned("onnxruntime-genai-cuda-0.18", "535.104.12")
+    rows = [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+
+    assert made.verdict == "impossible"
+    assert rows[0] == (
+        "other-version",
+        {
+            "by": "onnxruntime-genai-cuda 0.18.0",
+            "command": "pip install --dry-run onnxruntime-genai-cuda onnxruntime-gpu==1.26.0",
+        },
+        "onnxruntime-gpu 1.26.0",
+    )
+
+
+def test_conflicts_that_are_allowed_take_their_say() -> None:
+    made = planned("tensorflow-and-cuda-2.19", "580.95.05", conflicts=True)
+
+    assert made.release == "1.31.1"
+    assert [row.name for row in made.consumers] == ["tensorflow"]
+    assert made.uninstall == ("nvidia-cudnn-cu12", "onnxruntime")
+
+
+# The rules, on an invented matrix: `transformer` loads cuDNN 9 of CUDA 12 up to 4.5.
+
+EN = load_texts("en")
+
+
+def plan(*packages: Any, **machine: Any) -> Plan:
+    options = machine.pop("options", PlanOptions())
+    machine.setdefault("driver", "13.0")
+    return resolve(synthetic.facts(*packages, **machine), options, synthetic.matrix())
+
+
+CUBLAS, CUDNN = "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0"
+
+
+def test_who_loads_cudnn_of_another_cuda_excludes_a_release() -> None:
+    made = plan("transformer 4.5", CUBLAS)
+    against = {row.version: [why.code for why in row.reasons] for row in made.rejected}
+
+    assert made.release == "1.26.0"
+    assert against["1.31.0"] == ["consumer-other-cuda"]
+    assert "consumers-kept" in codes(made)
+    assert next((row.change.code, row.gains) for row in made.unlock) == (
+        "other-cuda",
+        "onnxruntime-gpu 1.31.0",
+    )
+
+
+def test_a_library_of_the_system_makes_it_count_too() -> None:
+    cublas = [{"name": "libcublas.so.12", "path": "/usr/lib/libcublas.so.12"}]
+    latest = PlanOptions(latest=True)
+
+    assert plan("transformer 4.5", options=latest).release == "1.31.0"
+    assert plan("transformer 4.5", options=latest, libraries=cublas).release == "1.26.0"
+    only_cudnn = [{"name": "libcudnn.so.9", "path": "/usr/lib/libcudnn.so.9"}]
+    assert plan("transformer 4.5", options=latest, libraries=only_cudnn).release == "1.31.0"
+
+
+def test_who_loads_no_cudnn_excludes_nothing() -> None:
+    assert plan("transformer 4.6", CUBLAS, options=PlanOptions(latest=True)).release == "1.31.0"
+    assert plan("transformer 4.6", CUBLAS).release == "1.26.0"
+
+
+def test_one_that_chooses_its_cuda_while_it_runs_decides_nothing() -> None:
+    made = plan("dataloader 1.5", CUBLAS)
+
+    assert made.release == "1.31.0"
+    assert [row.cuda for row in made.consumers] == [None]
+
+
+def test_a_build_without_cuda_is_no_user_of_it() -> None:
+    assert plan("tensors 2.0").consumers == ()
+
+
+def test_what_nobody_read_is_told_and_decides_nothing() -> None:
+    made = plan("transformer 9.9", "sparse-cuda12x 1.0", CUBLAS, options=PlanOptions(latest=True))
+
+    assert made.release == "1.31.0"
+    assert codes(made).count("consumer-not-read") == 2
+    assert [(row.name, row.cuda, row.why.code) for row in made.consumers] == [
+        ("sparse-cuda12x", "12", "consumer-named"),
+        ("transformer", None, "consumer-unread"),
+    ]
+
+
+def test_two_that_disagree_make_it_impossible_and_both_are_named() -> None:
+    jax13 = {"name": "jax13", "version": "1", "requires": ["nvidia-cudnn-cu13"]}
+    made = plan("transformer 4.5", CUBLAS, jax13, "nvidia-cudnn-cu13 9.12.0")
+    texts = [EN.summary(row) for row in made.findings if row.code == "consumers-disagree"]
+
+    assert made.verdict == "impossible"
+    assert "transformer 4.5 (CUDA 12)" in texts[0]
+    assert "jax13 1 (CUDA 13)" in texts[0]
+    assert {EN.change(row).partition(" ")[0] for row in made.unlock} >= {"transformer", "jax13"}
+    allowed = plan(
+        "transformer 4.5",
+        CUBLAS,
+        jax13,
+        "nvidia-cudnn-cu13 9.12.0",
+        options=PlanOptions(conflicts=True),
+    )
+    assert allowed.release == "1.31.0"
+
+
+def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
+    tensors = {
+        "name": "tensors",
+        "version": "2.0",
+        "requires": [
+            'nvidia-cudnn-cu12<9.10; extra == "gpu"',
+            'nvidia-cublas-cu12; extra == "gpu"',
+            'nvidia-cublas-cu11; extra == "old"',
+            'pytest; extra == "test"',
+        ],
+    }
+    whole = plan(tensors, CUBLAS, "nvidia-cudnn-cu12 9.1.0")
+    other = plan(tensors, CUBLAS, CUDNN, options=PlanOptions(latest=True))
+
+    assert set_of(whole)["nvidia-cudnn-cu12"] == "9.1.0"
+    assert [row.needs for row in whole.consumers] == [("libcublas.so.12", "libcudnn.so.9")]
+    assert other.consumers == ()
+    assert other.release == "1.31.0"
+
+
+def test_torch_is_one_of_them() -> None:
+    made = plan("torch 2.9.0+cu128", "transformer 4.5", CUBLAS)
+
+    assert [(row.name, row.cuda) for row in made.consumers] == [
+        ("torch", "12"),
+        ("transformer", "12"),
+    ]
+    assert made.release == "1.26.0"
+
+
+def test_the_plan_lists_them_for_programs_and_for_people() -> None:
+    facts = synthetic.facts("transformer 4.5", CUBLAS, driver="13.0")
+    made = resolve(facts, PlanOptions(), synthetic.matrix())
+    words = plain(plan_sections(made, facts, EN, verbose=False, asked=False))
+
+    assert plan_json(made, EN)["consumers"] == [
+        {
+            "name": "transformer",
+            "version": "4.5",
+            "cuda": "12",
+            "needs": ["libcublas.so.12", "libcudnn.so.9"],
+            "why": "its files link or load libcublas.so.12, libcudnn.so.9",
+        }
+    ]
+    assert "Uses CUDA in the same process" in words
+    assert "transformer 4.5  CUDA 12, its files link" in words
