@@ -229,6 +229,7 @@ def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
             'nvidia-cudnn-cu12<9.10; extra == "gpu"',
             'nvidia-cublas-cu12; extra == "gpu"',
             'nvidia-cublas-cu11; extra == "old"',
+            'nvidia-cublas-cu12; extra == "win" and sys_platform == "win32"',
             'pytest; extra == "test"',
         ],
     }
