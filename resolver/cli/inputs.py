@@ -15,6 +15,7 @@ from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import GPU_BUILD, ChangeState, Driver, Facts, Gpu, Platform, Provider
 from ..facts.project_tool import LOCKS, tool_of_folder
+from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
@@ -22,6 +23,7 @@ from ..matrix.torch import TORCH
 from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
 from ..probe.machine import probe, target_of
+from ..probe.shadow import find_shadow
 from ..resolve.options import PlanOptions
 from ..utils.process import run
 from .options import capability, parse_plan_options
@@ -105,7 +107,8 @@ def _look(
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
     if on_target:
         _require_platform(facts.platform, target)
-    return with_surroundings(in_environment(facts, target, environ.get("HOME")), target), target
+    facts = in_environment(facts, target, environ.get("HOME"))
+    return with_surroundings(facts, target, environ), target
 
 
 def _require_platform(wanted: Platform, target: Target) -> None:
@@ -127,7 +130,8 @@ def probe_machine(
     found = probe(processes, runner=run, environ=environ)
     facts = capture.facts(found.capture, _capability)
     sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
-    return with_surroundings(facts._replace(sources=sources), found.target), found.target
+    facts = facts._replace(sources=sources)
+    return with_surroundings(facts, found.target, environ), found.target
 
 
 def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts:
@@ -161,17 +165,25 @@ def _capability(gpu: str) -> str | None:
     return capability_by_name(load_table("gpus"))(gpu)
 
 
-def with_surroundings(facts: Facts, target: Target) -> Facts:
+def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) -> Facts:
     """Return `facts` with what lies in the environment, and beside it, of others and of ours.
 
-    That is the tool that keeps the environment, and what an earlier change left in it.
+    That is the tool that keeps the environment, what a program imports in its place, and what an
+    earlier change left in it.
     """
     folder = Path(target.prefix).parent
     tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
     change, size = _change(target)
-    python = facts.python._replace(project=project, change=change, change_size=size)
+    shadow = find_shadow(target, environ, Path.cwd())
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    python = facts.python._replace(
+        project=project,
+        shadow=None if shadow is None else redact(str(shadow), home),
+        change=change,
+        change_size=size,
+    )
     return facts._replace(python=python)
 
 

@@ -56,9 +56,10 @@ def to_json(facts: Facts) -> dict[str, object]:
     if facts.onnxruntime is not None and facts.onnxruntime.provider is None:
         build = as_table(facts.onnxruntime)
         document["onnxruntime"] = {name: build[name] for name in build if name != "provider"}
-    if facts.python.change is None:
-        python = as_table(facts.python)
-        document["python"] = {name: python[name] for name in python if "change" not in name}
+    python = as_table(facts.python)
+    absent = {"change", "change_size"} if facts.python.change is None else set[str]()
+    absent |= {"shadow"} if facts.python.shadow is None else set()
+    document["python"] = {name: python[name] for name in python if name not in absent}
     return document
 
 
@@ -168,6 +169,7 @@ def _interpreter(table: StrictObject) -> Interpreter:
         externally_managed=table.flag("externally_managed"),
         autoload=table.flag_or_none("autoload"),
         project=table.text_or_none("project"),
+        shadow=table.text_or_none("shadow"),
         change=None if table.null("change") else table.choice("change", get_args(ChangeState)),
         change_size=table.integer_or_none("change_size") or 0,
     )

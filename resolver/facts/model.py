@@ -80,6 +80,8 @@ class Interpreter(NamedTuple):
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
     """The tool that makes the environment from its lock: `uv`, `poetry`, `pdm`."""
+    shadow: str | None = None
+    """The file that `import onnxruntime` takes in place of the environment's."""
     change: ChangeState | None = None
     """The undo data of this program in the environment."""
     change_size: int = 0

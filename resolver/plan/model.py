@@ -6,6 +6,8 @@ from ..facts.model import GPU_BUILD
 from .reasons import Consumer, Finding, Reason
 from .wheels import Companion, Wheel
 
+SHADOWED = "onnxruntime-shadowed"
+"""The finding that no change of the environment mends."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
@@ -49,6 +51,11 @@ class Plan(NamedTuple):
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
+
+    @property
+    def shadowed(self) -> bool:
+        """Tell whether programs import another onnxruntime, whatever the environment has."""
+        return any(row.code == SHADOWED for row in self.findings)
 
     @property
     def release(self) -> str | None:

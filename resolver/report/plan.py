@@ -13,7 +13,7 @@ from ..facts.model import GPU_BUILD, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import Plan
+from ..plan.model import SHADOWED, Plan
 from ..plan.reasons import Reason
 from ..plan.wheels import Wheel, short_name
 from .rejected import rejected_section
@@ -174,9 +174,12 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
 
 def _verdict(plan: Plan, texts: Texts, command: str) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    problems = sum(finding.severity == "error" for finding in plan.findings)
+    problems = sum(row.severity == "error" and row.code != SHADOWED for row in plan.findings)
     many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
     code = many if plan.verdict == "fixable" else plan.verdict
+    if code == "healthy" and plan.shadowed:
+        shadowed = texts.label("shadowed", version=plan.release or "")
+        return Section(rows=(Row(text=shadowed, style="bold red"),))
     text = texts.label(code, version=plan.release or "", count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":

@@ -12,7 +12,7 @@ from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
 from ..matrix.torch import TORCH
 from ..messages.sections import size
-from ..plan.model import Rejected
+from ..plan.model import SHADOWED, Rejected
 from ..plan.reasons import Finding, Severity, finding
 from ..plan.wheels import PYPI, short_name
 from ..versions import allows, major, newest_first
@@ -42,6 +42,7 @@ def findings(
     """
     rows = [
         *_change(here),
+        *_shadow(here),
         *_machine(here),
         *_wish(here),
         *(_owner(here) if changes else ()),
@@ -115,6 +116,14 @@ def _change(here: Situation) -> Iterator[Finding]:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
         severity = severities.get(python.change, "info")
         yield finding(f"change-{python.change}", severity, size=size(python.change_size))
+
+
+def _shadow(here: Situation) -> Iterator[Finding]:
+    path = here.facts.python.shadow
+    if path is not None:
+        pythonpath = here.facts.environment.get("PYTHONPATH")
+        evidence = [f"PYTHONPATH={pythonpath}"] if pythonpath else []
+        yield finding(SHADOWED, "error", *evidence, path=path)
 
 
 def _owner(here: Situation) -> Iterator[Finding]:

@@ -32,17 +32,19 @@ def verify(
     ignore_gpus: Sequence[str] = (),
     timeout: float = TIME_LIMIT,
     with_torch: bool = True,
+    pythonpath: str | None = None,
 ) -> Verification:
     """Run real inference with the interpreter `target`, and return what that proves.
 
     `driver` is of the machine's facts. One GPU of each kind is used, except those of the compute
     capabilities in `ignore_gpus`. With `plain` the check loads no libraries itself, as an unchanged
-    application. The child runs without `-I` and `-s`, because an application imports from the
+    application; with `pythonpath` it imports from there first, as a program of this call would. The
+    child runs without `-I` and `-s`, because an application imports from the
     user's own site-packages too. With a torch for CUDA in the environment, both run in one process,
     in both orders, unless `with_torch` is false; each process has `timeout` seconds. Raises Error
     `verify-not-started`.
     """
-    child = own_environment(environ)
+    child = own_environment(environ) | ({"PYTHONPATH": pythonpath} if pythonpath else {})
     script = Path(__file__).with_name("children") / "smoke.py"
 
     def check(order: Order | None = None) -> Verification:

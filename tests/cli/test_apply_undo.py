@@ -130,6 +130,43 @@ def test_what_cannot_be_undone_any_more_is_left_over(changed: Stand, command: Co
     assert findings(command("--facts", "example", "--json", *python)) == {}
 
 
+@pytest.mark.parametrize("place", ["PYTHONPATH", "current folder"])
+def test_what_programs_import_in_place_of_the_environment_is_told(
+    changed: Stand, command: Command, tmp_path: Path, place: str
+) -> None:
+    about = ("--facts", "example", "--json", "--python", str(changed.venv.folder))
+    assert "onnxruntime-shadowed" not in command(*about).stdout
+    other = tmp_path / ("other" if place == "PYTHONPATH" else "home")
+    other.mkdir(exist_ok=True)
+    (other / "onnxruntime.py").touch()
+
+    done = command(*about, env={"PYTHONPATH": str(other)})
+    rows = {row["code"]: row["summary"] for row in json.loads(done.stdout)["findings"]}
+
+    assert "onnxruntime.py, not the package" in rows["onnxruntime-shadowed"]
+
+
+def test_a_healthy_environment_that_programs_do_not_import_from_is_not_right(
+    command: Command, tmp_path: Path
+) -> None:
+    whole = ("onnxruntime-gpu 1.26.0", "numpy 2.2.6", "flatbuffers 25.2.10", "packaging 25.0")
+    needs = ("protobuf 6.31.1", "sympy 1.14.0", "coloredlogs 15.0.1")
+    toolkit = ("libcublasLt.so.12", "libcublas.so.12", "libcudart.so.12", "libnvrtc.so.12")
+    names = (*toolkit, "libcufft.so.11", "libcurand.so.10", "libcudnn.so.9")
+    libraries = [{"name": name} for name in names]
+    document = synthetic.document(*whole, *needs, libraries=libraries)
+    codes = {}
+    for name, shadow in (("free", None), ("shadowed", "/srv/app/onnxruntime.py")):
+        document["python"]["shadow"] = shadow
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(document))
+        shown = command("--facts", str(file))
+        codes[name] = shown.returncode, command("--check", "--facts", str(file)).returncode
+        assert ("programs import another onnxruntime" in shown.stdout) == (shadow is not None)
+
+    assert codes == {"free": (0, 0), "shadowed": (1, 1)}
+
+
 def interrupt(stand: Stand) -> None:
     """Leave a change half done, as a power cut would."""
     stand.have("onnxruntime 1.22.1")

@@ -25,7 +25,7 @@ def test_the_lock_beside_an_environment_names_its_tool(
 ) -> None:
     (tmp_path / lock).touch()
     venv: Venv = make_venv(tmp_path / ".venv", pip=False)
-    found = with_surroundings(synthetic.facts(), venv.target())
+    found = with_surroundings(synthetic.facts(), venv.target(), {})
 
     assert found.python.project == tool
 
@@ -33,9 +33,10 @@ def test_the_lock_beside_an_environment_names_its_tool(
 def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
     target = make_venv(tmp_path / "pypoetry/virtualenvs/app-py3.11", pip=False).target()
 
-    assert with_surroundings(synthetic.facts(), target).python.project == "poetry"
+    assert with_surroundings(synthetic.facts(), target, {}).python.project == "poetry"
     assert (
-        with_surroundings(synthetic.facts(), target._replace(kind="conda")).python.project is None
+        with_surroundings(synthetic.facts(), target._replace(kind="conda"), {}).python.project
+        is None
     )
 
 

@@ -32,7 +32,7 @@ from ...verify.runner import verify
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of
-from .plan import rewritten_for_plan
+from .plan import plan_exit_code, rewritten_for_plan
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         if not arguments.json:
             console.print_sections(sections)
         _print_document(files, document, arguments, texts)
-        return 0 if plan.verdict == "healthy" else 3
+        return plan_exit_code(plan)
     if not arguments.json:
         console.print_sections(sections[:-1])  # the last says which command does it: this one
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it

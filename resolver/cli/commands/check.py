@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from ...messages.catalog import Language
 from ...resolve.resolver import resolve
 from ..inputs import gather_inputs
-from .plan import VERDICT_EXIT
+from .plan import plan_exit_code
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
     """Tell by the exit code alone whether the environment is right."""
     del language
     inputs = gather_inputs(arguments, environ)
-    return VERDICT_EXIT[
-        resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False).verdict
-    ]
+    return plan_exit_code(resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False))

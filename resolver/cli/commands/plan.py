@@ -25,7 +25,12 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     print_plan(plan, inputs, arguments, language)
-    return VERDICT_EXIT[plan.verdict]
+    return plan_exit_code(plan)
+
+
+def plan_exit_code(plan: Plan) -> int:
+    """Return the exit code of a plan; it is 1 where programs import another onnxruntime, too."""
+    return VERDICT_EXIT[plan.verdict] or int(plan.shadowed)
 
 
 def print_plan(

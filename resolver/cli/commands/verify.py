@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         environ=environ,
         ignore_gpus=arguments.ignore_gpu,
         with_torch=not wanted,
+        pythonpath=environ.get("PYTHONPATH"),
     )
     usable = not UNUSABLE & {note.code for note in verification.notes}
     if wanted and usable:
