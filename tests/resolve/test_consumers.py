@@ -255,7 +255,7 @@ def test_torch_is_one_of_them() -> None:
 def test_the_plan_lists_them_for_programs_and_for_people() -> None:
     facts = synthetic.facts("transformer 4.5", CUBLAS, driver="13.0")
     made = resolve(facts, PlanOptions(), synthetic.matrix())
-    words = plain(plan_sections(made, facts, EN, verbose=False, asked=False))
+    words = plain(plan_sections(made, facts, EN, verbose=False, asked=False, command="x"))
 
     assert plan_json(made, EN)["consumers"] == [
         {
