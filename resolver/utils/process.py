@@ -14,10 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-<<<<<<< HEAD
-=======
-from pathlib import Path
->>>>>>> bd79282 (Before anything is put back it is compared with what the journal recorded; signals, a full disk and a dead engine leave no gap)
 from typing import IO, NamedTuple
 
 GRACE_SECONDS = 5.0

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.version import Version
 
+from ortgpu_fix.binaries import library_names
 from ortgpu_fix.utils.toml_writer import Value, table
 
-from . import names
 from .index import PLATFORMS
 from .spread import by_bisection, each
 
@@ -128,10 +128,10 @@ def read(reader: Reader, name: str, wheel: Wheel) -> Reading:
     brought: set[str] = set()
     for member, texts in reader.natives(wheel).items():
         brought.add(member.rpartition("/")[2])
-        used.update(filter(names.is_cuda_library, texts))
-    needs = {library for library in used - brought - names.DRIVER if _is_versioned(library)}
+        used.update(filter(library_names.is_cuda_library, texts))
+    needs = {library for library in used - brought - library_names.DRIVER if _is_versioned(library)}
     text = reader.text(wheel, STATED[name]) if name in STATED else ""
-    needs.update(filter(names.is_cuda_library, _SONAME.findall(text)))
+    needs.update(filter(library_names.is_cuda_library, _SONAME.findall(text)))
     stated = dict(_VERSION.findall(text))
     if "cudnn" in stated:
         needs.add(_cudnn_name(stated["cudnn"], wheel.platform))
