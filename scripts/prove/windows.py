@@ -11,8 +11,9 @@ provider that was not loaded cannot say; the provider of 1.18.1 throws while Win
 3765269347, a C++ exception), where a missing library is error 126. That the libraries' companion is
 what makes the difference is shown by the same script without it.
 
-The three reports of Windows machines in the README's sense (`tests/captures`) are planned on a
-simulated driver, on streams in cp936 and cp1252. `--kills` runs `windows_rounds.py`.
+The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
+its owner had it, and planned and explained on streams in cp936 and cp1252. `--kills` runs
+`windows_rounds.py`.
 
 Needs Linux, Wine, mingw-w64, a package index and 20 GB below DIR. The dated result goes to
 scripts/prove/results; the exit code is 1 where something is not as it must be.
@@ -41,6 +42,7 @@ from support.standin_wheels import without_notes
 from support.windows_python import WindowsPython, end, make
 
 ROOT = Path(__file__).resolve().parents[2]
+CAPTURES = ROOT / "tests" / "captures"
 STATES, ENGINES = ("cpu", "both", "gutted"), ("uv", "pip")
 SETS = {
     "11": ("1.18.1", "522.06", r"LoadLibrary failed with error 3765269347"),
@@ -84,8 +86,19 @@ CASES = tuple(Case(cuda=c, engine=e, state=s) for c, e, s in product(SETS, ENGIN
 CONSOLES = tuple(
     f"console {page}, {tongue}" for page in ("cp936", "cp1252") for tongue in ("zh", "en")
 )
+MACHINES = {
+    "windows-rtx3060-576-cpu-build": ((CPU_BUILD,), "1.26.0"),
+    "windows-rtx3070-522-torch": (("onnxruntime-gpu==1.16.3",), "1.16.3"),
+    "windows-rtx5060-576": ((), "1.26.0"),
+}
+"""Reports of Windows machines: what is installed, and the release for Python 3.11 that is right.
+
+The second had 1.16.1, which the index does not have any more, and a torch whose wheels for CUDA no
+package index of PyPI's kind has: it is applied without.
+"""
+LOGS = ("cuda-12-libraries-missing*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
-ORDER = (*(case.name for case in CASES), *CONSOLES, KILLS)
+ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, KILLS)
 
 
 class Proof:
@@ -202,18 +215,50 @@ class Proof:
         if other:
             yield f"after undo: {sorted(other)[:6]}"
 
+    def machine(self, name: str) -> Iterator[str]:
+        """Apply what is right for a recorded machine to an environment as its owner had it."""
+        had, release = MACHINES[name]
+        folder, facts = self.work / "环境 with spaces", CAPTURES / name / "facts.json"
+        remove(folder)
+        python = self.wine.venv(folder, NUMPY, *had)
+        (folder / ".lock").unlink(missing_ok=True)
+        before = without_notes(folder)
+        there: list[str | Path] = ["--python", folder, "--facts", facts]
+        near = ("--find-links", self.wheels("11" if release == "1.16.3" else "12"))
+        done = self.fix("uv", "--apply", "--yes", "--json", *there, *near)
+        document = json.loads(done.stdout)
+        if done.returncode != 0:
+            yield f"apply: exit {done.returncode}, {document.get('error') or document}"
+            return
+        taken = {row["name"]: row["version"] for row in document["selection"]["packages"]}
+        if taken["onnxruntime-gpu"] != release:
+            yield f"another release: {taken}"
+        yield from _expect("check", self.fix("uv", "--check", *there).returncode, 0)
+        model = ROOT / "data" / "matmul.onnx"
+        quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
+        said = text(self.wine.run(python, self.script, model, environ=quiet))
+        without = text(self.wine.run(python, self.script, model, "--without", environ=quiet))
+        if NOT_LOADED.search(said) or not NOT_LOADED.search(without):
+            yield f"an unchanged script: {said[-300:]}; without the companion: {without[-300:]}"
+        yield from _expect(
+            "undo", self.fix("uv", "undo", "--yes", "--python", folder).returncode, 0
+        )
+        if without_notes(folder) != before:
+            yield "after undo: not as it was"
+
     def console(self, name: str) -> Iterator[str]:
         """Print a plan and an explanation into a pipe of this code page; give what was lost."""
         page, tongue = name.removeprefix("console ").split(", ")
         environ = {"PYTHONIOENCODING": page, "ORTGPU_FIX_LANG": tongue}
-        for capture in sorted((ROOT / "tests" / "captures").glob("windows-*")):
+        for capture in sorted(CAPTURES.glob("windows-*")):
             plan = self.fix("uv", "--facts", capture / "facts.json", **environ)
             if plan.returncode not in {0, 1, 3}:
                 yield f"{capture.name}: exit {plan.returncode}"
             yield from _lost(capture.name, plan.stdout, page, tongue)
             document = self.fix("uv", "--facts", capture / "facts.json", "--json", **environ)
             json.loads(document.stdout)
-        for log in sorted((ROOT / "tests" / "cases" / "logs").glob("zlibwapi*")):
+        logs = ROOT / "tests" / "cases" / "logs"
+        for log in (min(logs.rglob(kind)) for kind in LOGS):
             told = self.fix("uv", "explain", log, **environ)
             yield from _expect(log.name, told.returncode, 0)
             yield from _lost(log.name, told.stdout, page, tongue)
@@ -280,6 +325,7 @@ def main() -> int:
     wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True).stdout
     python = proof.wine.must(proof.wine.python, "-c", "import sys; print(sys.version)")
     runs: dict[str, Any] = {case.name: lambda case=case: proof.run(case) for case in CASES}
+    runs |= {name: lambda name=name: proof.machine(name) for name in MACHINES}
     runs |= {name: lambda name=name: proof.console(name) for name in CONSOLES}
     runs |= {KILLS: lambda: proof.kills(options.kills)}
     for name, run in runs.items():
