@@ -73,8 +73,13 @@ def print_json(document: object) -> None:
 
 
 def print_sections(sections: Sequence[Section]) -> None:
-    """Print a report, in colour where stdout is a terminal."""
-    if not sys.stdout.isatty():
+    """Print a report, in colour where stdout is a terminal, and as NO_COLOR and FORCE_COLOR say.
+
+    Source: https://no-color.org, https://force-color.org.
+    """
+    environ = os.environ
+    plainly = environ.get("NO_COLOR") or environ.get("TERM") == "dumb" or not sys.stdout.isatty()
+    if plainly and (environ.get("NO_COLOR") or not environ.get("FORCE_COLOR")):
         print_result(plain(sections))
         return
     from rich.console import Console
@@ -87,11 +92,13 @@ def print_sections(sections: Sequence[Section]) -> None:
             console.print()
         if section.heading:
             console.print(Text(section.heading, style="bold"))
-        if not section.wrapped:
+        if any(row.whole for row in section.rows):
             for row in section.rows:
-                console.print(Text(row.text, style=row.style), soft_wrap=True)
+                console.print(Text(row.text, style=row.style), soft_wrap=row.whole)
             continue
         grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(overflow="fold")
+        grid.add_column(overflow="fold")  # a path is never cut
         for row in section.rows:
             indent = "  " if section.heading else ""
             grid.add_row(Text(indent + row.head, style=row.style), Text(row.text, style=row.style))

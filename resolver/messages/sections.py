@@ -19,6 +19,8 @@ class Row(NamedTuple):
     text: str = ""
     style: str = ""
     """A style of rich, or empty."""
+    whole: bool = False
+    """True for one line, however long: a command to paste."""
 
 
 class Section(NamedTuple):
@@ -26,8 +28,6 @@ class Section(NamedTuple):
 
     rows: tuple[Row, ...]
     heading: str = ""
-    wrapped: bool = True
-    """False where each text is one line, however long: a command to paste."""
 
 
 def size(count: int) -> str:

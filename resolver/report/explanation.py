@@ -45,7 +45,7 @@ def explanation_sections(
             rows += [Row(text=texts.summary(mending.finding))]
             rows += [Row(text=text) for text in (texts.remedy(mending.finding),) if text]
         if command:
-            rows.append(Row(text=command))
+            rows.append(Row(text=command, whole=True))
         sections.append(Section(rows=tuple(rows)))
     return tuple(sections)
 

@@ -183,8 +183,8 @@ def _verdict(plan: Plan, texts: Texts, command: str) -> Section:
     text = texts.label(code, version=plan.release or "", count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
-        rows.append(Row(text=command, style="bold"))
-    return Section(rows=tuple(rows), wrapped=False)
+        rows.append(Row(text=command, style="bold", whole=True))
+    return Section(rows=tuple(rows))
 
 
 def _findings(plan: Plan, facts: Facts, texts: Texts) -> Section:

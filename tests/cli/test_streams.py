@@ -25,6 +25,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, encoding: str, text: str) -> bytes:
     [
         ("utf-8", "✗ 1 → 2 …", "✗ 1 → 2 …"),
         ("cp1252", "✗ 1 → 2 …", "x 1 -> 2 …"),
+        ("cp1252", "✓ Driver", "+ Driver"),
         ("cp437", "✗ 1 × 2 · …", "x 1 x 2 · ..."),
         ("cp936", "✗ 1 → 2 …", "x 1 → 2 …"),
         ("cp936", "已修复", "已修复"),
