@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import difflib
 import gc
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -17,15 +19,7 @@ from typing import NoReturn
 from .. import __version__
 from ..errors import Error
 
-COMMANDS = {
-    "verify": "run real inference, with small models or MODEL.onnx, and say what ran where",
-    "lock": "write the plan as a lock for a team; with --check FILE: does a lock still hold",
-    "download": "fetch everything the plan installs, for this machine or others",
-    "explain": "read an error log, name the cause and the remedy",
-    "facts": "write what was seen of this machine and environment",
-    "undo": "put the environment back to before the last apply",
-    "matrix": "show what the matrix holds, and where each row comes from",
-}
+COMMANDS = ("verify", "lock", "download", "explain", "facts", "undo", "matrix")
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 ALLOWANCES = ("conflicts", "conda", "system", "changed")
@@ -38,97 +32,106 @@ LONG = frozenset({"apply", "download", "lock", "undo"})
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are this program's own."""
+    """A parser whose errors are this program's own, in the user's language."""
+
+    def refuse_unknown_flags(self, argv: Sequence[str]) -> None:
+        """Raise Error `usage`; argparse would complain of the value of such a flag first."""
+        known = self._option_string_actions
+        for word in argv:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in known:
+                raise Error("usage", problem=_unknown(flag, list(known)))
 
     def error(self, message: str) -> NoReturn:
         """Raise Error `usage` instead of leaving the process."""
+        kind, _, rest = message.partition(": ")
+        if kind == "unrecognized arguments":
+            problem = Error("argument-unknown", given=rest.partition(" ")[0])
+            raise Error("usage", problem=problem)
+        flag = kind.removeprefix("argument ").rpartition("/")[2]
+        choice = re.match(r"invalid choice: '(.*)' \(choose from", rest)
+        if choice and flag == "COMMAND":
+            raise Error("usage", problem=_unknown(choice[1], COMMANDS))
+        if choice:
+            choices = ", ".join(self._option_string_actions[flag].choices or ())
+            problem = Error("value-unknown", flag=flag, value=choice[1], choices=choices)
+            raise Error("usage", problem=problem)
+        if rest == "expected one argument":
+            raise Error("usage", problem=Error("value-missing", flag=flag))
         raise Error("usage", problem=message)
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=32, width=100)
+def _unknown(given: str, known: Sequence[str]) -> Error:
+    """Say that nobody knows `given`, and what it is near to."""
+    near = difflib.get_close_matches(given, known, n=1)
+    if near:
+        return Error("argument-unknown-near", given=given, near=near[0])
+    return Error("argument-unknown", given=given)
 
 
 def parser() -> Parser:
     """Return the parser of the whole command line; flags may stand before and after the command."""
-    listed = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
-    made = Parser(
-        prog="ortgpu-fix",
-        usage="ortgpu-fix [COMMAND] [FLAGS]",
-        description="Make ONNX Runtime really use the NVIDIA GPU. Without a command: diagnose, and"
-        " print the plan.\n\ncommands:\n" + listed,
-        formatter_class=_Help,
-        allow_abbrev=False,
-    )
-    made.add_argument(
-        "command", nargs="?", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS
-    )
-    made.add_argument("argument", nargs="?", metavar="", help=argparse.SUPPRESS)
+    made = Parser(prog="ortgpu-fix", add_help=False, allow_abbrev=False)
+    made.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND")
+    made.add_argument("argument", nargs="?", metavar="")
     add = made.add_argument
-    add("--dry-run", action="store_true", help="print the plan and change nothing (the default)")
-    add("--apply", action="store_true", help="do the plan, verify it, undo it if it fails")
-    add("--check", action="store_true", help="exit code only: is the environment still right")
-    add("--python", metavar="PATH", help="the environment: an interpreter or a venv folder")
+    add("--dry-run", action="store_true")
+    add("--apply", action="store_true")
+    add("--check", action="store_true")
+    add("--python", metavar="PATH")
     add(
         "--facts",
         metavar="FILE",
         action="append",
-        help="plan for the machine in FILE; several: one plan for all of them",
     )
-    add("--with-cpu", action="store_true", help="machines without a GPU get the CPU build")
-    add("--driver", metavar="VERSION", help="plan for this driver release; with --gpu")
-    add("--gpu", metavar="CC[,CC...]", help="plan for these compute capabilities; with --driver")
-    add("--ignore-gpu", metavar="CC", action="append", default=[], help="plan as if not there")
-    add("--ort", metavar="SPEC", help="the onnxruntime-gpu you want: 1.26.0, '<1.27', latest")
-    add("--cuda", metavar="MAJOR", help="the CUDA major you want: 11, 12, 13")
-    add("--torch", metavar="WISH", help="keep (the default), match, or the torch you want: 2.7.1")
-    add("-r", "--requirement", metavar="FILE", action="append", default=[], help="respect this too")
-    add("--write", action="store_true", help="with --apply: mend the files that -r names, too")
-    add("--no-autoload", action="store_true", help="leave loading the libraries to applications")
-    add("--no-provide", action="store_true", help="install no stand-in named onnxruntime")
-    add("--json", action="store_true", help="one JSON document on stdout")
-    add("--verbose", action="store_true", help="every rejected release with every reason")
-    add("-o", "--output", metavar="FILE", help="where lock and facts write")
+    add("--with-cpu", action="store_true")
+    add("--driver", metavar="VERSION")
+    add("--gpu", metavar="GPU[,GPU...]")
+    add("--ignore-gpu", metavar="CC", action="append", default=[])
+    add("--ort", metavar="SPEC")
+    add("--cuda", metavar="MAJOR")
+    add("--torch", metavar="WISH")
+    add("-r", "--requirement", metavar="FILE", action="append", default=[])
+    add("--write", action="store_true")
+    add("--no-autoload", action="store_true")
+    add("--no-provide", action="store_true")
+    add("--json", action="store_true")
+    add("--verbose", action="store_true")
+    add("-o", "--output", metavar="FILE")
     add(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
         metavar="FORMAT",
-        help="of the lock: " + ", ".join(FORMATS),
     )
     add(
         "-d",
         "--directory",
         metavar="DIR",
-        help="where download puts all wheels, and lock those that are made here",
     )
-    add("--yes", action="store_true", help="do not ask")
-    add("--forget", action="store_true", help="with undo: free the space that undo needs instead")
+    add("--yes", action="store_true")
+    add("--forget", action="store_true")
     add(
         "--allow",
         metavar="WHAT",
         action="append",
         default=[],
         choices=ALLOWANCES,
-        help="apply all the same: conflicts (packages lose what they require),"
-        " conda, system (environments that are another tool's), changed (with undo: what something"
-        " else changed since)",
     )
-    add("--bench", action="store_true", help="with verify: CPU against GPU, and which options")
+    add("--bench", action="store_true")
     add(
         "--shape",
         metavar="NAME=SIZES",
         action="append",
         default=[],
-        help="with verify MODEL: the shape of an input, as in x=1x3x640x640; several: try each",
     )
-    add("--report", metavar="FILE", help="with verify: write a page (HTML) to send to a colleague")
-    add("--offline", action="store_true", help="use no network; with --find-links")
-    add("--find-links", metavar="DIR", help="a folder of wheels, looked into first")
-    add("--index-url", metavar="URL", help="the package index (default: as pip or uv has it)")
-    add("--torch-index-url", metavar="URL", help="a mirror of https://download.pytorch.org/whl")
-    add("--text-only", action="store_true", help="with explain: do not look at this machine")
+    add("--report", metavar="FILE")
+    add("--offline", action="store_true")
+    add("--find-links", metavar="DIR")
+    add("--index-url", metavar="URL")
+    add("--torch-index-url", metavar="URL")
+    add("--text-only", action="store_true")
+    add("-h", "--help", action="store_true")
     add("--version", action="version", version=f"ortgpu-fix {__version__}")
     return made
 
@@ -138,7 +141,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
     Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
     """
-    arguments = parser().parse_intermixed_args(argv)
+    made = parser()
+    made.refuse_unknown_flags(argv)
+    arguments = made.parse_intermixed_args(argv)
+    if arguments.help:
+        return arguments
     _refuse_misplaced(arguments)
     if (arguments.driver is None) != (arguments.gpu is None):
         raise Error("driver-without-gpu")
@@ -152,14 +159,19 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def _alone(flag: str, partner: str) -> Error:
+    """Say that `flag` needs `partner`."""
+    return Error("usage", problem=Error("flag-alone", flag=flag, partner=partner))
+
+
 def _refuse_measuring(arguments: argparse.Namespace) -> None:
     """Refuse the flags of `verify` elsewhere, and those of a model where there is none."""
     measuring = {"bench": arguments.bench, "report": arguments.report, "shape": arguments.shape}
     for flag, given in measuring.items():
         if given and arguments.command != "verify":
-            raise Error("usage", problem=f"--{flag} goes with verify")
+            raise _alone(f"--{flag}", "verify")
     if (arguments.report or arguments.shape) and not (arguments.argument or arguments.bench):
-        raise Error("usage", problem="--report and --shape go with verify MODEL.onnx or --bench")
+        raise _alone("--report, --shape", "verify MODEL.onnx, verify --bench")
 
 
 def _refuse_misplaced(arguments: argparse.Namespace) -> None:
@@ -170,26 +182,29 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
         flags = [f"--{mode.replace('_', '-')}" for mode in modes]
         raise Error("flags-clash", flags=", ".join([*filter(None, [arguments.command]), *flags]))
     if arguments.text_only and arguments.command != "explain":
-        raise Error("usage", problem="--text-only goes with explain")
+        raise _alone("--text-only", "explain")
     if arguments.forget and arguments.command != "undo":
-        raise Error("usage", problem="--forget goes with undo")
+        raise _alone("--forget", "undo")
     several = len(arguments.facts or ()) > 1
     if several and arguments.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {arguments.torch}, several --facts")
     if arguments.with_cpu and not several:
-        raise Error("usage", problem="--with-cpu goes with several --facts")
+        raise _alone("--with-cpu", "--facts FILE --facts FILE")
     if arguments.write and not (arguments.apply and arguments.requirement):
-        raise Error("usage", problem="--write goes with --apply and -r FILE")
+        raise _alone("--write", "--apply -r FILE")
     if checks_lock and arguments.argument is None:
-        raise Error("usage", problem="lock --check needs the FILE of a lock")
+        raise _alone("lock --check", "FILE")
     _refuse_measuring(arguments)
     takes_one = arguments.command in {"explain", "matrix", "verify"} or checks_lock
     if arguments.argument is not None and not takes_one:
-        raise Error("usage", problem=f"unrecognized arguments: {arguments.argument}")
+        raise Error("usage", problem=Error("argument-unknown", given=arguments.argument))
 
 
 def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run the command that `arguments` name and return its exit code; raises what it raises."""
+    if arguments.help:
+        _print_help(arguments, environ)
+        return 0
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
     if arguments.command == "lock" and arguments.check:
         name = "check_lock"
@@ -206,6 +221,18 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         command = import_module(f".commands.{name}", __package__)
         code: int = command.run(arguments, environ, console.user_language(environ))
     return code
+
+
+def _print_help(arguments: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    from ..data_files import load_table
+    from . import console
+    from .help import help_text
+
+    command = arguments.command
+    if command is None and (arguments.apply or arguments.check or arguments.dry_run):
+        command = PLAN
+    language = console.user_language(environ)
+    console.print_result(help_text(parser(), command, load_table("help"), language))
 
 
 @contextlib.contextmanager

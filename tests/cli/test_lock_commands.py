@@ -169,7 +169,7 @@ def test_download_needs_a_folder(flags: list[str], run: Run) -> None:
     done = run("download", "--facts", "example", *flags)
 
     assert done.returncode == 2
-    assert "download needs -d DIR" in done.stderr
+    assert "`download` goes with `-d DIR`" in done.stderr
 
 
 def test_an_index_without_a_file_is_named(run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     `download_all`.
     """
     if arguments.directory is None or "://" in arguments.directory:
-        raise Error("usage", problem="download needs -d DIR")
+        raise Error("usage", problem=Error("flag-alone", flag="download", partner="-d DIR"))
     planned = planned_groups(arguments, environ, language)
     if isinstance(planned, int):
         return planned

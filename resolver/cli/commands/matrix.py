@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         document = report.release_json(known, rows, floors, version)
         sections = report.release_sections(known, rows, floors, version, texts)
         if document is None:
-            raise Error("usage", problem=f"the matrix holds no {GPU_BUILD} {version}")
+            raise Error("usage", problem=Error("release-unknown", version=version))
     elif arguments.driver is not None:
         driver, gpus = read_short_form(arguments.driver, arguments.gpu)
         document = supported.runs_json(known, driver, gpus, texts)

@@ -1,0 +1,84 @@
+"""The help, of the whole program and of each command, in both languages."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from ortgpu_fix import __main__
+from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.help import COLUMNS, help_text
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.messages.sections import width
+
+TABLE = load_table("help")
+LONG = {
+    option.removeprefix("--")
+    for action in cli.parser()._actions
+    for option in action.option_strings
+    if option.startswith("--")
+}
+
+
+def test_every_flag_has_its_words_and_its_commands() -> None:
+    of_commands = {flag for row in TABLE["commands"].values() for flag in row["flags"]}
+
+    assert set(TABLE["flags"]) == LONG
+    assert of_commands | set(TABLE["common"]["flags"]) == LONG
+    assert set(TABLE["commands"]) == {*cli.COMMANDS, cli.PLAN}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("command", [None, *TABLE["commands"]])
+def test_it_fits(language: Any, command: str | None) -> None:
+    said = help_text(cli.parser(), command, TABLE, language)
+
+    assert all(width(line) <= COLUMNS for line in said.splitlines())
+
+
+@pytest.mark.parametrize(
+    "example", [each for row in TABLE["commands"].values() for each in row["examples"]]
+)
+def test_every_example_can_be_given(example: str) -> None:
+    words = shlex.split(example.rpartition("| ")[2])
+
+    assert words[0] == "ortgpu-fix"
+    cli.parse(words[1:])
+
+
+@pytest.mark.parametrize("argv", [["verify", "--help"], ["-h", "verify"]])
+def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(argv) == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("usage: ortgpu-fix verify")
+    assert "--bench" in said
+    assert "--with-cpu" not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "en", "zh"),
+    [
+        (["--drivr", "535"], "did you mean `--driver`?", "您是否想用 `--driver`"),
+        (["--zzz"], "`--zzz` is not known here", "无法识别 `--zzz`"),
+        (["verfy"], "did you mean `verify`?", "您是否想用 `verify`"),
+        (["explain", "a", "b"], "`b` is not known here", "无法识别 `b`"),
+        (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
+        (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
+        (["--forget"], "`--forget` goes with `undo`", "需要与 `undo` 一起使用"),
+        (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_both_languages(
+    argv: list[str],
+    en: str,
+    zh: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for language, said in (("en", en), ("zh", zh)):
+        monkeypatch.setenv("ORTGPU_FIX_LANG", language)
+        assert __main__.main(argv) == 2
+        assert said in capsys.readouterr().err
