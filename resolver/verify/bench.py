@@ -73,6 +73,8 @@ class Timing:
     """Of the steady runs, of which half took between `low_ms` and `high_ms`."""
     low_ms: float | None = None
     high_ms: float | None = None
+    least_ms: float | None = None
+    """Of the steady run that took the least: what a busy machine changes last."""
     runs: int = 0
     changed_ms: float | None = None
     """Median of runs that came after another shape, all shapes known."""
@@ -249,6 +251,7 @@ def timing(measured: Measurement, key: str, shape: int) -> Timing:
         median_ms=_rounded(median),
         low_ms=_rounded(low),
         high_ms=_rounded(high),
+        least_ms=_rounded(min(steady, default=None)),
         runs=len(steady),
         changed_ms=_rounded(statistics.median(changed)) if changed else None,
     )

@@ -1,4 +1,4 @@
-"""Make the models that are timed: a convolutional net, a transformer block, a loop, one in float16.
+"""Make the models that are timed: of convolutions, attention, a loop, float16, with a cache.
 
     python scripts/matrix/make_bench_models.py
 
@@ -19,6 +19,7 @@ from onnx import (  # type: ignore[import-not-found,unused-ignore]
     ModelProto,
     NodeProto,
     TensorProto,
+    ValueInfoProto,
     checker,
     helper,
     numpy_helper,
@@ -67,15 +68,26 @@ class Graph:
         self, name: str, given: list[str | int | None], output: str, shape: list[str | int | None]
     ) -> ModelProto:
         """Return the model with one input named `input`."""
-        last = helper.make_node("Identity", [output], ["output"], name="last")
+        given_info = helper.make_tensor_value_info("input", self.kind, given)
+        return self.whole(name, [given_info], {output: ("output", shape)})
+
+    def whole(
+        self,
+        name: str,
+        given: list[ValueInfoProto],
+        outputs: dict[str, tuple[str, list[str | int | None]]],
+    ) -> ModelProto:
+        """Return the model with these inputs; `outputs`: what an output and its shape is called."""
+        last = [
+            helper.make_node("Identity", [value], [called], name=f"last_{at}" if at else "last")
+            for at, (value, (called, _)) in enumerate(outputs.items())
+        ]
+        infos = [
+            helper.make_tensor_value_info(called, self.kind, shape)
+            for called, shape in outputs.values()
+        ]
         made = helper.make_model(
-            helper.make_graph(
-                [*self.nodes, last],
-                name,
-                [helper.make_tensor_value_info("input", self.kind, given)],
-                [helper.make_tensor_value_info("output", self.kind, shape)],
-                self.constants,
-            ),
+            helper.make_graph([*self.nodes, *last], name, given, infos, self.constants),
             opset_imports=[helper.make_opsetid("", OPSET)],
             producer_name="ortgpu-fix",
             ir_version=IR_VERSION,
@@ -122,6 +134,49 @@ def transformer() -> ModelProto:
     return graph.model("transformer", shape, graph.add("Add", output, summed), shape)
 
 
+def decoder() -> ModelProto:
+    """Return a layer of a decoder that is given the keys and values of what came before."""
+    graph = Graph()
+    width, heads = 128, 4
+    each = width // heads
+    embedded = graph.add("Gather", graph.weights(64, width, scale=0.5), "input_ids")
+    projected = []
+    for _ in range(3):
+        dense = graph.add("MatMul", embedded, graph.weights(width, width, scale=0.1))
+        split = graph.add("Reshape", dense, graph.constant([0, 0, heads, each]))
+        projected.append(graph.add("Transpose", split, perm=[0, 2, 1, 3]))
+    key, value = (
+        graph.add("Concat", f"past_key_values.0.{name}", new, axis=2)
+        for name, new in zip(("key", "value"), projected[1:], strict=True)
+    )
+    turned = graph.add("Transpose", key, perm=[0, 1, 3, 2])
+    scores = graph.add("Mul", graph.add("MatMul", projected[0], turned), graph.constant(each**-0.5))
+    kept = graph.add("Cast", "attention_mask", to=TensorProto.FLOAT)
+    left_out = graph.add("Mul", graph.add("Sub", graph.constant(1.0), kept), graph.constant(-1e4))
+    hidden = graph.add("Unsqueeze", left_out, graph.constant([1, 2]))
+    weights = graph.add("Softmax", graph.add("Add", scores, hidden), axis=-1)
+    mixed = graph.add("Transpose", graph.add("MatMul", weights, value), perm=[0, 2, 1, 3])
+    joined = graph.add("Reshape", mixed, graph.constant([0, 0, width]))
+    logits = graph.add("MatMul", joined, graph.weights(width, 64, scale=0.1))
+    batch, length, past = "batch_size", "sequence_length", "past_sequence_length"
+    total = f"{past} + {length}"
+    info = helper.make_tensor_value_info
+    given = [
+        info("input_ids", TensorProto.INT64, [batch, length]),
+        info("attention_mask", TensorProto.INT64, [batch, total]),
+        *(
+            info(f"past_key_values.0.{name}", TensorProto.FLOAT, [batch, heads, past, each])
+            for name in ("key", "value")
+        ),
+    ]
+    outputs: dict[str, tuple[str, list[str | int | None]]] = {
+        logits: ("logits", [batch, length, 64]),
+        key: ("present.0.key", [batch, heads, total, each]),
+        value: ("present.0.value", [batch, heads, total, each]),
+    }
+    return graph.whole("decoder", given, outputs)
+
+
 def loop() -> ModelProto:
     """Return ten turns of a loop, in which a state is multiplied and bent."""
     graph = Graph()
@@ -156,6 +211,7 @@ def main() -> None:
         tests / "half.onnx": convolutions("half", TensorProto.FLOAT16),
         tests / "transformer.onnx": transformer(),
         tests / "loop.onnx": loop(),
+        tests / "decoder.onnx": decoder(),
     }
     for path, model in made.items():
         path.write_bytes(model.SerializeToString(deterministic=True))
