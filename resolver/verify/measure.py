@@ -114,7 +114,10 @@ def _time(place: MeasuringPlace, report: ModelReport, *, on_gpu: bool) -> Measur
                 break
         lines: list[str] = []
         try:
-            measured, finished = _measure(place, "time", rows, seconds=SECONDS, lines=lines)
+            later = SECONDS if on_gpu and not last else 0.0
+            measured, finished = _measure(
+                place, "time", rows, seconds=SECONDS, later=later, lines=lines
+            )
         except KeyboardInterrupt:
             found.append(parse_measurement("".join(lines)))
             interrupted = True
@@ -132,11 +135,15 @@ def _measure(
     configurations: Sequence[Configuration],
     *,
     seconds: float,
+    later: float = 0.0,
     lines: list[str] | None = None,
 ) -> tuple[Measurement, Finished]:
-    """Run one process; its lines are in `lines` even where an interrupt ends it."""
+    """Run one process; its lines are in `lines` even where an interrupt ends it.
+
+    It measures for `seconds`, and `later` says for how long other processes may, after it.
+    """
     heard: list[str] = [] if lines is None else lines
-    tell = _teller(place, configurations, seconds)
+    tell = _teller(place, configurations, seconds and seconds + later)
 
     def hear(line: str) -> None:
         heard.append(line)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ..plan.reasons import Reason
 from .measurement import Shapes, Tensor
-from .model import VerificationVerdict
+from .model import Verification, VerificationVerdict
 from .smoke_result import LoadedLibrary
 
 Why = Literal["no-kernel", "shape-work", "optimizer", "unknown"]
@@ -120,3 +120,14 @@ class ModelReport:
             "notes": [{"code": note.code, "values": dict(note.values)} for note in self.notes],
             "evidence": list(self.evidence),
         }
+
+
+def without_run(verification: Verification, file: str) -> ModelReport:
+    """Return the report of a model that was not run, for no model can be: what keeps it is said."""
+    return ModelReport(
+        file=file,
+        verdict=verification.verdict,
+        values=verification.values,
+        notes=verification.notes,
+        evidence=verification.evidence,
+    )

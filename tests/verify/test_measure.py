@@ -240,6 +240,26 @@ def test_times_agree_with_those_of_a_script_of_ten_lines(cpu_build: Path, tmp_pa
     assert [row["shapes"]["input"] for row in found["times"]] == [[1, 64], [4, 64], [16, 64]]
 
 
+def test_a_page_where_no_model_can_be_run(cpu_build: Path, tmp_path: Path) -> None:
+    """What keeps onnxruntime from being imported is on it, and in the document."""
+    site, page = environments.site_packages(cpu_build), tmp_path / "page.html"
+    trap = site / "ending.pth"
+    trap.write_text("import sys; sys.modules['onnxruntime'] = None\n")
+    try:
+        argv = (MODELS["loop"], "--report", page, "--python", cpu_build)
+        done = verify(*argv, "--json", tmp_path=tmp_path)
+        said = verify(*argv, tmp_path=tmp_path)
+    finally:
+        trap.unlink()
+
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["model"]["verdict"]) == (6, document["verdict"])
+    assert [note["code"] for note in document["model"]["notes"]] == ["import-failed"]
+    assert 'data-verdict="crashed"' in page.read_text("utf-8")
+    assert "import of onnxruntime halted" in page.read_text("utf-8")
+    assert said.stdout.count("onnxruntime cannot be imported\n") == 1
+
+
 BROKEN = {
     "nothing": b"",
     "text": b"not a model",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from ...utils.process import listen
 from ...utils.process import run as run_process
 from ...verify.measure import Measured, MeasuringPlace, run_model
 from ...verify.model import Verification, verification_exit_code
+from ...verify.model_report import without_run
 from ...verify.runner import verify
 from .. import console
 from ..inputs import plan_options_of, probe_machine, with_unknown_releases
@@ -47,17 +49,19 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
         console.print_notice(load_texts(language).summary(half))
-    verification = verify(
-        target.executable,
-        driver=found.driver,
-        runner=run_process,
-        environ=environ,
-        ignore_gpus=arguments.ignore_gpu,
-        with_torch=not wanted,
-        pythonpath=environ.get("PYTHONPATH"),
-    )
-    usable = not UNUSABLE & {note.code for note in verification.notes}
-    if wanted and usable:
+    quiet = arguments.json or not sys.stderr.isatty()
+    with console.progress(load_texts(language), quiet=quiet) as progress:
+        progress("verify")
+        verification = verify(
+            target.executable,
+            driver=found.driver,
+            runner=run_process,
+            environ=environ,
+            ignore_gpus=arguments.ignore_gpu,
+            with_torch=not wanted,
+            pythonpath=environ.get("PYTHONPATH"),
+        )
+    if wanted:
         about = (found, target, verification)
         return _verify_model(arguments, environ, language, about)
     if arguments.json:
@@ -90,7 +94,12 @@ def _verify_model(
             listener=listen,
             progress=progress,
         )
-        measured = run_model(place, verification, bench=arguments.bench)
+        usable = not UNUSABLE & {note.code for note in verification.notes}
+        measured = (
+            run_model(place, verification, bench=arguments.bench)
+            if usable
+            else Measured(without_run(verification, place.shown))
+        )
     report, bench, advice = measured.report, measured.bench, measured.advice
     if arguments.report is not None:
         _write_page(arguments, about, measured, redact, language)
@@ -100,7 +109,7 @@ def _verify_model(
             document |= {"bench": bench.to_json(), "advice": advice.to_json()}
         console.print_json(_redacted(document, redact))
     else:
-        sections = model_sections(report, texts)
+        sections = model_sections(report, texts) if usable else ()
         if bench is not None and advice is not None:
             sections += bench_sections(bench, advice, texts)
         if verification.verdict != "works":
