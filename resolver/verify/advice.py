@@ -152,13 +152,23 @@ def _on_new_shapes(bench: Bench, found: Configuration, cost: float) -> list[Reas
         rows.append(_row("new-shape-costs", new=_ms(cost), known=_ms(known), option=_search(found)))
     if cpu and cost > cpu * CLEAR:
         rows.append(_row("new-shapes-slower", new=_ms(cost), cpu=_ms(cpu)))
-        if known and cpu > known:
+        turns = _changed(bench, found)
+        if turns and turns > cpu * CLEAR:
+            rows.append(_row("turns-slower", turns=_ms(turns), cpu=_ms(cpu)))
+        elif known and cpu > known:
             runs = math.ceil((cost - known) / (cpu - known))
             rows.append(_row("shape-pays-after", runs=str(runs)))
-            if sizes := buckets(bench.shapes):
-                said = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in sizes)
-                rows.append(_row("bring-to-buckets", buckets=said))
+        if sizes := buckets(bench.shapes):
+            said = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in sizes)
+            rows.append(_row("bring-to-buckets", buckets=said))
     return rows
+
+
+def _changed(bench: Bench, found: Configuration) -> float | None:
+    """Return what a known shape takes right after another one; None where that was not timed."""
+    rows = [bench.at(found.key, shape).changed_ms for shape in range(len(bench.shapes))]
+    known = [ms for ms in rows if ms is not None]
+    return statistics.median(known) if known else None
 
 
 def buckets(shapes: Sequence[Shapes]) -> list[tuple[str, list[int]]]:
@@ -206,7 +216,8 @@ def _on_search(bench: Bench, found: Configuration) -> list[Reason]:
         rows.append(_row("searches-new-shapes", times=said))
     default = known.get("DEFAULT")
     frontend = numbers(bench.release or "") >= FRONTEND_SINCE
-    if frontend and default is not None and default > CLEAR * min(known.values()):
+    advised = _search(found) == "DEFAULT"
+    if frontend and not advised and default is not None and default > CLEAR * min(known.values()):
         rows.append(_row("default-is-fallback", ms=_ms(default)))
     return rows
 
