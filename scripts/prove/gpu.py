@@ -105,7 +105,10 @@ MODELS = tuple(ROOT / "data" / f"{name}.onnx" for name in ("conv", "fft", "matmu
 """Those that tell what goes in and what has to come out."""
 PLACED = (
     ROOT / "data" / "bench.onnx",
-    *(ROOT / "tests" / "models" / f"{name}.onnx" for name in ("transformer", "half", "loop")),
+    *(
+        ROOT / "tests" / "models" / f"{name}.onnx"
+        for name in ("transformer", "half", "loop", "decoder")
+    ),
 )
 TIMED = PLACED[:2]
 """A convolutional net, and a block of a transformer: which options matter differs."""

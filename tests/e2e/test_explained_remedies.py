@@ -53,6 +53,8 @@ class Case(NamedTuple):
     machine: dict[str, Any] = A100
     remove: tuple[str, ...] = ()
     """Files that are taken away afterwards."""
+    command: str = ""
+    """Another one of the commands that are named; else what `explain` ends with."""
     gone: tuple[str, ...] = ()
     """What is not in the environment afterwards."""
     before: str = "confirmed"
@@ -223,6 +225,15 @@ CASES = {
         NEW,
         gone=("onnxruntime-gpu 1.31.1",),
     ),
+    "torch of another CUDA, matched": Case(
+        "torch-cuda-differs",
+        "WARNING: The installed PyTorch 2.8.0+cu128 uses CUDA 12.x, but onnxruntime-gpu is built"
+        " with CUDA 13.x.\n",
+        ("onnxruntime-gpu 1.31.1", "torch 2.8.0+cu128"),
+        NEW,
+        command="ortgpu-fix --torch match --apply",
+        gone=("onnxruntime-gpu 1.31.1",),
+    ),
     "torch without this GPU": Case(
         "torch-without-this-gpu",
         "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current"
@@ -362,10 +373,11 @@ def test_the_command_that_is_named_mends_it(
     def command(*argv: str, text_in: str = "") -> subprocess.CompletedProcess[str]:
         return run_here(*argv, cwd=home, env=environ, text_in=text_in)
 
+    flags = ["--facts", str(machine), "--python", str(quick.venv.folder)]
+    flags += ["--find-links", str(made), "--offline"]
+
     def explain() -> dict[str, Any]:
-        flags = ["--facts", str(machine), "--python", str(quick.venv.folder)]
-        flags += ["--find-links", str(made), "--offline", "--json"]
-        done = command("explain", *flags, text_in=case.log)
+        done = command("explain", *flags, "--json", text_in=case.log)
         assert done.returncode == 0, done.stderr
         document: dict[str, Any] = json.loads(done.stdout)
         return document
@@ -375,6 +387,9 @@ def test_the_command_that_is_named_mends_it(
     assert (row["code"], row["fixable"]) == (case.code, True)
     assert row["here"]["state"] == case.before
     words = shlex.split(before["mending"]["command"])
+    if case.command:
+        assert case.command in row["commands"]
+        words = ["ortgpu-fix", *flags, *shlex.split(case.command)[1:]]
     assert (words[0], words[-1]) == ("ortgpu-fix", "--apply")
     plan = json.loads(command(*words[1:-1], "--json").stdout)
     stand_in(plan, made, monkeypatch)
