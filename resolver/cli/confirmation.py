@@ -9,6 +9,7 @@ from ..apply.state_folder import Site
 from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import size
+from ..utils.foreign_text import without_controls
 from . import console
 
 
@@ -23,7 +24,8 @@ def confirm(
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or arguments.json:
         raise Error("not-confirmed")
-    print("\n" + texts.label(label, **values), end="", file=sys.stderr, flush=True)
+    question = without_controls(texts.label(label, **values))
+    print(f"\n{question}", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
 

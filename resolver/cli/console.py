@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
 from ..messages.sections import Section, plain, size
+from ..utils.foreign_text import without_controls
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
 
@@ -54,7 +55,7 @@ def print_result(text: str) -> None:
     gone (`ortgpu-fix matrix | head`) is BrokenPipeError, met here.
     """
     try:
-        print(text, flush=True)
+        print(without_controls(text), flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -91,17 +92,19 @@ def print_sections(sections: Sequence[Section]) -> None:
         if at:
             console.print()
         if section.heading:
-            console.print(Text(section.heading, style="bold"))
+            console.print(Text(without_controls(section.heading), style="bold"))
         if any(row.whole for row in section.rows):
             for row in section.rows:
-                console.print(Text(row.text, style=row.style), soft_wrap=row.whole)
+                text = Text(without_controls(row.text), style=row.style)
+                console.print(text, soft_wrap=row.whole)
             continue
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(overflow="fold")
         grid.add_column(overflow="fold")  # a path is never cut
         for row in section.rows:
             indent = "  " if section.heading else ""
-            grid.add_row(Text(indent + row.head, style=row.style), Text(row.text, style=row.style))
+            cells = (without_controls(indent + row.head), without_controls(row.text))
+            grid.add_row(*(Text(cell, style=row.style) for cell in cells))
         console.print(grid)
 
 
@@ -112,14 +115,14 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
 
         print_json(error_json(message))
         return
-    print(texts.label("error", message=message.text), file=sys.stderr)
+    print_notice(texts.label("error", message=message.text))
     if message.hint:
-        print("\n" + texts.label("hint", hint=message.hint), file=sys.stderr)
+        print_notice("\n" + texts.label("hint", hint=message.hint))
 
 
 def print_notice(text: str) -> None:
     """Tell the user something that is not the answer itself: on stderr."""
-    print(text, file=sys.stderr)
+    print(without_controls(text), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 
+from ..utils.foreign_text import without_controls, without_secrets
+
 _HOMES = re.compile(
-    r"""(?<![\w.~-])(?:/home/[^/\s:;,"'<>|]+|/Users/[^/\s:;,"'<>|]+"""
-    r"""|[A-Za-z]:\\{1,2}Users\\{1,2}[^\\/:;,"'<>|]+)""",
+    r"""(?<![\w.~-])(?:(?:/var|/export|/mnt|//[\w.-]+)?/home/[^/\s:;,"'<>|]+"""
+    r"""|(?:/mnt/[a-z])?/Users/[^/\s:;,"'<>|]+"""
+    r"""|\\{2,4}[\w.$-]+\\{1,2}(?:home|Users)\\{1,2}[^\\/:;,"'<>|]+"""
+    r"""|[A-Za-z]:\\{1,2}Users\\{1,2}[^\\/:;,"'<>|]+"""
+    r"""|[A-Za-z]:/Users/[^/:;,"'<>|]+)""",
 )
-_LOGIN = re.compile(r"(?<=://)[^/@\s\"']+@")
-_QUERY = re.compile(r"(://[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
+"""Homes of Linux (also of Silverblue, NFS servers and automounters), macOS, Windows and WSL."""
 _BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
 _SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
 _NOBODY = {"admin", "app", "conda", "cuda", "lib", "nvidia", "opt", "python", "root", "user"}
@@ -31,7 +35,6 @@ def redact(text: str, home: str | None = None, user: str | None = None) -> str:
     text = _HOMES.sub("~", text)
     if user and len(user) > 2 and user.lower() not in _NOBODY:  # noqa: PLR2004 - "me" is a word
         text = re.sub(rf"(?<=[/\\]){re.escape(user)}(?=[/\\:;,\"'\s]|$)", "…", text)
-    text = _LOGIN.sub("", text)
-    text = _QUERY.sub(r"\1", text)
+    text = without_secrets(without_controls(text))
     text = _BUILDER.sub("", text)
     return _SERIAL.sub(r"\1-…", text)

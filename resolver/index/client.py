@@ -192,7 +192,7 @@ class Index:
             del self._local.session  # its connection is still waited on
             late = Error("index-unreachable", url=without_credentials(url), reason=_LATE)
             raise TransferInterrupted(late) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # requests lets some odd addresses through
             raise network_error(error, url) from error
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:

@@ -164,7 +164,7 @@ class LockBuilder:
     def _place(self, wheel: LocalWheel, companions: str) -> str:
         """Return the address of a companion, which is in the folder or at the address given."""
         if "://" in companions:
-            return f"{companions.rstrip('/')}/{quote(wheel.file)}"
+            return f"{without_credentials(companions).rstrip('/')}/{quote(wheel.file)}"
         path = Path(companions) / wheel.file
         return path.as_posix() if path.is_absolute() else self._relative(path.absolute())
 

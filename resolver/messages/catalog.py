@@ -10,6 +10,7 @@ from ..data_files import load_table
 from ..errors import Error
 from ..plan.model import Unlock
 from ..plan.reasons import Finding, Reason
+from ..utils.foreign_text import clean
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -34,7 +35,7 @@ class Texts(NamedTuple):
         """Return the message of `error`; a value that is an error itself is written as its text."""
         row = self.table["errors"][error.code]
         values = {
-            name: self.error(value).text if isinstance(value, Error) else value
+            name: self.error(value).text if isinstance(value, Error) else _shown(value)
             for name, value in error.values.items()
         }
         return Message(
@@ -85,7 +86,9 @@ class Texts(NamedTuple):
     ) -> str:
         """Return the `text` of a verification, what it `proves`, or its `hint`."""
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
-        return row[key][self.language].format(**dict(values)) if key in row else ""
+        if key not in row:
+            return ""
+        return row[key][self.language].format(**{name: _shown(value) for name, value in values})
 
     def advice(self, row: Reason) -> str:
         """Return what measured times advise."""
@@ -97,7 +100,12 @@ class Texts(NamedTuple):
 
     def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
         text: str = self.table[table][code][key][self.language]
-        return text.format(**dict(values))
+        return text.format(**{name: _shown(value) for name, value in values})
+
+
+def _shown(value: object) -> object:
+    """Return a value as a text may have it; most come from elsewhere."""
+    return value if isinstance(value, int | float) else clean(str(value))
 
 
 def load_texts(language: Language) -> Texts:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import unicodedata
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..utils.foreign_text import without_controls
 from .page_style import SCRIPT, STYLE
 
 Cell = tuple[str, float | int | None]
 """What is shown, and the number that it stands for."""
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
-"""Characters that turn the direction of text: a name can hide with them what it is."""
 
 
 class Markup(str):
@@ -35,12 +34,8 @@ class Column(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Return text without characters that control something instead of being shown."""
-    return "".join(
-        " " if each in "\n\t" else each
-        for each in text
-        if each in "\n\t" or not (unicodedata.category(each) == "Cc" or each in _DIRECTIONS)
-    )
+    """Return text on one line, without characters that control something."""
+    return re.sub("[\\n\\t]", " ", without_controls(text))
 
 
 def escape(text: str) -> Markup:

@@ -70,7 +70,7 @@ def test_whatever_a_name_is_it_is_text(language: Language) -> None:
 
     names = [tag for tag, _ in shown.tags]
     assert (names.count("script"), names.count("b")) == (1, 0)
-    assert "</td><script>alert(1)</script><b>&amp;\"'[31mgnp.exe" in shown.text
+    assert "</td><script>alert(1)</script><b>&amp;\"'gnp.exe" in shown.text
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", shown.text)
     for _, attributes in shown.tags:
         assert not any(name.startswith("on") for name in attributes)

@@ -11,6 +11,7 @@ from ...facts.document import to_json
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...utils.files import write
+from ...utils.foreign_text import clean
 from .. import console
 from ..inputs import probe_machine, with_unknown_releases
 
@@ -19,10 +20,11 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Write what was seen of this machine and environment."""
     found, target = probe_machine(arguments, environ)
     found = with_unknown_releases(found, target, load_matrix(torch=False))
+    document = clean(to_json(found))
     if arguments.output is None:
-        console.print_json(to_json(found))
+        console.print_json(document)
     else:
-        text = json.dumps(to_json(found), indent=2) + "\n"
+        text = json.dumps(document, indent=2) + "\n"
         write(Path(arguments.output), text)
         console.print_notice(load_texts(language).label("written", file=arguments.output))
     return 0

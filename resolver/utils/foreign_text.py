@@ -1,0 +1,63 @@
+"""Text from elsewhere: names, paths, logs, metadata, an index's words, an engine's output.
+
+All of it goes through here before it reaches a terminal, a message, a facts file or a lock: no
+control character moves the cursor, sets the clipboard or hides a line, and no address has secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+_SEQUENCES = re.compile(
+    r"""(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"""
+    r"""|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"""
+    r"""|\x1b[ -/]*[0-~]?"""
+)
+"""Escape sequences of ECMA-48: strings (OSC, DCS, …) to their end, CSI, and the short ones.
+
+Source: https://ecma-international.org/publications-and-standards/standards/ecma-48/
+"""
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+"""C0 but tab and line break, C1, and what turns the direction of text."""
+_LOGIN = re.compile(r"(?<=://)(?:[^/@\s\"']*@)+")
+_LOGIN_WITH_SLASH = re.compile(
+    r"(?<=://)[^/@\s\"':]+:(?![0-9]*(?:/|$))[^\s\"'@]*@(?:[^\s\"'@/]*@)*"
+)
+"""`user:pass/word@`: a browser would write `%2F`, and people do not."""
+_QUERY = re.compile(r"(://[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
+_FRAGMENT = re.compile(
+    r"(://[^\s\"'\\#]*)#(?!(?:egg|sha256|subdirectory)=[\w.,/\[\]-]*(?![^\s\"'\\]))[^\s\"'\\]*"
+)
+"""What comes after `#` stays where pip reads it."""
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without escape sequences and control characters but tab and line break."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\r\n", "\n")))
+
+
+def without_secrets(text: str) -> str:
+    """Return `text` with its addresses without user name, password, query and fragment."""
+    if "://" not in text:
+        return text
+    text = _LOGIN_WITH_SLASH.sub("", _LOGIN.sub("", text))
+    return _FRAGMENT.sub(r"\1", _QUERY.sub(r"\1", text))
+
+
+def clean(value: object) -> object:
+    """Return `value`, and all text in it, without control characters and secrets."""
+    if isinstance(value, str):
+        return without_secrets(without_controls(value))
+    if isinstance(value, Mapping):
+        return {
+            clean(key): clean(item) for key, item in cast("Mapping[object, object]", value).items()
+        }
+    if isinstance(value, list):
+        return [clean(item) for item in cast("list[object]", value)]
+    return value

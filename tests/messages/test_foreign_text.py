@@ -1,0 +1,256 @@
+"""Two hundred nasty strings through every output: no control character, and no secret, gets out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ortgpu_fix.cli import console, progress_bars
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.document import from_json, to_json
+from ortgpu_fix.facts.redact import redact
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.messages.sections import Row, Section
+from ortgpu_fix.plan.reasons import Finding, Reason
+from ortgpu_fix.utils.foreign_text import clean, without_controls, without_secrets
+
+SECRET = "hunter2"  # noqa: S105 - nobody's
+SEQUENCES = [
+    "\x1b[2J",
+    "\x1b[31;1m",
+    "\x1b[?1049h",
+    "\x1b]52;c;aHVudGVyMg==\x07",
+    "\x1b]0;title\x1b\\",
+    "\x1b]8;;http://example.org\x07link\x1b]8;;\x07",
+    "\x1bP+q544e\x1b\\",
+    "\x1b_payload\x1b\\",
+    "\x1b^private\x1b\\",
+    "\x1bX string\x1b\\",
+    "\x1bc",
+    "\x1b(0",
+    "\x1b#8",
+    "\x1b",
+    "\x1b[",
+    "\x1b]",
+    "\x9b2J",
+    "\x9d52;c;aGk=\x9c",
+    "\x90q\x9c",
+    "\x85",
+    "\x9c",
+    "\r",
+    "\x08\x08\x08",
+    "\x07",
+    "\x00",
+    "\x0b\x0c",
+    "\x7f",
+    "\u202eexe.txt",
+    "\u2066x\u2069",
+    "\u200f",
+    "\u2028",
+    "\u2029",
+    "\u061c",
+    "\x1b[31",
+    "\x1b\x1b[2J",
+    "\x1b]52;c;x\x1b[2J\x07",
+    "\x9b\x9b31m",
+    "\x1b[38;2;1;2;3m",
+    "\x0e",
+    "\x05",
+]
+CARRIERS = ["{}", "numpy{}", "/opt/a{}b/lib.so", "{}line\nother{}", "https://example.org/{}"]
+SECRETS = [
+    f"https://user:{SECRET}@example.org/simple",
+    f"https://{SECRET}@example.org/simple",
+    f"https://user:a/{SECRET}@example.org/simple",
+    f"https://user:{SECRET}/b@example.org/simple",
+    f"https://user:{SECRET}@x@example.org/simple",
+    f"https://user:x@{SECRET}@example.org/simple",
+    f"https://example.org/simple?token={SECRET}",
+    f"https://example.org/simple?a=b&token={SECRET}#egg=x",
+    f"https://example.org/#access_token={SECRET}",
+    f"https://example.org/a.whl#egg=x&access_token={SECRET}",
+    f"https://user:{SECRET}@example.org:bad/simple",
+    f"git+https://user:{SECRET}@example.org/x.git@main#egg=x",
+    f"hint: `https://example.org/simple?token={SECRET}` answered 404",
+    f"a https://u:{SECRET}@h/x and https://example.org/?{SECRET} b",
+    f"postgres://user:{SECRET}@[::1]:80/x",
+]
+NASTY = [carrier.replace("{}", what) for carrier in CARRIERS for what in SEQUENCES] + [
+    prefix + secret for prefix in ("", "\x1b[2J") for secret in SECRETS
+]
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def is_clean(text: str) -> bool:
+    return not FORBIDDEN.search(text) and SECRET not in text
+
+
+def test_there_are_two_hundred() -> None:
+    assert len(set(NASTY)) >= 200
+    assert not any(is_clean(text) for text in NASTY)
+
+
+@pytest.mark.parametrize("text", [*SECRETS, *SEQUENCES], ids=ascii)
+def test_the_one_place(text: str) -> None:
+    assert is_clean(str(clean(text)))
+    assert is_clean(redact(text))
+
+
+def test_messages() -> None:
+    for language in LANGUAGES:
+        texts = load_texts(language)
+        for code, row in texts.table["errors"].items():
+            names = set(re.findall(r"{(\w+)", json.dumps(row, ensure_ascii=False)))
+            for nasty in NASTY:
+                message = texts.error(Error(code, **dict.fromkeys(names, nasty)))
+                assert is_clean(message.text + message.hint), (code, nasty)
+        inner = Error("usage", problem=NASTY[0])
+        assert is_clean(texts.error(Error("apply-failed", cause=inner)).text)
+
+
+@pytest.mark.parametrize("table", ["reasons", "labels", "progress", "findings", "verdicts"])
+def test_other_texts(table: str) -> None:
+    texts = load_texts("en")
+    for code, row in texts.table[table].items():
+        names = tuple(set(re.findall(r"{(\w+)", json.dumps(row, ensure_ascii=False))))
+        if any(f"{{{name}:" in json.dumps(row) for name in names):
+            continue  # a number
+        for nasty in NASTY:
+            values = tuple((name, nasty) for name in names)
+            said = {
+                "reasons": lambda: texts.reason(Reason(code=code, values=values)),  # noqa: B023
+                "labels": lambda: texts.label(code, **dict(values)),  # noqa: B023
+                "progress": lambda: texts.progress(code, **dict(values)),  # noqa: B023
+                "findings": lambda: texts.summary(
+                    Finding(code=code, severity="info", values=values)  # noqa: B023
+                ),
+                "verdicts": lambda: texts.verdict(code, values),  # noqa: B023
+            }[table]()
+            assert is_clean(said), (code, nasty)
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """Let rich take stdout for a terminal without colours."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    yield out
+
+
+def visible(text: str) -> str:
+    """Return `text` without what rich itself writes for attributes."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_sections_and_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sections = [
+        Section(heading=text, rows=(Row(head=text, text=text),), wrapped=wrapped)
+        for text in SEQUENCES
+        for wrapped in (False, True)
+    ]
+    texts = load_texts("en")
+    console.print_sections(sections)
+    for text in NASTY:
+        without = without_secrets(text)
+        console.print_result(without)
+        console.print_notice(without)
+        message = texts.error(Error("usage", problem=text))
+        console.print_error(message, texts, as_json=False)
+        console.print_error(message, texts, as_json=True)
+        console.print_json({"text": without})
+    said = capsys.readouterr()
+    assert is_clean(said.out)
+    assert is_clean(said.err)
+    with terminal(monkeypatch) as out:
+        console.print_sections(sections)
+    assert is_clean(visible(out.getvalue()))
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = load_texts("en")
+    with console.progress(texts, quiet=False) as progress:
+        for text in NASTY:
+            progress("in-use", processes=text)
+    assert is_clean(capsys.readouterr().err)
+
+    out = io.StringIO()
+    drawn = Console(file=out, width=200, force_terminal=False)
+    monkeypatch.setattr(progress_bars, "Console", lambda **_: drawn)
+    bars = progress_bars.Bars(texts)
+    with bars.drawn:
+        for text in NASTY:
+            bars("in-use", processes=text)
+            bars("download", done=1, total=2, have=1, size=2, file=without_secrets(text))
+    assert is_clean(out.getvalue())
+
+
+def test_facts() -> None:
+    facts = from_json(example_machine())
+    packages = tuple(
+        facts.packages[0]._replace(name=f"p{at}", requires=(text,)) for at, text in enumerate(NASTY)
+    )
+    environment = {f"LD_{at}": text for at, text in enumerate(NASTY)}
+    document = clean(to_json(facts._replace(packages=packages, environment=environment)))
+
+    assert is_clean(json.dumps(document, ensure_ascii=False).replace("\\n", ""))
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8")))
+def test_any_text(text: str) -> None:
+    shown = without_controls(text)
+
+    assert not FORBIDDEN.search(shown)
+    assert without_controls(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://example.org:8080/a@b",
+        "git+https://github.com/o/r@v1.0#egg=x",
+        "https://example.org/a.whl#sha256=0a",
+        "https://example.org/x.git#subdirectory=a/b",
+        "/home/me/a#b?c",
+        "a\tb\nc",
+        "显卡驱动 ✓",
+    ],
+)
+def test_what_is_no_harm_stays(text: str) -> None:
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/mnt/c/Users/alice/x",
+        "/var/home/alice/x",
+        "/export/home/alice/x",
+        "/mnt/home/alice/x",
+        "//server/home/alice/x",
+        "\\\\server\\Users\\alice\\x",
+        "\\\\\\\\server\\\\home\\\\alice\\\\x",
+        "C:/Users/alice/x",
+        "/home/alice",
+    ],
+)
+def test_homes(text: str) -> None:
+    assert "alice" not in redact(text)
+    assert redact(text).startswith("~")
