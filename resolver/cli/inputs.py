@@ -217,10 +217,22 @@ def read_facts(file: str) -> Facts:
         raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
     except RecursionError as error:
         raise Error("facts-unreadable", file=file, cause="nested too deep") from error
-    facts = from_json(document)
+    ignored: list[str] = []
+    facts = from_json(document, ignored)
+    if ignored:
+        _print_ignored(file, ignored)
     if all(gpu.compute_capability for gpu in facts.gpus or ()):
         return facts
     return with_capabilities(facts, _capability)
+
+
+def _print_ignored(file: str, keys: list[str]) -> None:
+    """Say which keys of a newer program's facts this one does not read."""
+    from ..messages.catalog import load_texts
+    from .console import print_notice, user_language
+
+    texts = load_texts(user_language(os.environ))
+    print_notice(texts.label("facts-keys-ignored", file=file, keys=", ".join(keys)))
 
 
 def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:

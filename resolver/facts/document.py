@@ -8,8 +8,10 @@ from typing import NamedTuple, cast, get_args
 
 from packaging.utils import canonicalize_name
 
+from .. import __version__
 from ..errors import Error
 from ..utils.json_reader import StrictObject
+from ..versions import newest_first
 from .model import (
     CPU_BUILD,
     GPU_BUILD,
@@ -31,6 +33,9 @@ from .model import (
 )
 
 SCHEMA = 1
+PROGRAM = "ortgpu-fix"
+WRITTEN_BY = f"{PROGRAM} {__version__}"
+"""The value of `written_by` in the documents of this program."""
 
 
 def as_table(record: NamedTuple) -> dict[str, object]:
@@ -70,13 +75,25 @@ def _lean(package: Package) -> dict[str, object]:
     return {name: value for name, value in row if value not in (defaults.get(name), [])}
 
 
-def from_json(document: object) -> Facts:
+def from_json(document: object, ignored: list[str] | None = None) -> Facts:
     """Read the document that `to_json` writes, or one written by hand.
+
+    Keys that this program does not know are refused, unless a newer one wrote the document: then
+    their paths are added to `ignored`.
 
     Raises Error `facts-invalid` with the path of the key (`gpus[0].compute_capability`) and what is
     wrong there: missing, unknown, of another type, or with an impossible value.
     """
-    return StrictObject(document, refuse=_invalid).read(_facts)
+    ignored = [] if ignored is None else ignored
+    written_by = document.get("written_by") if isinstance(document, dict) else None
+    newer = isinstance(written_by, str) and _is_newer(written_by)
+    return StrictObject(document, refuse=_invalid, ignored=ignored if newer else None).read(_facts)
+
+
+def _is_newer(written_by: str) -> bool:
+    """Tell whether a newer program than this one wrote a document: `ortgpu-fix 0.4.0`."""
+    name, _, release = written_by.partition(" ")
+    return name == PROGRAM and newest_first(release) > newest_first(__version__)
 
 
 def _invalid(key: str, problem: str) -> Error:
@@ -84,6 +101,7 @@ def _invalid(key: str, problem: str) -> Error:
 
 
 def _facts(table: StrictObject) -> Facts:
+    table.text_or_none("written_by")
     schema = table.integer("schema")
     if schema != SCHEMA:
         raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")

@@ -85,11 +85,17 @@ class StrictObject:
     """A JSON object that knows its key path and which of its keys were read.
 
     A value that is missing or wrong raises the Error that `refuse` makes. In a `closed` object so
-    does a key that was not read.
+    does a key that was not read; where there is a list `ignored`, its path is added there instead.
     """
 
     def __init__(
-        self, value: object, path: str = "", *, refuse: Refuse, closed: bool = True
+        self,
+        value: object,
+        path: str = "",
+        *,
+        refuse: Refuse,
+        closed: bool = True,
+        ignored: list[str] | None = None,
     ) -> None:
         if not isinstance(value, dict):
             raise refuse(path, "must be an object")
@@ -97,13 +103,16 @@ class StrictObject:
         self._path = path
         self._refuse = refuse
         self._closed = closed
+        self._ignored = ignored
         self._read: set[str] = set()
 
     def read(self, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of this object."""
         result = make(self)
         unknown = sorted(str(name) for name in self._value.keys() - self._read)
-        if self._closed and unknown:
+        if self._ignored is not None:
+            self._ignored += map(self._key, unknown)
+        elif self._closed and unknown:
             raise self._refuse(self._key(unknown[0]), "is not a key of this document")
         return result
 
@@ -199,4 +208,7 @@ class StrictObject:
         return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
 
     def _inner(self, value: object, path: str, make: Callable[[StrictObject], T]) -> T:
-        return StrictObject(value, path, refuse=self._refuse, closed=self._closed).read(make)
+        inner = StrictObject(
+            value, path, refuse=self._refuse, closed=self._closed, ignored=self._ignored
+        )
+        return inner.read(make)

@@ -347,3 +347,23 @@ def test_targets_of_gpu_code_are_checked() -> None:
         facts_json.from_json(SHORT | written)
 
     assert raised.value.values["key"] == "onnxruntime.provider.sass"
+
+
+def test_what_a_newer_program_wrote_is_read_without_what_is_not_known() -> None:
+    written: dict[str, Any] = SHORT | {"written_by": "ortgpu-fix 999.1", "moon": "full"}
+    written["driver"] = {"version": "535.104.12", "colour": "green"}
+    ignored: list[str] = []
+
+    facts = facts_json.from_json(written, ignored)
+
+    assert facts.driver == Driver(version="535.104.12")
+    assert sorted(ignored) == ["driver.colour", "moon"]
+    assert facts_json.from_json(written) == facts
+
+
+@pytest.mark.parametrize("by", [None, "ortgpu-fix 0.0.1", "another 999", "ortgpu-fix", 3])
+def test_what_no_newer_program_wrote_has_no_unknown_keys(by: object) -> None:
+    with pytest.raises(Error) as raised:
+        facts_json.from_json(SHORT | {"written_by": by, "moon": "full"})
+
+    assert raised.value.code == "facts-invalid"
