@@ -14,7 +14,7 @@ MATRIX_TABLES = (
     *("numpy", "nvidia", "onnxruntime", "toolkits"),
 )
 TORCH_TABLE = "torch"
-LOADER_MODULES = ("__init__.py", "load.py")
+LOADER_MODULES = ("__init__.py", "demand.py", "load.py")
 
 
 def load_matrix(*, torch: bool = True) -> Matrix:

@@ -26,6 +26,7 @@ import pytest
 from ortgpu_fix.companions.build import LocalWheel, library_wheel
 from ortgpu_fix.companions.contents import LINE
 from ortgpu_fix.companions.library_list import Entry, When
+from ortgpu_fix.companions.loader import demand
 from ortgpu_fix.companions.loader import load as autoload
 from ortgpu_fix.matrix import load as data_files
 from support.pythons import find_python
@@ -707,11 +708,12 @@ def test_a_c_library_that_does_not_tell_where_a_library_is(monkeypatch: pytest.M
 
 def test_threads_meet_a_list_of_finders_that_does_not_shrink() -> None:
     """A finder that leaves the list makes another thread skip the one after it."""
-    finder = SimpleNamespace(waiting=True)
+    finder = SimpleNamespace(waiting={"onnxruntime"})
     before = list(sys.meta_path)
     sys.meta_path.insert(0, finder)
     try:
-        loader = autoload.Loader(finder, SimpleNamespace(exec_module=lambda _: None))
+        real = SimpleNamespace(exec_module=lambda _: None)
+        loader = demand.Loader(finder, real, "onnxruntime")
         module = SimpleNamespace(__spec__=None, __file__="/nowhere/__init__.py")
         thread = threading.Thread(target=loader.exec_module, args=(module,))
         thread.start()
@@ -721,6 +723,215 @@ def test_threads_meet_a_list_of_finders_that_does_not_shrink() -> None:
         assert not finder.waiting
     finally:
         sys.meta_path.remove(finder)
+
+
+# A release of the shape that is known: nothing is loaded before CUDA is asked for.
+
+BINDINGS = """
+import ctypes, os
+
+class SessionOptions:
+    providers = False
+    def has_providers(self):
+        return self.providers
+
+class InferenceSession:
+    "A session."
+    def __init__(self, options):
+        self.session_options = options
+    def initialize_session(self, providers, options=(), disabled=()):
+        "Initialize."
+        self.providers = provider() if providers != ["CPUExecutionProvider"] else None
+
+class OrtDevice:
+    @staticmethod
+    def cuda():
+        return 1
+    @staticmethod
+    def gpu():
+        return 1
+    @staticmethod
+    def cpu():
+        return 0
+
+def register_execution_provider_library(name, path):
+    return provider()
+
+def provider():
+    try:
+        ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libonnxruntime_providers_cuda.so"))
+    except OSError as problem:
+        return str(problem)
+"""
+SHAPED = """
+from onnxruntime.capi import _pybind_state as C
+from onnxruntime.capi._pybind_state import InferenceSession, SessionOptions
+
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
+    return directory
+
+def session(*providers):
+    made = InferenceSession(SessionOptions())
+    made.initialize_session(list(providers), [], set())
+    return made.providers
+"""
+
+
+@pytest.fixture
+def shaped(python: Path) -> Path:
+    """Give the environment an onnxruntime with a compiled module, as the real ones have it."""
+    package = environments.site_packages(python) / "onnxruntime"
+    (package / "__init__.py").write_text(SHAPED)
+    (package / "capi/__init__.py").touch()
+    (package / "capi/_pybind_state.py").write_text(BINDINGS)
+    return python
+
+
+def mapped_by(python: Path, code: str, **environ: str) -> list[str]:
+    """Return the libraries that are loaded after `code` ran in an application."""
+    report = "\nprint(json.dumps(mapped()))"
+    return names(answer(python, f"import onnxruntime\n{code}{report}", **environ))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "assert onnxruntime.session('CPUExecutionProvider') is None",
+        "onnxruntime.C.OrtDevice.cpu()",
+        "onnxruntime.InferenceSession(onnxruntime.SessionOptions())",
+        "onnxruntime.preload_dlls(directory='/opt')",
+        "onnxruntime.preload_dlls(True, True, True, '/opt')",
+    ],
+)
+def test_without_a_wish_for_cuda_nothing_is_loaded(shaped: Path, code: str) -> None:
+    assert mapped_by(shaped, code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert onnxruntime.session('CUDAExecutionProvider', 'CPUExecutionProvider') is None",
+        "assert onnxruntime.session('TensorrtExecutionProvider') is None",
+        "onnxruntime.SessionOptions.providers = True; assert onnxruntime.session() is None",
+        "del onnxruntime.SessionOptions.has_providers; assert onnxruntime.session() is None",
+        "assert onnxruntime.C.OrtDevice.cuda() == 1",
+        "assert onnxruntime.C.OrtDevice.gpu() == 1",
+        "assert onnxruntime.C.register_execution_provider_library('x', 'y') is None",
+        "assert onnxruntime.preload_dlls() is None",
+    ],
+)
+def test_whatever_asks_for_cuda_finds_the_libraries(shaped: Path, code: str) -> None:
+    assert mapped_by(shaped, code)[:4] == ALL
+
+
+def test_what_is_wrapped_keeps_its_name_and_its_words(shaped: Path) -> None:
+    code = "import onnxruntime as o; f = o.InferenceSession.initialize_session"
+    shown = answer(shaped, f"{code}\nprint(json.dumps([f.__name__, f.__doc__]))")
+
+    assert shown == ["initialize_session", "Initialize."]
+
+
+@pytest.mark.parametrize("gone", ["class InferenceSession", "def cuda"])
+def test_a_release_of_another_shape_loads_at_the_import(shaped: Path, gone: str) -> None:
+    bindings = environments.site_packages(shaped) / "onnxruntime/capi/_pybind_state.py"
+    bindings.write_text(BINDINGS.replace(gone, f"{gone}s"))
+    package = bindings.parents[1] / "__init__.py"
+    package.write_text("from onnxruntime.capi import _pybind_state as C\n")
+
+    assert mapped_by(shaped, "") == ALL
+
+
+def test_a_build_without_a_provider_is_left_alone(shaped: Path) -> None:
+    (environments.site_packages(shaped) / PROVIDER).unlink()
+
+    assert mapped_by(shaped, "onnxruntime.session('CUDAExecutionProvider')") == []
+
+
+def test_a_switch_turns_it_off(shaped: Path) -> None:
+    code = "assert 'cannot open' in onnxruntime.session('CUDAExecutionProvider')"
+
+    assert mapped_by(shaped, code, ORTGPU_FIX_AUTOLOAD="0") == []
+    assert len(mapped_by(shaped, "onnxruntime.C.OrtDevice.cuda()", ORTGPU_FIX_AUTOLOAD="1")) == 4
+
+
+def test_sessions_in_threads_and_in_forks(shaped: Path) -> None:
+    code = """
+import os, threading
+def work():
+    found.append(onnxruntime.session("CUDAExecutionProvider"))
+found = []
+threads = [threading.Thread(target=work) for _ in range(8)]
+[thread.start() for thread in threads]
+child = os.fork()
+if not child:
+    os._exit(0 if onnxruntime.session("CUDAExecutionProvider") is None else 1)
+assert os.waitpid(child, 0)[1] == 0
+[thread.join() for thread in threads]
+assert found == [None] * 8, found
+"""
+    assert mapped_by(shaped, code)[:4] == ALL
+
+
+def test_a_release_that_looks_for_the_libraries_at_its_import_is_asked_again(shaped: Path) -> None:
+    """onnxruntime 1.11 to 1.15: without them it never creates the provider."""
+    package = environments.site_packages(shaped) / "onnxruntime"
+    (package / "capi/_ld_preload.py").write_text(
+        "import ctypes, os\ntry:\n    ctypes.CDLL('libcublas.so.12', mode=ctypes.RTLD_GLOBAL)\n"
+        "except OSError:\n    os.environ['ORT_CUDA_UNAVAILABLE'] = '1'\n"
+    )
+    (package / "capi/_pybind_state.py").write_text(f"from . import _ld_preload\n{BINDINGS}")
+    code = """
+import os
+assert os.environ["ORT_CUDA_UNAVAILABLE"] == "1"
+assert onnxruntime.session("CUDAExecutionProvider") is None
+assert "ORT_CUDA_UNAVAILABLE" not in os.environ
+"""
+    assert mapped_by(shaped, code)[:4] == ALL
+
+
+# Others that need the same libraries.
+
+EXTENSION = """
+class Translator:
+    def __init__(self, *given, **named):
+        "__init__(self, model_path: str, device: str = 'cpu')"
+class Plain:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("Translator('m')", False),
+        ("Translator('m', 'cpu')", False),
+        ("Translator('m', device='cpu')", False),
+        ("Plain()", False),
+        ("Translator('m', 'cuda')", True),
+        ("Translator('m', device='auto')", True),
+    ],
+)
+def test_ctranslate2_finds_them_for_a_gpu(python: Path, code: str, *, loaded: bool) -> None:
+    package = environments.site_packages(python) / "ctranslate2"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_ext.py").write_text(EXTENSION)
+    code = f"from ctranslate2._ext import *\n{code}\nprint(json.dumps(mapped()))"
+
+    assert names(answer(python, code)) == (ALL if loaded else [])
+
+
+@pytest.mark.parametrize("cuda", [True, False])
+def test_genai_for_cuda_finds_them_at_its_import(python: Path, *, cuda: bool) -> None:
+    package = environments.site_packages(python) / "onnxruntime_genai"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    if cuda:
+        (package / "libonnxruntime-genai-cuda.so").touch()
+    code = "import onnxruntime_genai; print(json.dumps(mapped()))"
+
+    assert names(answer(python, code)) == (ALL if cuda else [])
 
 
 def prove(folder: Path, *words: str) -> None:

@@ -1,25 +1,33 @@
-"""Wait for the import of onnxruntime. Runs at every start of Python, so it is short.
+"""Wait for the imports that bring CUDA. Runs at every start of Python, so it is short.
 
 Shell, and not ours: it travels in the wheel that `companions` makes, as the package
-`_ortgpu_fix_libraries`, and `autoload.py` beside it does the work. Python 3.8 and newer.
+`_ortgpu_fix_libraries`, and `demand.py` beside it does the work. Python 3.8 and newer.
 """
 
 import sys
 
+WATCHED = {
+    "onnxruntime",
+    "onnxruntime.capi._pybind_state",
+    "onnxruntime_genai",
+    "ctranslate2._ext",
+}
+
 
 class Finder:
-    """Finds nothing but onnxruntime, and that through the finders after this one, once."""
+    """Finds nothing but these modules, and those through the finders after this one, once."""
 
-    waiting = True
+    def __init__(self) -> None:
+        self.waiting = set(WATCHED)
 
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> object:
-        """Return the spec of onnxruntime with a loader that loads the libraries first."""
-        if name == "onnxruntime" and self.waiting:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """Return the spec of a watched module with a loader that does more than run it."""
+        if name in self.waiting:
             try:
-                from .load import find_spec  # type: ignore[import-not-found]  # noqa: PLC0415
+                from .demand import find_spec  # type: ignore[import-not-found]  # noqa: PLC0415
             except ImportError:  # a Python without ctypes
                 return None
-            return find_spec(self)
+            return find_spec(self, name, path, target)
         return None
 
 

@@ -1,8 +1,8 @@
 """Load CUDA's libraries by their full path, for onnxruntime to find them loaded.
 
 Shell, and not ours: it travels in the wheel that `companions` makes, as `load.py` of the package
-`_ortgpu_fix_libraries`, and runs in the target's interpreter (Python 3.8 and newer) while that
-imports onnxruntime. A loader that meets a name which is loaded already looks no further; that is
+`_ortgpu_fix_libraries`, and runs in the target's interpreter (Python 3.8 and newer) when CUDA is
+asked for (`demand`). A loader that meets a name which is loaded already looks no further; that is
 all that happens here, so nothing is changed that anyone else could notice.
 
 `libraries.txt` beside it names the files, one a line, in the order in which they are loaded:
@@ -23,19 +23,13 @@ onnxruntime's own message appears.
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: ANN401, PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
 from __future__ import annotations
 
 import ctypes
 import os
 import struct
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
-    from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
@@ -50,60 +44,17 @@ def say(text: str) -> None:
         print("ortgpu-fix: " + text, file=sys.stderr, flush=True)
 
 
-def find_spec(ours: Any) -> ModuleSpec | None:
-    """Return onnxruntime's spec from the finders after `ours`, with the loader exchanged.
-
-    Nothing is loaded yet: many only ask whether onnxruntime is there.
-    """
-    finders: list[Any] = list(sys.meta_path)
-    for finder in finders[finders.index(ours) + 1 :] if ours in finders else ():
-        find = getattr(finder, "find_spec", None)
-        spec: ModuleSpec | None = find("onnxruntime", None, None) if find else None
-        if spec is not None:
-            if spec.origin and hasattr(spec.loader, "exec_module"):
-                loader: Any = Loader(ours, spec.loader)
-                spec.loader = loader
-            return spec
-    return None
+def has_provider(folder: str) -> bool:
+    """Tell whether the onnxruntime in `folder` is built for CUDA."""
+    capi = os.path.join(folder, "capi")
+    if any(os.path.isfile(os.path.join(capi, name)) for name in PROVIDERS):
+        return True
+    say("no CUDA provider in " + capi + ": nothing is loaded")
+    return False
 
 
-class Loader:
-    """Loads the libraries, then onnxruntime with its own loader, which gets its place back.
-
-    The finder stays where it is, and waits no more: to take it away would make another thread,
-    which is just going through `sys.meta_path`, miss the one after it.
-    """
-
-    def __init__(self, finder: Any, loader: Any) -> None:
-        self.finder = finder
-        self.loader = loader
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the real loader has; who only looks at the module meets that one."""
-        if name in {"finder", "loader"}:  # a copy that is not complete yet
-            raise AttributeError(name)
-        return getattr(self.loader, name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Load the libraries and run the module; what goes wrong with them is not its end."""
-        module.__loader__ = self.loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self.loader
-        if self.finder.waiting:
-            self.finder.waiting = False
-            try:
-                load_all(module.__file__ or "")
-            except Exception as error:  # noqa: BLE001 - onnxruntime then says what it misses
-                say(repr(error))
-        self.loader.exec_module(module)
-
-
-def load_all(module: str) -> None:
-    """Load everything that the list names, for the onnxruntime whose `__init__.py` is `module`."""
-    capi = os.path.join(os.path.dirname(module), "capi")
-    if not any(os.path.isfile(os.path.join(capi, name)) for name in PROVIDERS):
-        say("no CUDA provider in " + capi + ": nothing is loaded")
-        return
+def load_all() -> None:
+    """Load everything that the list names."""
     roots = list(dict.fromkeys([os.path.dirname(HERE), *filter(None, sys.path)]))
     groups: dict[str, list[tuple[str, str]]] = {}
     with open(os.path.join(HERE, "libraries.txt"), encoding="utf-8") as file:

@@ -26,6 +26,7 @@ if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpat
     del sys.path[0]  # what lies beside this script is not the target's
 
 import argparse
+import contextlib
 import ctypes
 import faulthandler
 import importlib.util
@@ -147,6 +148,8 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
         return False
     if helping:
         preload(onnxruntime)
+    with contextlib.suppress(Exception):  # as an application does; what is missing is told below
+        onnxruntime.OrtDevice.make("cuda", 0)
     tell("needed", **libraries.needed(Path(origin).parent, version, helping=helping))
     tell("loaded", libraries=libraries.loaded())
     for gpu, index in chosen(machine, options.ignore):
