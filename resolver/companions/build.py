@@ -55,10 +55,10 @@ def build_companions(
 
 
 def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
-    """Return the wheel that loads `entries` when onnxruntime (`release`) is imported."""
+    """Return the wheel that loads `entries` when onnxruntime (`release`) is asked for CUDA."""
     files = library_files(entries, modules)
     summary = (
-        "Loads the CUDA libraries of this environment when onnxruntime is imported"
+        "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
         " (made here by ortgpu-fix)"
     )
     return _wheel(LIBRARIES, library_version(release, files), summary, files)

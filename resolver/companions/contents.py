@@ -3,8 +3,8 @@
 This module tells their content and version, `build` builds them. Nothing ever looks their names up
 on an index; somebody else may own them there.
 
-`ortgpu-fix-libraries` contains the list of the library files of the plan, and the two modules of
-`loader/`, which load them when, and only when, onnxruntime is imported. The alternatives fail:
+`ortgpu-fix-libraries` contains the list of the library files of the plan, and the modules of
+`loader/`, which load them when, and only when, CUDA is asked for. The alternatives fail:
 
 - A search path edited into the provider (patchelf) changes a file of another distribution: it no
   longer agrees with its RECORD, and the next installation overwrites it. Windows has no such thing.
@@ -49,7 +49,7 @@ def expected_companions(
 
 
 def library_files(entries: Sequence[Entry], modules: Mapping[str, str]) -> dict[str, str]:
-    """Return the files, by path, that load `entries` when onnxruntime is imported."""
+    """Return the files, by path, that load `entries` when CUDA is asked for."""
     guarded = f"try:\\n    {LINE}\\nexcept ImportError:\\n    pass"
     listed = "".join(f"{entry.when} {entry.distribution} {entry.path}\n" for entry in entries)
     return {

@@ -290,7 +290,8 @@ def prove_copies(prover: Prover, release: str, python: Path) -> None:
         for need in build.needs
         if need.distribution
     ]
-    code = "import ctypes, onnxruntime as o\nif hasattr(o, 'preload_dlls'): o.preload_dlls()\n"
+    code = "import ctypes, onnxruntime as o\no.OrtDevice.make('cuda', 0)\n"
+    code += "if hasattr(o, 'preload_dlls'): o.preload_dlls()\n"
     code += f"for name in {names}: ctypes.CDLL(name)\n" + COPIES
     finished = prover.run(python, code, LD_LIBRARY_PATH=prover.driver)
     said, _, last = finished.stdout.strip().rpartition("\n")
@@ -383,7 +384,8 @@ def prove_torch(prover: Prover, _: list[str]) -> None:
         prover.install(python, *wanted, *plan.requires)
         prover.companions(python, plan.selection)
         for order in (("torch", "onnxruntime"), ("onnxruntime", "torch")):
-            code = "".join(f"import {name}\n" for name in order) + COPIES
+            code = "".join(f"import {name}\n" for name in order)
+            code += "onnxruntime.OrtDevice.make('cuda', 0)\n" + COPIES
             finished = prover.run(python, code)
             copies = json.loads(finished.stdout.strip().rpartition("\n")[2])
             twice = {name: paths for name, paths in copies.items() if len(paths) > 1}

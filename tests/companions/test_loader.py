@@ -934,9 +934,9 @@ def test_genai_for_cuda_finds_them_at_its_import(python: Path, *, cuda: bool) ->
     assert names(answer(python, code)) == (ALL if cuda else [])
 
 
-def prove(folder: Path, *words: str) -> None:
+def prove(folder: Path, name: str, *words: str) -> None:
     """Run some of the proofs with real wheels; the script alone does all of them."""
-    script = Path(__file__).parents[2] / "scripts/prove/autoload.py"
+    script = Path(__file__).parents[2] / f"scripts/prove/{name}.py"
     places = ["--work", str(folder / "work"), "--results", str(folder)]
     command = [sys.executable, str(script), *places, *words]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -950,16 +950,22 @@ def prove(folder: Path, *words: str) -> None:
 def test_a_release_of_each_cuda_major_finds_its_real_libraries(
     tmp_path: Path, release: str
 ) -> None:
-    prove(tmp_path, "--only", "releases", "--release", release)
+    prove(tmp_path, "autoload", "--only", "releases", "--release", release)
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_a_real_release_loads_nothing_before_cuda_is_asked_for(tmp_path: Path) -> None:
+    prove(tmp_path, "demand", "--release", "1.31.1")
 
 
 @pytest.mark.slow
 @pytest.mark.online
 def test_the_list_fits_the_real_libraries_of_windows(tmp_path: Path) -> None:
-    prove(tmp_path, "--only", "windows")
+    prove(tmp_path, "autoload", "--only", "windows")
 
 
 @pytest.mark.slow
 @pytest.mark.online
 def test_dependents_leave_the_gpu_build_alone(tmp_path: Path) -> None:
-    prove(tmp_path, "--only", "dependents")
+    prove(tmp_path, "autoload", "--only", "dependents")
