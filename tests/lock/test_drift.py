@@ -410,7 +410,7 @@ def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> No
 
 
 def test_a_lock_is_needed() -> None:
-    with pytest.raises(Error, match="needs the FILE"):
+    with pytest.raises(Error, match="flag-alone"):
         parse(["lock", "--check"])
 
 

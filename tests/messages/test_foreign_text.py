@@ -140,14 +140,14 @@ def test_other_texts(table: str) -> None:
 
 @contextlib.contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """Let rich take stdout for a terminal without colours."""
+    """Let rich take stdout for a terminal."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
     out = Terminal()
     monkeypatch.setattr("sys.stdout", out)
     yield out
@@ -162,9 +162,9 @@ def test_sections_and_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sections = [
-        Section(heading=text, rows=(Row(head=text, text=text),), wrapped=wrapped)
+        Section(heading=text, rows=(Row(head=text, text=text, whole=whole),))
         for text in SEQUENCES
-        for wrapped in (False, True)
+        for whole in (False, True)
     ]
     texts = load_texts("en")
     console.print_sections(sections)

@@ -216,7 +216,7 @@ def test_the_real_matrix_fits_100_columns(language: Any) -> None:
         (("1.26.0", "--json"), '"cuda_source": "build_and_package_info.py"'),
         (("--json",), '"version": "1.31.1"'),
         (("1.16.1",), "has left the package index"),
-        (("1.0",), "the matrix holds no onnxruntime-gpu 1.0"),
+        (("1.0",), "The matrix holds no onnxruntime-gpu 1.0"),
     ],
 )
 def test_the_command(argv: tuple[str, ...], said: str) -> None:

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Write what was seen of this machine and environment."""
     found, target = probe_machine(arguments, environ)
     found = with_unknown_releases(found, target, load_matrix(torch=False))
-    document = clean(to_json(found)) | {"written_by": WRITTEN_BY}
+    document = clean(to_json(found) | {"written_by": WRITTEN_BY})
     if arguments.output is None:
         console.print_json(document)
     else:

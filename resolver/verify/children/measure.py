@@ -26,7 +26,6 @@ import faulthandler
 import importlib.util
 import json
 import re
-import shutil
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -96,8 +95,6 @@ def main(arguments: list[str]) -> None:
     if gpus:
         tell("loaded", libraries=[dict(row, version=version_of(row)) for row in libraries.loaded()])
     tell("end")
-    if options.lifeline:  # the caller may be killed while Python ends
-        shutil.rmtree(str(options.scratch), ignore_errors=True)
 
 
 def choose_gpu(request: Request) -> None:

@@ -26,6 +26,7 @@ if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpat
     del sys.path[0]  # what lies beside this script is not the target's
 
 import argparse
+import atexit
 import contextlib
 import ctypes
 import faulthandler
@@ -96,8 +97,6 @@ def main(arguments: list[str]) -> None:
         if options.torch == "last":
             use_torch(machine["gpus"], options.ignore)
         tell("end")
-    if options.lifeline:  # the caller may be killed while Python ends
-        shutil.rmtree(str(options.scratch), ignore_errors=True)
 
 
 def begin(scratch: Path, *, lifeline: bool) -> None:
@@ -111,6 +110,8 @@ def begin(scratch: Path, *, lifeline: bool) -> None:
     scratch.mkdir(mode=0o700, exist_ok=True)
     if not lifeline:
         return
+    # The caller may be killed while Python ends.
+    atexit.register(shutil.rmtree, str(scratch), ignore_errors=True)
 
     def wait() -> None:
         if sys.platform == "win32":
