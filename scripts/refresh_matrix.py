@@ -18,11 +18,11 @@ from pathlib import Path
 
 from matrix import compile_tables
 from matrix.evidence import matrix
-from matrix.evidence.cache import Cache
-from matrix.evidence.errors import EvidenceError
-from matrix.evidence.reader import Reader
 from matrix.evidence.remote import Web
 from ortgpu_fix.binaries.native import BinaryError
+from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.errors import EvidenceError
+from ortgpu_fix.evidence.reader import Reader
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         passed, megabytes = time.monotonic() - start, web.bytes_received / 1e6
         print(f"[{passed:6.0f} s {megabytes:8.0f} MB] {text}", file=sys.stderr, flush=True)
 
-    reader = Reader(web, Cache(arguments.cache), arguments.index_url, progress)
+    reader = Reader(web, ReadingCache(arguments.cache), arguments.index_url, progress)
     try:
         different = matrix.refresh(
             reader,

@@ -27,7 +27,7 @@ PLAN = "plan"
 """What runs without a command."""
 LOOKING = frozenset({PLAN, "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
-LONG = frozenset({"apply", "download", "lock", "undo"})
+LONG = frozenset({"apply", "download", "lock", "matrix_update", "undo"})
 """The commands that take long, or much memory."""
 
 
@@ -132,6 +132,10 @@ def parser() -> Parser:
     add("--torch-index-url", metavar="URL")
     add("--text-only", action="store_true")
     add("-h", "--help", action="store_true")
+    add("--update", action="store_true")
+    add("--all-platforms", action="store_true")
+    add("--ort-index-url", metavar="URL")
+    add("--matrix", metavar="FILE", action="append", default=[])
     add("--version", action="version", version=f"ortgpu-fix {__version__}")
     return made
 
@@ -174,6 +178,16 @@ def _refuse_measuring(arguments: argparse.Namespace) -> None:
         raise _alone("--report, --shape", "verify MODEL.onnx, verify --bench")
 
 
+def _refuse_updating(arguments: argparse.Namespace) -> None:
+    """Refuse the flags of `matrix --update` elsewhere."""
+    if arguments.update and arguments.command != "matrix":
+        raise _alone("--update", "matrix")
+    if (arguments.all_platforms or arguments.ort_index_url) and not arguments.update:
+        raise _alone("--all-platforms, --ort-index-url", "matrix --update")
+    if arguments.update and arguments.offline:
+        raise Error("flags-clash", flags="--update, --offline")
+
+
 def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     """Refuse flags and arguments that do not go with the command, or with one another."""
     modes = [name for name in ("dry_run", "apply", "check") if getattr(arguments, name)]
@@ -195,6 +209,7 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
     if checks_lock and arguments.argument is None:
         raise _alone("lock --check", "FILE")
     _refuse_measuring(arguments)
+    _refuse_updating(arguments)
     takes_one = arguments.command in {"explain", "matrix", "verify"} or checks_lock
     if arguments.argument is not None and not takes_one:
         raise Error("usage", problem=Error("argument-unknown", given=arguments.argument))
@@ -208,6 +223,8 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
     name = "apply" if arguments.apply else "check" if arguments.check else arguments.command or PLAN
     if arguments.command == "lock" and arguments.check:
         name = "check_lock"
+    if arguments.update:
+        name = "matrix_update"
     arguments.processes = None
     if name in LOOKING and arguments.facts is None and not arguments.machines:
         from ..probe.background import start_probe
@@ -217,7 +234,10 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         name = "fleet"
     with contextlib.nullcontext() if name in LONG | {"fleet"} else _uncollected():
         from . import console
+        from .matrix_files import use_matrix_files
 
+        if name not in {"matrix_update", "undo"}:
+            use_matrix_files(arguments, environ)
         command = import_module(f".commands.{name}", __package__)
         code: int = command.run(arguments, environ, console.user_language(environ))
     return code

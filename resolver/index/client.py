@@ -147,6 +147,23 @@ class Index:
                 raise Error("index-refused", url=shown, status="206, another range")
             yield (start if resumed else 0), self._chunks(response, url)
 
+    def read_part(self, url: str, byte_range: str) -> tuple[bytes, int]:
+        """Return the bytes of `byte_range` (`0-99`, `-500`), and the size of the whole file.
+
+        Raises Error `index-without-ranges`, and what `read` raises.
+        """
+
+        def ask() -> tuple[bytes, int]:
+            with self._open(url, {"Range": f"bytes={byte_range}"}) as response:
+                _refuse(response, url)
+                total = response.headers.get("Content-Range", "").rpartition("/")[2]
+                partial = response.status_code == requests.codes.partial_content
+                if not partial or not total.isdigit():
+                    raise Error("index-without-ranges", url=without_credentials(url))
+                return b"".join(self._chunks(response, url)), int(total)
+
+        return self.retry(ask)
+
     def _get_page(self, page: str) -> tuple[IndexFile, ...]:
         body = bytearray()
         with self._open(page, {"Accept": ACCEPT}) as response:

@@ -157,6 +157,16 @@ class ConsumerRow(NamedTuple):
     """The libraries that it links or loads and does not contain; empty: it does not use CUDA."""
 
 
+class AddedRows(NamedTuple):
+    """What `matrix --update` added to the shipped matrix."""
+
+    read: str
+    """The day on which the index was read; the hashes are those that it gave then."""
+    index_url: str
+    releases: tuple[str, ...]
+    """`onnxruntime-gpu 1.32.0`."""
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -188,6 +198,7 @@ class Matrix(NamedTuple):
     """The oldest GPUs first."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
+    added: tuple[AddedRows, ...] = ()
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from ..errors import Error
 from . import torch as torch_builds
 from .model import (
+    DEFAULT_INDEX,
     Build,
     BuildWheel,
     Code,
@@ -131,6 +132,7 @@ def _build(row: TomlTable) -> Build:
         glibc=row.get("glibc"),
         preload_dlls=row["preload_dlls"],
         toolset=row.get("toolset"),
+        index_url=row.get("index_url", DEFAULT_INDEX),
         wheels=tuple(
             BuildWheel(
                 python=wheel["python"],

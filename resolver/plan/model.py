@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple
 
 from ..facts.model import GPU_BUILD
+from ..matrix.model import AddedRows
 from .reasons import Consumer, Finding, Reason
 from .wheels import Companion, Wheel
 
@@ -51,6 +52,8 @@ class Plan(NamedTuple):
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
+    matrix_added: tuple[AddedRows, ...] = ()
+    """The rows of the matrix that are not the shipped ones."""
 
     @property
     def shadowed(self) -> bool:

@@ -21,6 +21,16 @@ from .rejected import rejected_section
 SCHEMA = 1
 
 
+def _matrix_json(plan: Plan) -> dict[str, object]:
+    """Return the matrix of a plan; `added` names the rows that are not the shipped ones."""
+    document: dict[str, object] = {"date": plan.matrix_date, "digest": plan.matrix_digest}
+    added = [
+        {"read": row.read, "index": row.index_url, "releases": list(row.releases)}
+        for row in plan.matrix_added
+    ]
+    return document | ({"added": added} if added else {})
+
+
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     """Return the plan as the document that `--json` prints; `texts` must be English."""
     selection: dict[str, object] | None = None
@@ -79,7 +89,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             for row in plan.rejected
         ],
         "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
-        "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},
+        "matrix": _matrix_json(plan),
     }
 
 

@@ -81,6 +81,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
+        matrix_added=matrix.added,
     )
 
 

@@ -11,8 +11,8 @@ import evidence_samples as samples
 import pytest
 
 from matrix.evidence import consumers
-from matrix.evidence.cache import Cache
-from matrix.evidence.reader import Reader
+from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.reader import Reader
 from matrix.evidence.remote import Web
 
 if sys.version_info >= (3, 11):
@@ -31,7 +31,7 @@ def index() -> Iterator[samples.Index]:
 
 
 def rows(index: samples.Index, folder: Path) -> list[dict[str, Any]]:
-    reader = Reader(Web(), Cache(folder), f"{index.url}/simple", lambda _: None)
+    reader = Reader(Web(), ReadingCache(folder), f"{index.url}/simple", lambda _: None)
     found: list[dict[str, Any]] = tomllib.loads("\n".join(consumers.tables(reader, 2))).get(
         "consumer", []
     )

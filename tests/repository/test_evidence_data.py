@@ -18,11 +18,12 @@ from packaging.version import Version
 from reread import disagreements
 
 from matrix.evidence import checks
-from matrix.evidence.cache import Cache
-from matrix.evidence.index import PLATFORMS
-from matrix.evidence.reader import Reader
-from matrix.evidence.remote import Web, open_zip, read_member
+from matrix.evidence.remote import Web
 from ortgpu_fix.binaries import fatbin, gpu_targets
+from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.ranges import open_zip, read_member
+from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.wheels import PLATFORMS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -259,7 +260,7 @@ def test_cudnn_links_the_driver_from_9_27_on(data: checks.Data) -> None:
 def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path) -> None:
     """One provider and three components, read anew from the index, agree with the data."""
     seed = random.randrange(10**6)  # noqa: S311 - a sample, not a secret
-    reader = Reader(Web(), Cache(tmp_path), "https://pypi.org/simple", lambda _: None)
+    reader = Reader(Web(), ReadingCache(tmp_path), "https://pypi.org/simple", lambda _: None)
 
     assert list(disagreements(data, reader, random.Random(seed))) == [], seed  # noqa: S311
 
@@ -267,7 +268,7 @@ def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path)
 @pytest.mark.online
 def test_every_wheel_is_on_the_index(data: checks.Data, tmp_path: Path) -> None:
     """Each wheel that the data names is there, with the hash that the data gives."""
-    reader = Reader(Web(), Cache(tmp_path), "https://pypi.org/simple", lambda _: None)
+    reader = Reader(Web(), ReadingCache(tmp_path), "https://pypi.org/simple", lambda _: None)
 
     assert list(checks.missing_on(reader, data)) == []
 
@@ -277,7 +278,9 @@ def test_every_wheel_is_on_the_index(data: checks.Data, tmp_path: Path) -> None:
 def test_gpu_code_reads_as_cuobjdump_reads_it(tmp_path: Path) -> None:
     """NVIDIA's own tool counts the same pieces; it prints family targets (12.0f) as plain ones."""
     web = Web()
-    reader = Reader(web, Cache(tmp_path / "cache"), "https://pypi.org/simple", lambda _: None)
+    reader = Reader(
+        web, ReadingCache(tmp_path / "cache"), "https://pypi.org/simple", lambda _: None
+    )
     machine = f"linux_{platform.machine()}"
     tool, library = tmp_path / "cuobjdump", tmp_path / "libcudnn_cnn.so.9"
     for distribution, version, suffix, target in [

@@ -16,11 +16,11 @@ import refresh_matrix
 from reread import disagreements
 
 from matrix.evidence import checks, matrix
-from matrix.evidence.cache import Cache
 from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
-from matrix.evidence.nvidia import DISTRIBUTIONS
-from matrix.evidence.reader import Reader
 from matrix.evidence.remote import Web
+from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
+from ortgpu_fix.evidence.reader import Reader
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -211,7 +211,9 @@ def test_a_library_read_whole_is_not_read_again(tmp_path: Path, code: bytes) -> 
         index.files = {"nvidia-x": {name: samples.wheel({"lib/libx.so.1": library})}}
         answers = []
         for whole in (True, False):
-            reader = Reader(Web(), Cache(tmp_path / str(whole)), f"{index.url}/simple", print)
+            reader = Reader(
+                Web(), ReadingCache(tmp_path / str(whole)), f"{index.url}/simple", print
+            )
             (wheel,) = reader.wheels("nvidia-x")
             if whole:
                 reader.library(wheel, "lib/libx.so.1")
@@ -344,7 +346,7 @@ def _plant(folder: Path, name: str, said: str, instead: str) -> checks.Data:
 def test_a_wheel_that_is_not_on_the_index(index: samples.Index, tmp_path: Path) -> None:
     """Every wheel is found, until one has another name or another hash."""
     _run(index, tmp_path)
-    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+    reader = Reader(Web(), ReadingCache(tmp_path / "cache"), f"{index.url}/simple", print)
     whole = {each: _read(tmp_path, each) for each in matrix.FILES}
     other = _plant(tmp_path, "numpy", "numpy-1.26.4-cp311", "numpy-1.26.4-cp399")
     sha256: Any = whole["onnxruntime"]["build"][0]["wheels"][0]["sha256"]  # type: ignore[index]
@@ -371,7 +373,7 @@ def test_a_sample_that_is_read_again_finds_errors(
 ) -> None:
     """What the gate does with the real wheels: it is silent on right rows and finds wrong ones."""
     _run(index, tmp_path)
-    reader = Reader(Web(), Cache(tmp_path / "cache"), f"{index.url}/simple", print)
+    reader = Reader(Web(), ReadingCache(tmp_path / "cache"), f"{index.url}/simple", print)
 
     def found(data: checks.Data) -> list[str]:
         draws = range(20)  # enough to draw each of the few rows

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matrix.evidence import metadata, spread
 from ortgpu_fix.binaries import gpu_targets
+from ortgpu_fix.evidence import metadata, spread
 from ortgpu_fix.utils import toml_writer as toml_text
 
 if sys.version_info >= (3, 11):

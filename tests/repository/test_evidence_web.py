@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matrix.evidence import remote, torch_wheels
-from matrix.evidence.cache import Cache
-from matrix.evidence.errors import EvidenceError
+from matrix.evidence import remote
 from matrix.evidence.index import parse_page
+from ortgpu_fix.evidence import ranges, torch_wheels
+from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.errors import EvidenceError
 
 PAGE_URL = "https://index.example/simple/nvidia-cublas-cu12/"
 
@@ -118,13 +119,13 @@ def test_reading_one_member_fetches_little() -> None:
     with samples.serve() as index:
         index.files["x"] = {"big.whl": big, "c.whl": content}
         web = remote.Web()
-        archive, size = remote.open_zip(web, f"{index.url}/files/x/big.whl")
+        archive, size = ranges.open_zip(web, f"{index.url}/files/x/big.whl")
 
-        assert remote.read_member(archive, "small.txt") == b"hello"
+        assert ranges.read_member(archive, "small.txt") == b"hello"
         assert size == len(big)
         assert web.bytes_received < 200_000
-        assert remote.read_member(archive, "a.bin") == _noise(3_000_000)
-        assert remote.read_member(archive, "a.bin", 100) == _noise(3_000_000)[:100]
+        assert ranges.read_member(archive, "a.bin") == _noise(3_000_000)
+        assert ranges.read_member(archive, "a.bin", 100) == _noise(3_000_000)[:100]
 
 
 def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +134,7 @@ def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with samples.serve() as index:
         index.files["x"] = {"a.whl": samples.wheel({})}
         index.failures = 2
-        archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
+        archive, _ = ranges.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
 
     assert "x.dist-info/METADATA" in archive.namelist()
 
@@ -149,18 +150,18 @@ def test_what_cannot_be_read_is_the_one_error(fault: str) -> None:
         index.files["x"] = {"a.whl": b"nothing" if fault == "not a zip" else content}
         name = "b.whl" if fault == "missing" else "a.whl"
         with pytest.raises(EvidenceError):  # noqa: PT012
-            archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/{name}")
-            remote.read_member(archive, "a.bin")
+            archive, _ = ranges.open_zip(remote.Web(), f"{index.url}/files/x/{name}")
+            ranges.read_member(archive, "a.bin")
 
 
 def test_a_member_that_is_not_there() -> None:
     """Its name is in the error."""
     with samples.serve() as index:
         index.files["x"] = {"a.whl": samples.wheel({})}
-        archive, _ = remote.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
+        archive, _ = ranges.open_zip(remote.Web(), f"{index.url}/files/x/a.whl")
 
         with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
-            remote.read_member(archive, "nowhere.txt")
+            ranges.read_member(archive, "nowhere.txt")
 
 
 def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
     path.write_bytes(content)
     with samples.serve() as index, path.open("rb") as local:
         index.files["x"] = {"a": content}
-        far = remote.RemoteFile(remote.Web(), f"{index.url}/files/x/a")
+        far = ranges.RemoteFile(remote.Web(), f"{index.url}/files/x/a")
         for offset, whence, count in [(5, 0, 10), (0, 1, 200_000), (-9, 2, 99), (3, 0, 0)]:
             assert far.seek(offset, whence) == local.seek(offset, whence)
             wanted, got = local.read(count), b""
@@ -183,7 +184,7 @@ def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
 def test_a_cached_value_is_made_once_and_survives_damage(tmp_path: Path) -> None:
     """A second question costs nothing; a broken file is made anew."""
     made = []
-    cache = Cache(tmp_path)
+    cache = ReadingCache(tmp_path)
 
     def make() -> dict[str, int]:
         made.append(1)
@@ -206,10 +207,10 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
         raise EvidenceError("no")
 
     with pytest.raises(EvidenceError):
-        Cache(tmp_path).get("key", fail)
+        ReadingCache(tmp_path).get("key", fail)
 
     assert not list(tmp_path.rglob("*.*"))
-    assert Cache(tmp_path).get("key", lambda: 7) == 7
+    assert ReadingCache(tmp_path).get("key", lambda: 7) == 7
 
 
 def test_the_sample_wheel_is_a_zip_archive(tmp_path: Path) -> None:

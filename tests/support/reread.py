@@ -8,11 +8,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from matrix.evidence import nvidia
 from matrix.evidence.checks import Data
-from matrix.evidence.onnxruntime import PROVIDER
-from matrix.evidence.reader import Reader
 from ortgpu_fix.binaries import gpu_targets, library_names
+from ortgpu_fix.evidence import nvidia
+from ortgpu_fix.evidence.onnxruntime import PROVIDER
+from ortgpu_fix.evidence.reader import Reader
 
 COMPONENTS = 3
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD
-from ...matrix.load import load_matrix
+from ...matrix.load import load_matrix, matrix_table
 from ...messages.catalog import Language, load_texts
 from ...report import matrix as report
 from ...report import supported
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """
     del environ
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
-    rows, floors = load_table("onnxruntime")["build"], load_table("drivers")["floor"]
+    rows, floors = matrix_table("onnxruntime")["build"], load_table("drivers")["floor"]
     version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
     if version:
         document = report.release_json(known, rows, floors, version)

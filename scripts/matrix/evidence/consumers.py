@@ -14,14 +14,14 @@ from packaging.version import Version
 from ortgpu_fix.binaries import library_names
 from ortgpu_fix.utils.toml_writer import Value, table
 
-from .index import PLATFORMS
-from .spread import by_bisection, each
+from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.evidence.spread import by_bisection, each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .index import Wheel
-    from .reader import Reader
+    from ortgpu_fix.evidence.wheels import IndexWheel
+    from ortgpu_fix.evidence.reader import Reader
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "bitsandbytes": "0.43",
@@ -93,7 +93,7 @@ def _rows(reader: Reader, name: str, platform: str) -> list[str]:
     return rows
 
 
-def _row(name: str, platform: str, first: Wheel, last: Wheel, reading: Reading) -> str:
+def _row(name: str, platform: str, first: IndexWheel, last: IndexWheel, reading: Reading) -> str:
     keys: dict[str, Value | None] = {
         "name": name,
         "platform": platform,
@@ -107,9 +107,9 @@ def _row(name: str, platform: str, first: Wheel, last: Wheel, reading: Reading) 
     return table("consumer", keys)
 
 
-def _newest_python(wheels: Iterable[Wheel], oldest: Version, platform: str) -> list[Wheel]:
+def _newest_python(wheels: Iterable[IndexWheel], oldest: Version, platform: str) -> list[IndexWheel]:
     """Return one wheel a release, for the newest Python, sorted by release."""
-    chosen: dict[Version, Wheel] = {}
+    chosen: dict[Version, IndexWheel] = {}
     for wheel in wheels:
         if wheel.platform != platform or wheel.version < oldest or wheel.version.is_prerelease:
             continue
@@ -122,7 +122,7 @@ def _newest_python(wheels: Iterable[Wheel], oldest: Version, platform: str) -> l
     return [chosen[version] for version in sorted(chosen)]
 
 
-def read(reader: Reader, name: str, wheel: Wheel) -> Reading:
+def read(reader: Reader, name: str, wheel: IndexWheel) -> Reading:
     """Return what the wheel of the distribution `name` needs from elsewhere."""
     used: set[str] = set()
     brought: set[str] = set()

@@ -9,13 +9,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.utils.toml_writer import document
-
-from . import (
-    checks,
-    consumers,
-    msvc_wheels,
-    numpy_wheels,
+from ortgpu_fix.evidence import (
     nvidia,
     onnxruntime,
     onnxruntime_rows,
@@ -23,8 +17,11 @@ from . import (
     toolkits,
     torch_wheels,
 )
-from .catalogue import Catalogue
-from .spread import each
+from ortgpu_fix.evidence.catalogue import Catalogue
+from ortgpu_fix.evidence.spread import each
+from ortgpu_fix.utils.toml_writer import document
+
+from . import checks, consumers, documents, msvc_wheels, numpy_wheels, torch_documents
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from .reader import Reader
+    from ortgpu_fix.evidence.reader import Reader
 
 FILES = ("nvidia", "toolkits", "numpy", "msvc", "onnxruntime", "symbols", "torch", "consumers")
 SCHEMA = 1
@@ -61,14 +58,14 @@ class Builder:
         self._threads = threads
 
     @cached_property
-    def known(self) -> dict[str, list[nvidia.Release]]:
+    def known(self) -> dict[str, list[nvidia.ReadRelease]]:
         """NVIDIA's releases by distribution."""
         names = sorted(nvidia.DISTRIBUTIONS)
         listed = each(lambda name: nvidia.releases(self._reader, name, self._threads), names, 2)
         return dict(zip(names, listed, strict=True))
 
     @cached_property
-    def builds(self) -> list[onnxruntime.Build]:
+    def builds(self) -> list[onnxruntime.ReadBuild]:
         """The builds of onnxruntime-gpu."""
         return onnxruntime.builds(self._reader, self._threads, every_wheel=self._every_wheel)
 
@@ -85,11 +82,13 @@ class Builder:
         if name == "toolkits":
             return toolkits.tables(self._reader, self.known)
         if name == "onnxruntime":
-            return onnxruntime_rows.tables(self.builds, self.catalogue)
+            there = {build.version for build in self.builds}
+            rows = onnxruntime_rows.tables(self.builds, self.catalogue)
+            return [*rows, *documents.gone(there)]
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":
-            return torch_wheels.tables(self._reader, self._threads)
+            return torch_wheels.tables(self._reader, self._threads, torch_documents.variants())
         if name == "consumers":
             return consumers.tables(self._reader, self._threads)
         if name == "msvc":

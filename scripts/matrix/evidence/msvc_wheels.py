@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from ortgpu_fix.evidence.spread import each
+
 from .numpy_wheels import row
-from .spread import each
 
 if TYPE_CHECKING:
-    from .reader import Reader
+    from ortgpu_fix.evidence.reader import Reader
 
 NAME = "msvc-runtime"
 _OLDEST = Version("14.29")

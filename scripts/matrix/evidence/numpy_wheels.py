@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from ortgpu_fix.evidence.spread import each
+from ortgpu_fix.evidence.wheels import PLATFORMS
 from ortgpu_fix.utils.toml_writer import table
 
-from .index import PLATFORMS
-from .spread import each
-
 if TYPE_CHECKING:
-    from .index import Wheel
-    from .reader import Reader
+    from ortgpu_fix.evidence.reader import Reader
+    from ortgpu_fix.evidence.wheels import IndexWheel
 
 PYTHONS = ("cp37m", "cp38", "cp39", "cp310", "cp311", "cp312")
 _SECOND = Version("2.0.dev0")
@@ -24,7 +23,7 @@ _SECOND = Version("2.0.dev0")
 
 def tables(reader: Reader, threads: int) -> list[str]:
     """Return a `[[wheel]]` table for each Python and platform, sorted by both."""
-    newest: dict[tuple[str, str], Wheel] = {}
+    newest: dict[tuple[str, str], IndexWheel] = {}
     for wheel in reader.wheels("numpy"):
         key = (wheel.python, wheel.platform)
         if wheel.version.is_prerelease or wheel.version >= _SECOND:
@@ -41,7 +40,7 @@ def tables(reader: Reader, threads: int) -> list[str]:
     return [row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
 
 
-def row(wheel: Wheel, size: int) -> str:
+def row(wheel: IndexWheel, size: int) -> str:
     """Return the `[[wheel]]` table of a wheel for one Python and platform."""
     return table(
         "wheel",
@@ -57,6 +56,6 @@ def row(wheel: Wheel, size: int) -> str:
     )
 
 
-def _rank(wheel: Wheel) -> tuple[Version, tuple[int, ...]]:
+def _rank(wheel: IndexWheel) -> tuple[Version, tuple[int, ...]]:
     """Order wheels of one Python and platform: newer release, then older glibc."""
     return wheel.version, tuple(-int(part) for part in (wheel.glibc or "0").split("."))

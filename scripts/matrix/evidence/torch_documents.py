@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from packaging.version import Version
+
+from ortgpu_fix.utils.toml_writer import table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -257,3 +261,30 @@ VARIANTS: tuple[Variant, ...] = (
     _arm(_2_14, "cu132", "13.2.1", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
     _arm("2.15.0", "cu132", "13.2.2", "9.26.0.51", "8.0 9.0 10.0 11.0 12.0", required=True),
 )
+
+
+def variants() -> list[str]:
+    """Return the builds on PyTorch's own index, from documents."""
+    return [
+        table(
+            "variant",
+            {
+                "versions": row.versions.split(),
+                "local": row.local,
+                "platform": row.platform,
+                "toolkit": row.toolkit,
+                "cudnn": row.cudnn,
+                "parts": dict(row.parts) or None,
+                "sass": row.sass.split(),
+                "ptx": row.ptx.split(),
+                "glibc": row.glibc,
+                "libraries": row.libraries,
+                "sources": list(row.sources),
+            },
+        )
+        for row in sorted(VARIANTS, key=_place)
+    ]
+
+
+def _place(row: Variant) -> tuple[str, str, Version]:
+    return row.platform, row.local, Version(row.versions.split()[0])

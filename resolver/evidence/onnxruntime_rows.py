@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from ortgpu_fix.binaries import gpu_targets
-from ortgpu_fix.binaries.library_names import DRIVER, is_cuda_library
-from ortgpu_fix.utils.toml_writer import Rows, Value, table
-
-from .documents import PUBLISHED
+from ..binaries import gpu_targets
+from ..binaries.library_names import DRIVER, is_cuda_library
+from ..utils.toml_writer import Rows, Value, table
 from .errors import EvidenceError
 from .metadata import extras, requirements
 from .onnxruntime import numbers
@@ -22,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .catalogue import Catalogue
-    from .onnxruntime import Build
+    from .onnxruntime import ReadBuild
 
 _MSVC = re.compile(r"(?:msvcp|vcruntime|concrt|vcomp)\w*\.dll\Z", re.IGNORECASE)
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)(?:\.dll)?\Z")
 
 
-def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
+def needs(build: ReadBuild, catalogue: Catalogue) -> list[dict[str, Value]]:
     """Return the CUDA libraries that a build's provider links or loads by name, sorted.
 
     Loaded are the libraries of its own CUDA major that NVIDIA's wheels hold and whose name it
@@ -58,20 +56,12 @@ def needs(build: Build, catalogue: Catalogue) -> list[dict[str, Value]]:
     return list(found.values())
 
 
-def tables(builds: Sequence[Build], catalogue: Catalogue) -> list[str]:
-    """Return the `[[build]]` tables, then a `[[gone]]` table for what the index has no more."""
-    there = {build.version for build in builds}
-    return [
-        *(row(build, catalogue) for build in builds),
-        *(
-            table("gone", {"version": version, "source": source})
-            for version, source in PUBLISHED.items()
-            if version not in there
-        ),
-    ]
+def tables(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[str]:
+    """Return the `[[build]]` tables."""
+    return [row(build, catalogue) for build in builds]
 
 
-def row(build: Build, catalogue: Catalogue) -> str:
+def row(build: ReadBuild, catalogue: Catalogue) -> str:
     """Return one `[[build]]` table."""
     needed = needs(build, catalogue)
     sass, ptx = gpu_targets.supported(build.library.groups)
@@ -119,7 +109,9 @@ def row(build: Build, catalogue: Catalogue) -> str:
     )
 
 
-def unresolvable(build: Build, optional: dict[str, list[str]], catalogue: Catalogue) -> list[str]:
+def unresolvable(
+    build: ReadBuild, optional: dict[str, list[str]], catalogue: Catalogue
+) -> list[str]:
     """Return the extras' requirements on NVIDIA's wheels that no real wheel satisfies."""
     missing = []
     for line in sorted({line for lines in optional.values() for line in lines}):

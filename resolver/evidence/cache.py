@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Cache:
+class ReadingCache:
     """Maps a key to a JSON value on disk; every value is written whole or not at all."""
 
     def __init__(self, folder: Path) -> None:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from ortgpu_fix.binaries.gpu_targets import ordered
-from ortgpu_fix.binaries.library_names import is_cuda_library
-from ortgpu_fix.utils.toml_writer import Rows, table
-
-from .index import PLATFORMS
+from ..binaries.gpu_targets import ordered
+from ..binaries.library_names import is_cuda_library
+from ..utils.toml_writer import Rows, table
 from .metadata import requirements
 from .spread import each
-from .torch_documents import VARIANTS, Variant
+from .wheels import PLATFORMS
 
 if TYPE_CHECKING:
-    from .index import Wheel
+    from collections.abc import Sequence
+
     from .reader import Reader
+    from .wheels import IndexWheel
 
 OLDEST = Version("1.12")
 COMPANIONS = {"torchaudio": Version("0.12"), "torchvision": Version("0.13")}
@@ -32,17 +32,17 @@ _MANGLED = re.compile(r"-[0-9a-f]{8}(?=[.]so)")
 _PYTHON_LIBRARY = ("torch/lib/libtorch_python.so", "torch/lib/torch_python.dll")
 
 
-def tables(reader: Reader, threads: int) -> list[str]:
-    """Return the `[[torch]]`, `[[variant]]` and `[[companion]]` tables."""
+def tables(reader: Reader, threads: int, documented: Sequence[str] = ()) -> list[str]:
+    """Return the `[[torch]]` tables, the `documented` ones, and the `[[companion]]` tables."""
     groups = _groups(reader, "torch", OLDEST)
     rows = each(lambda group: _row(reader, group), groups, threads)
     beside = [
         group for name, oldest in COMPANIONS.items() for group in _groups(reader, name, oldest)
     ]
-    return [*rows, *_variants(), *each(lambda group: _companion(reader, group), beside, threads)]
+    return [*rows, *documented, *each(lambda group: _companion(reader, group), beside, threads)]
 
 
-def _groups(reader: Reader, name: str, oldest: Version) -> list[list[Wheel]]:
+def _groups(reader: Reader, name: str, oldest: Version) -> list[list[IndexWheel]]:
     """Return a wheel for each Python, by release and platform, the oldest Python's first.
 
     Of several it is the one with the highest build number, which pip and uv take.
@@ -59,7 +59,7 @@ def _groups(reader: Reader, name: str, oldest: Version) -> list[list[Wheel]]:
     return [list({wheel.python: wheel for wheel in group}.values()) for _, group in groups]
 
 
-def _row(reader: Reader, wheels: list[Wheel]) -> str:
+def _row(reader: Reader, wheels: list[IndexWheel]) -> str:
     """Return one `[[torch]]` table; the first Python's wheel stands for all of them."""
     first = wheels[0]
     contents = reader.contents(first)
@@ -92,7 +92,7 @@ def _row(reader: Reader, wheels: list[Wheel]) -> str:
     )
 
 
-def _wheels(reader: Reader, wheels: list[Wheel]) -> Rows:
+def _wheels(reader: Reader, wheels: list[IndexWheel]) -> Rows:
     return Rows(
         {
             "python": wheel.python,
@@ -104,7 +104,7 @@ def _wheels(reader: Reader, wheels: list[Wheel]) -> Rows:
     )
 
 
-def _architectures(reader: Reader, wheel: Wheel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _architectures(reader: Reader, wheel: IndexWheel) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what `torch.cuda.get_arch_list()` answers, as targets of machine code and PTX.
 
     The list is a text in `libtorch_python`: `sm_75 sm_80 compute_90`.
@@ -121,34 +121,7 @@ def _architectures(reader: Reader, wheel: Wheel) -> tuple[tuple[str, ...], tuple
     )
 
 
-def _variants() -> list[str]:
-    """Return the builds on PyTorch's own index, from documents."""
-    return [
-        table(
-            "variant",
-            {
-                "versions": row.versions.split(),
-                "local": row.local,
-                "platform": row.platform,
-                "toolkit": row.toolkit,
-                "cudnn": row.cudnn,
-                "parts": dict(row.parts) or None,
-                "sass": row.sass.split(),
-                "ptx": row.ptx.split(),
-                "glibc": row.glibc,
-                "libraries": row.libraries,
-                "sources": list(row.sources),
-            },
-        )
-        for row in sorted(VARIANTS, key=_place)
-    ]
-
-
-def _place(row: Variant) -> tuple[str, str, Version]:
-    return row.platform, row.local, Version(row.versions.split()[0])
-
-
-def _companion(reader: Reader, wheels: list[Wheel]) -> str:
+def _companion(reader: Reader, wheels: list[IndexWheel]) -> str:
     """Return one `[[companion]]` table; the first Python's wheel stands for all of them."""
     first = wheels[0]
     return table(
@@ -164,7 +137,7 @@ def _companion(reader: Reader, wheels: list[Wheel]) -> str:
     )
 
 
-def _torch_specifier(reader: Reader, wheel: Wheel) -> str:
+def _torch_specifier(reader: Reader, wheel: IndexWheel) -> str:
     """Return what a wheel requires of torch; empty where it takes any."""
     for line in requirements(reader.contents(wheel).metadata):
         try:
@@ -176,6 +149,6 @@ def _torch_specifier(reader: Reader, wheel: Wheel) -> str:
     return ""
 
 
-def _order(wheel: Wheel) -> tuple[int, str]:
+def _order(wheel: IndexWheel) -> tuple[int, str]:
     digits = re.search(r"\d+", wheel.python.removeprefix("cp3"))
     return (int(digits[0]) if digits else 0), wheel.python

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.binaries import gpu_targets
-from ortgpu_fix.binaries.library_names import is_cuda_library
-
+from ..binaries import gpu_targets
+from ..binaries.library_names import is_cuda_library
 from .errors import EvidenceError
 from .spread import each
 
 if TYPE_CHECKING:
-    from .index import Wheel
-    from .reader import Contents, Library, Reader
+    from .reader import Reader, ReadLibrary, WheelOutside
+    from .wheels import IndexWheel
 
 PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
 _CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)
@@ -51,13 +50,13 @@ both 12.5 and 12.6 write it.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Build:
+class ReadBuild:
     """One release for one platform."""
 
     version: str
     platform: str
-    wheels: list[tuple[Wheel, Contents]]
-    library: Library
+    wheels: list[tuple[IndexWheel, WheelOutside]]
+    library: ReadLibrary
     """The CUDA provider."""
     cuda: str
     cuda_source: str
@@ -72,7 +71,7 @@ class Build:
         return self.cuda.partition(".")[0]
 
 
-def builds(reader: Reader, threads: int, *, every_wheel: bool = False) -> list[Build]:
+def builds(reader: Reader, threads: int, *, every_wheel: bool = False) -> list[ReadBuild]:
     """Return every build on the index, sorted by release, then platform.
 
     With `every_wheel` the CUDA provider of each Python's wheel is read, not only the first's, and
@@ -89,7 +88,7 @@ def builds(reader: Reader, threads: int, *, every_wheel: bool = False) -> list[B
     return each(lambda group: _build(reader, group, every_wheel=every_wheel), groups, threads)
 
 
-def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
+def _build(reader: Reader, wheels: list[IndexWheel], *, every_wheel: bool) -> ReadBuild:
     contents = [(wheel, reader.contents(wheel)) for wheel in wheels]
     providers = []
     for wheel, inside in contents:
@@ -109,7 +108,7 @@ def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
     cuda, source = _toolkit(reader, wheel, folder, library)
     init = reader.text(wheel, f"{folder}__init__.py")
     preload = "def preload_dlls" in init
-    return Build(
+    return ReadBuild(
         version=str(wheel.version),
         platform=wheel.platform,
         wheels=contents,
@@ -122,14 +121,16 @@ def _build(reader: Reader, wheels: list[Wheel], *, every_wheel: bool) -> Build:
     )
 
 
-def _judged(library: Library) -> tuple[object, ...]:
+def _judged(library: ReadLibrary) -> tuple[object, ...]:
     """Return what the data says of a provider; what it does not say may differ."""
     symbols = {owner: names for owner, names in library.imports.items() if is_cuda_library(owner)}
     mentions = set(filter(is_cuda_library, library.mentions))
     return library.links, mentions, symbols, gpu_targets.supported(library.groups), library.isa
 
 
-def _toolkit(reader: Reader, wheel: Wheel, folder: str, library: Library) -> tuple[str, str]:
+def _toolkit(
+    reader: Reader, wheel: IndexWheel, folder: str, library: ReadLibrary
+) -> tuple[str, str]:
     """Return the toolkit release that built the provider, and what says so."""
     said = _CUDA_VERSION.search(reader.text(wheel, f"{folder}capi/build_and_package_info.py"))
     written = max((numbers(isa) for isa in library.isa), default=())

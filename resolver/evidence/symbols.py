@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.binaries.library_names import is_cuda_library
-from ortgpu_fix.utils.toml_writer import Value, table
+from ..binaries.library_names import is_cuda_library
+from ..utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .catalogue import Catalogue, Wanted
-    from .onnxruntime import Build
+    from .catalogue import Catalogue, WantedSymbols
+    from .onnxruntime import ReadBuild
 
 
-def taken(build: Build, library: str) -> frozenset[str]:
+def taken(build: ReadBuild, library: str) -> frozenset[str]:
     """Return the symbols that a build's provider takes from a CUDA library by linking."""
     return frozenset(build.library.imports.get(library, ()))
 
 
-def wanted(builds: Sequence[Build]) -> Wanted:
+def wanted(builds: Sequence[ReadBuild]) -> WantedSymbols:
     """Return for each platform and CUDA library all symbols that some provider takes from it."""
     found: dict[tuple[str, str], set[str]] = {}
     for build in builds:
@@ -29,12 +29,12 @@ def wanted(builds: Sequence[Build]) -> Wanted:
     return {place: frozenset(names) for place, names in found.items()}
 
 
-def tables(builds: Sequence[Build], catalogue: Catalogue) -> list[str]:
+def tables(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[str]:
     """Return the `[[use]]` tables, then the `[[offer]]` tables."""
     return [*_uses(builds), *_offers(catalogue)]
 
 
-def _uses(builds: Sequence[Build]) -> list[str]:
+def _uses(builds: Sequence[ReadBuild]) -> list[str]:
     """Return who uses what: symbols that the same builds use share a table."""
     users: dict[tuple[str, str, str], list[str]] = {}
     for build in builds:

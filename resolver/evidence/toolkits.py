@@ -6,32 +6,31 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from ortgpu_fix.utils.toml_writer import Value, table
-
-from .index import PLATFORMS
+from ..utils.toml_writer import Value, table
 from .metadata import all_requirements
 from .nvidia import component
+from .wheels import PLATFORMS
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from .index import Wheel
-    from .nvidia import Release
+    from .nvidia import ReadRelease
     from .reader import Reader
+    from .wheels import IndexWheel
 
 _COMPONENTS = frozenset({"cublas", "cuda-runtime", "cufft", "curand", "cuda-nvrtc", "nvjitlink"})
 
 
-def tables(reader: Reader, known: dict[str, list[Release]]) -> list[str]:
+def tables(reader: Reader, known: dict[str, list[ReadRelease]]) -> list[str]:
     """Return a `[[toolkit]]` table for each release of the `cuda-toolkit` metapackage."""
-    wheels: dict[Version, Wheel] = {}
+    wheels: dict[Version, IndexWheel] = {}
     for wheel in reader.wheels("cuda-toolkit"):
         if not wheel.version.is_prerelease:
             wheels.setdefault(wheel.version, wheel)
     return [_table(reader, wheels[version], known) for version in sorted(wheels)]
 
 
-def _table(reader: Reader, wheel: Wheel, known: dict[str, list[Release]]) -> str:
+def _table(reader: Reader, wheel: IndexWheel, known: dict[str, list[ReadRelease]]) -> str:
     components: dict[str, Value] = {}
     missing: dict[str, Value] = {}
     ranges: dict[str, Value] = {}

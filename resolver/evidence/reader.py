@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ortgpu_fix.binaries import elf, fatbin, library_names, pe, ptx
-from ortgpu_fix.binaries.native import BinaryError
-
-from .index import JSON_TYPE, Wheel, parse_page
-from .remote import Web, open_zip, read_member, read_member_until
+from ..binaries import elf, fatbin, library_names, pe, ptx
+from ..binaries.native import BinaryError
+from .ranges import WheelSource, open_zip, read_member, read_member_until
+from .wheels import IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ortgpu_fix.binaries.native import Native
-
-    from .cache import Cache
+    from ..binaries.native import Native
+    from .cache import ReadingCache
 
 FORMAT = 3
 """Part of every cache key: raised when a reading changes its content."""
@@ -31,7 +29,7 @@ _PTX_READ = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contents:
+class WheelOutside:
     """The outside of a wheel."""
 
     size: int
@@ -43,7 +41,7 @@ class Contents:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Library:
+class ReadLibrary:
     """The inside of a shared library: what it links, loads, needs, offers, and its GPU code."""
 
     name: str
@@ -67,24 +65,21 @@ class Reader:
     """Reads project pages and wheels of one index."""
 
     def __init__(
-        self, web: Web, cache: Cache, index_url: str, progress: Callable[[str], None]
+        self, web: WheelSource, cache: ReadingCache, index_url: str, progress: Callable[[str], None]
     ) -> None:
         self._web = web
         self._cache = cache
         self._index_url = index_url.rstrip("/")
         self._progress = progress
-        self._pages: dict[str, list[Wheel]] = {}
+        self._pages: dict[str, list[IndexWheel]] = {}
 
-    def wheels(self, distribution: str) -> list[Wheel]:
+    def wheels(self, distribution: str) -> list[IndexWheel]:
         """Return the wheels of a project page: asked anew in each run, never from the cache."""
         if distribution not in self._pages:
-            url = f"{self._index_url}/{distribution}/"
-            response = self._web.get(url, {"Accept": f"{JSON_TYPE}, text/html;q=0.5"})
-            kind = response.headers.get("Content-Type", "")
-            self._pages[distribution] = parse_page(response.text, response.url, kind)
+            self._pages[distribution] = self._web.wheels(self._index_url, distribution)
         return self._pages[distribution]
 
-    def contents(self, wheel: Wheel) -> Contents:
+    def contents(self, wheel: IndexWheel) -> WheelOutside:
         """Return size, libraries and METADATA of a wheel: one or two small requests."""
 
         def make() -> dict[str, Any]:
@@ -100,9 +95,9 @@ class Reader:
 
         value = self._cached("contents", wheel, "", make)
         members = {name: (size, crc) for name, (size, crc) in value["members"].items()}
-        return Contents(size=value["size"], members=members, metadata=value["metadata"])
+        return WheelOutside(size=value["size"], members=members, metadata=value["metadata"])
 
-    def text(self, wheel: Wheel, member: str) -> str:
+    def text(self, wheel: IndexWheel, member: str) -> str:
         """Return a small text file in a wheel; empty where the wheel has none of that name."""
 
         def make() -> str:
@@ -113,7 +108,7 @@ class Reader:
 
         return str(self._cached("text", wheel, member, make))
 
-    def size(self, wheel: Wheel) -> int:
+    def size(self, wheel: IndexWheel) -> int:
         """Return the size of a wheel in bytes, with one small request."""
 
         def make() -> int:
@@ -122,7 +117,7 @@ class Reader:
         return int(self._cached("size", wheel, "", make))
 
     def texts_in(
-        self, wheel: Wheel, members: Sequence[str], pattern: re.Pattern[bytes]
+        self, wheel: IndexWheel, members: Sequence[str], pattern: re.Pattern[bytes]
     ) -> list[str]:
         """Return the distinct texts that match a pattern in the first of the members there is."""
 
@@ -136,7 +131,7 @@ class Reader:
         key = f"{' '.join(members)} {pattern.pattern!r}"
         return list(self._cached("texts", wheel, key, make))
 
-    def library(self, wheel: Wheel, member: str) -> Library:
+    def library(self, wheel: IndexWheel, member: str) -> ReadLibrary:
         """Read a library whole: downloads and inflates it, searches it for GPU code and names."""
 
         def make() -> dict[str, Any]:
@@ -157,9 +152,9 @@ class Reader:
             value[key] = tuple(value[key])
         value["imports"] = {owner: tuple(names) for owner, names in value["imports"].items()}
         value["exports"] = frozenset(value["exports"])
-        return Library(**value)
+        return ReadLibrary(**value)
 
-    def uses(self, wheel: Wheel, member: str) -> tuple[frozenset[str], frozenset[str]]:
+    def uses(self, wheel: IndexWheel, member: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the libraries that a library links, and the CUDA libraries whose names it holds.
 
         Read from its first part, up to the first GPU code: what it links, and its texts, precede
@@ -182,7 +177,7 @@ class Reader:
         links, mentions = self._cached("front", wheel, member, make)
         return frozenset(links), frozenset(mentions)
 
-    def natives(self, wheel: Wheel) -> dict[str, frozenset[str]]:
+    def natives(self, wheel: IndexWheel) -> dict[str, frozenset[str]]:
         """Return the CUDA libraries whose names each library in a wheel links or holds, by path.
 
         Each is read up to its first GPU code, as `uses` does.
@@ -205,7 +200,7 @@ class Reader:
         value = self._cached("natives", wheel, "", make)
         return {member: frozenset(texts) for member, texts in value.items()}
 
-    def exports(self, wheel: Wheel, member: str) -> frozenset[str]:
+    def exports(self, wheel: IndexWheel, member: str) -> frozenset[str]:
         """Return a library's exported symbols, from its first part where that suffices."""
 
         def make() -> list[str]:
@@ -219,7 +214,7 @@ class Reader:
 
         return frozenset(self._cached("exports", wheel, member, make))
 
-    def toolset(self, wheel: Wheel, member: str) -> str:
+    def toolset(self, wheel: IndexWheel, member: str) -> str:
         """Return the version of the MSVC build tools that linked a DLL, from its head."""
 
         def make() -> str:
@@ -228,7 +223,7 @@ class Reader:
 
         return str(self._cached("toolset", wheel, member, make))
 
-    def _cached(self, what: str, wheel: Wheel, member: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def _cached(self, what: str, wheel: IndexWheel, member: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
         identity = wheel.sha256 or wheel.url
         return self._cache.get(f"{FORMAT} {what} {identity} {wheel.file} {member}", make)
 

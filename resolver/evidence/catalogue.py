@@ -10,10 +10,10 @@ from .spread import by_bisection, each
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .nvidia import Release
+    from .nvidia import ReadRelease
     from .reader import Reader
 
-Wanted = dict[tuple[str, str], frozenset[str]]
+WantedSymbols = dict[tuple[str, str], frozenset[str]]
 """(platform, library) to every symbol that some provider takes from it."""
 
 
@@ -21,7 +21,11 @@ class Catalogue:
     """NVIDIA's releases, asked by library name."""
 
     def __init__(
-        self, reader: Reader, known: Mapping[str, list[Release]], wanted: Wanted, threads: int
+        self,
+        reader: Reader,
+        known: Mapping[str, list[ReadRelease]],
+        wanted: WantedSymbols,
+        threads: int,
     ) -> None:
         self._reader = reader
         self._known = known
@@ -36,7 +40,7 @@ class Catalogue:
         self.exports = dict(zip(places, offers, strict=True))
         """(distribution, platform, library) to pairs of release and the wanted symbols it has."""
 
-    def _holding(self, distribution: str, platform: str, library: str) -> list[Release]:
+    def _holding(self, distribution: str, platform: str, library: str) -> list[ReadRelease]:
         return [
             release
             for release in self._known[distribution]
@@ -48,7 +52,7 @@ class Catalogue:
         wanted = self._wanted[platform, library]
         releases = self._holding(distribution, platform, library)
 
-        def offered(release: Release) -> frozenset[str]:
+        def offered(release: ReadRelease) -> frozenset[str]:
             exports = self._reader.exports(release.wheel, release.libraries[library])
             return wanted & exports
 
@@ -75,6 +79,6 @@ class Catalogue:
                     return distribution, version
         return None
 
-    def real(self, distribution: str) -> list[Release]:
+    def real(self, distribution: str) -> list[ReadRelease]:
         """Return the releases of a distribution that hold libraries; empty where it has none."""
         return self._known.get(distribution, [])

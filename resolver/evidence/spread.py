@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
-def each(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+def each(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], threads: int
+) -> list[_Result]:
     """Return the function's results in the items' order, computed by that many threads."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, items))
 
 
-def by_bisection(items: Sequence[Item], fact: Callable[[Item], Result]) -> list[Result]:
+def by_bisection(items: Sequence[_Item], fact: Callable[[_Item], _Result]) -> list[_Result]:
     """Return a fact of each item, asking only where it changes.
 
     Between two items with equal facts everything is taken to be equal: facts of releases change
     for good. Costs about log2(n) questions for each change.
     """
-    facts: dict[int, Result] = {}
+    facts: dict[int, _Result] = {}
 
-    def ask(index: int) -> Result:
+    def ask(index: int) -> _Result:
         if index not in facts:
             facts[index] = fact(items[index])
         return facts[index]

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.binaries import gpu_targets, library_names
-from ortgpu_fix.utils.toml_writer import Rows, Value, table
-
-from .index import PLATFORMS, Wheel
+from ..binaries import gpu_targets, library_names
+from ..utils.toml_writer import Rows, Value, table
 from .metadata import requirements
 from .spread import by_bisection, each
+from .wheels import PLATFORMS, IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .reader import Library, Reader
+    from .reader import Reader, ReadLibrary
 
 DISTRIBUTIONS = {
     f"nvidia-{component}{suffix}": major
@@ -49,14 +48,14 @@ others hold kernels picked by hand; they must have machine code for a GPU, or it
 does not count for cuDNN and cuBLAS: NVIDIA's support of a GPU begins with machine code for it.
 """
 _FOR_32_BITS = re.compile(r"32_\d+\.dll\Z")
-Code = tuple[tuple[str, ...], tuple[str, ...]]
+CodeTargets = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Release:
+class ReadRelease:
     """One wheel of a component."""
 
-    wheel: Wheel
+    wheel: IndexWheel
     size: int
     """Of the wheel, in bytes."""
     requires: tuple[str, ...]
@@ -65,13 +64,13 @@ class Release:
     """SONAME or DLL name to path inside the wheel."""
 
 
-def releases(reader: Reader, distribution: str, threads: int) -> list[Release]:
+def releases(reader: Reader, distribution: str, threads: int) -> list[ReadRelease]:
     """Return the final releases of a distribution that hold libraries, oldest first.
 
     Of several wheels for one platform the one an installer prefers today: the highest build
     number, then the newest glibc.
     """
-    chosen: dict[tuple[Value, str], Wheel] = {}
+    chosen: dict[tuple[Value, str], IndexWheel] = {}
     for wheel in reader.wheels(distribution):
         key = (str(wheel.version), wheel.platform)
         if wheel.version.is_prerelease or wheel.platform not in PLATFORMS:
@@ -82,9 +81,9 @@ def releases(reader: Reader, distribution: str, threads: int) -> list[Release]:
         chosen.values(), key=lambda wheel: (wheel.version, PLATFORMS.index(wheel.platform))
     )
 
-    def make(wheel: Wheel) -> Release:
+    def make(wheel: IndexWheel) -> ReadRelease:
         contents = reader.contents(wheel)
-        return Release(
+        return ReadRelease(
             wheel=wheel,
             size=contents.size,
             requires=tuple(requirements(contents.metadata)),
@@ -99,7 +98,7 @@ def releases(reader: Reader, distribution: str, threads: int) -> list[Release]:
     return [release for release in each(make, wheels, threads) if release.libraries]
 
 
-def _preference(wheel: Wheel) -> tuple[int, tuple[int, ...]]:
+def _preference(wheel: IndexWheel) -> tuple[int, tuple[int, ...]]:
     parts = wheel.file.split("-")
     build = int(re.match(r"\d+", parts[2])[0]) if len(parts) == 6 else 0  # type: ignore[index]  # noqa: PLR2004
     return build, tuple(map(int, (wheel.glibc or "0").split(".")))
@@ -110,10 +109,10 @@ def component(distribution: str) -> str:
     return re.sub(r"-cu\d+\Z", "", distribution.removeprefix("nvidia-"))
 
 
-def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
+def gpu_code(reader: Reader, distribution: str, release: ReadRelease) -> CodeTargets:
     """Return the targets (machine code, PTX) that the judged libraries of a wheel support."""
     patterns, with_ptx = JUDGED[component(distribution)]
-    judged: list[Library] = []
+    judged: list[ReadLibrary] = []
     for pattern in patterns:
         for name, path in release.libraries.items():
             if re.fullmatch(pattern, library_names.stem(name)):
@@ -131,7 +130,7 @@ def gpu_code(reader: Reader, distribution: str, release: Release) -> Code:
     ), ptx
 
 
-def code_ranges(reader: Reader, distribution: str, here: Sequence[Release]) -> list[str]:
+def code_ranges(reader: Reader, distribution: str, here: Sequence[ReadRelease]) -> list[str]:
     """Return the tables of one platform's releases with the same GPU code, edges by bisection."""
     if component(distribution) not in JUDGED:
         return []
@@ -155,7 +154,7 @@ def code_ranges(reader: Reader, distribution: str, here: Sequence[Release]) -> l
     return tables
 
 
-def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
+def file_groups(reader: Reader, here: Sequence[ReadRelease]) -> list[str]:
     """Return the tables of what one platform's wheels hold, link and load; equal rows share one.
 
     What is linked and loaded is read where it changes, by bisection among the releases that hold
@@ -165,7 +164,7 @@ def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
     rows: dict[str, dict[str, Value]] = {}
     for libraries, run in groupby(here, key=lambda release: release.libraries):
         members = list(run)
-        for member, (links, loads) in zip(members, _uses(reader, members), strict=True):
+        for member, (links, loads) in zip(members, external_uses(reader, members), strict=True):
             row: dict[str, Value] = {
                 "libraries": libraries,
                 "links": list(links),
@@ -180,8 +179,8 @@ def file_groups(reader: Reader, here: Sequence[Release]) -> list[str]:
     ]
 
 
-def _uses(
-    reader: Reader, members: Sequence[Release]
+def external_uses(
+    reader: Reader, members: Sequence[ReadRelease]
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return for each release what its libraries link and load from outside it (CUDA only).
 
@@ -192,7 +191,7 @@ def _uses(
     mentions: list[set[str]] = [set() for _ in members]
     for library in own:
 
-        def used(release: Release, library: str = library) -> tuple[set[str], set[str]]:
+        def used(release: ReadRelease, library: str = library) -> tuple[set[str], set[str]]:
             linked, mentioned = reader.uses(release.wheel, release.libraries[library])
             return _outside(linked, own), _outside(mentioned, own)
 
@@ -209,7 +208,7 @@ def _outside(libraries: Iterable[str], own: set[str]) -> set[str]:
     return {name for name in libraries if library_names.is_cuda_library(name)} - own
 
 
-def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> list[str]:
+def tables(reader: Reader, known: dict[str, list[ReadRelease]], threads: int) -> list[str]:
     """Return the file's tables: per distribution the releases, files and GPU code."""
     places = [
         (name, [release for release in known[name] if release.wheel.platform == platform])
@@ -228,7 +227,7 @@ def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> lis
         if not known[name]:
             continue
         mine = [at for at, (distribution, _) in enumerate(places) if distribution == name]
-        rows = Rows(_release_row(release) for release in known[name])
+        rows = Rows(release_row(release) for release in known[name])
         parts.append(
             table("distribution", {"name": name, "cuda": DISTRIBUTIONS[name], "releases": rows})
         )
@@ -238,13 +237,14 @@ def tables(reader: Reader, known: dict[str, list[Release]], threads: int) -> lis
 
 
 def _describe(
-    reader: Reader, distribution: str, here: Sequence[Release]
+    reader: Reader, distribution: str, here: Sequence[ReadRelease]
 ) -> tuple[list[str], list[str]]:
     code = code_ranges(reader, distribution, here)  # first: it reads what `uses` then knows
     return file_groups(reader, here), code
 
 
-def _release_row(release: Release) -> dict[str, Value]:
+def release_row(release: ReadRelease) -> dict[str, Value]:
+    """Return the row of a release in `releases`."""
     row: dict[str, Value] = {
         "version": str(release.wheel.version),
         "platform": release.wheel.platform,

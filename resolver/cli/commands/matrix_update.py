@@ -1,0 +1,110 @@
+"""`matrix --update`: read what the index has and the matrix lacks, and keep it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import platform as machine
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...binaries.native import BinaryError
+from ...data_files import load_table
+from ...errors import Error
+from ...evidence.cache import ReadingCache
+from ...evidence.errors import EvidenceError
+from ...evidence.index_source import IndexSource
+from ...evidence.update import MatrixReader
+from ...evidence.wheels import PLATFORMS
+from ...index.client import Index
+from ...index.page import without_credentials
+from ...matrix.additions import additions_json, parse_additions
+from ...messages.catalog import Language, load_texts
+from ...messages.sections import size
+from ...utils.files import write
+from .. import console
+from ..inputs import index_config_of
+from ..matrix_files import readings_folder, user_file
+
+_TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+
+def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+    """Read the index, and write the rows for this user or to `-o FILE`.
+
+    Raises Error `platform-unsupported`, `matrix-update-failed`, `file-unwritable`, and what the
+    index raises.
+    """
+    texts = load_texts(language)
+    goal = Path(arguments.output) if arguments.output else user_file(environ)
+    if goal is None:
+        raise Error("usage", problem="without a home, matrix --update needs -o FILE")
+    index = Index(index_config_of(arguments, environ, None))
+    source = IndexSource(index)
+    lock = threading.Lock()
+
+    def progress(text: str) -> None:
+        with lock:
+            wheel = next((word for word in text.split() if ".whl" in word), text).rstrip(":")
+            read = size(source.bytes_received)
+            console.print_notice(texts.label("matrix-reading", size=read, file=wheel))
+
+    tables = {name: load_table(name) for name in _TABLES}
+    platforms = PLATFORMS if arguments.all_platforms else (_platform(),)
+    with tempfile.TemporaryDirectory() as nowhere:
+        reader = MatrixReader(
+            source,
+            ReadingCache(readings_folder(environ) or Path(nowhere)),
+            tables,
+            platforms,
+            index_url=arguments.ort_index_url or "",
+            progress=progress,
+        )
+        try:
+            rows = reader.read_builds_of_index() if arguments.ort_index_url else reader.read()
+        except (EvidenceError, BinaryError) as error:
+            raise Error("matrix-update-failed", cause=error) from error
+        except OSError as error:
+            raise Error("matrix-update-failed", cause=error.strerror or error) from error
+        finally:
+            index.stop.set()
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    address = without_credentials(arguments.ort_index_url or index.sources.index_url)
+    document = additions_json(today, address, rows)
+    text = json.dumps(document, separators=(",", ":")).encode()
+    releases = parse_additions(text, goal).releases
+    if releases:
+        _make_folder(goal.parent)
+        write(goal, text)
+    if arguments.json:
+        shown = {"schema": 1, "read": today, "index": address, "added": list(releases)}
+        console.print_json(shown | {"file": str(goal) if releases else None})
+    elif releases:
+        named = ", ".join(releases)
+        values = {"index": address, "date": today, "file": goal, "releases": named}
+        console.print_result(texts.label("matrix-updated", **values))
+    else:
+        date = tables["onnxruntime"]["date"]
+        console.print_result(texts.label("matrix-nothing-new", date=date))
+    return 0
+
+
+def _platform() -> str:
+    """Return the platform of this machine in the matrix: `linux_x86_64`."""
+    system = "windows" if sys.platform == "win32" else sys.platform
+    name = f"{system}_{_MACHINES.get(machine.machine().lower(), '')}"
+    if name not in PLATFORMS:
+        raise Error("platform-unsupported", system=system, machine=machine.machine())
+    return name
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Error("file-unwritable", file=folder, cause=error.strerror or error) from error

@@ -1,0 +1,262 @@
+"""What an index has and the matrix lacks, read from its wheels: rows as the shipped ones.
+
+The same readers make the shipped tables. Only what is new is read: of a new release of an NVIDIA
+distribution its files and its GPU code where they differ from the newest known one's, of a new
+onnxruntime-gpu its provider.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from packaging.version import Version
+
+from . import nvidia, onnxruntime, onnxruntime_rows, symbols, toolkits, torch_wheels
+from .catalogue import Catalogue
+from .nvidia import CodeTargets, ReadRelease
+from .reader import Reader
+from .spread import by_bisection, each
+from .wheels import IndexWheel
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from .cache import ReadingCache
+    from .ranges import WheelSource
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""The tables of `data/`, by name."""
+Fact = TypeVar("Fact")
+_ORT = "onnxruntime-gpu"
+
+
+class UnknownWheels:
+    """The wheels of an index that the matrix does not know, for some platforms."""
+
+    def __init__(
+        self, source: WheelSource, tables: Tables, platforms: Sequence[str], *, other_index: bool
+    ) -> None:
+        self._source = source
+        self._platforms = {*platforms, "any"}
+        rows = [
+            *((_ORT, row) for row in tables["onnxruntime"]["build"]),
+            *(("torch", row) for row in tables["torch"]["torch"]),
+            *((row["name"], row) for row in tables["torch"]["companion"]),
+            *((row["name"], one) for row in _distributions(tables) for one in row["releases"]),
+        ]
+        self._known = {(name, row["version"], row["platform"]) for name, row in rows}
+        known = {("cuda-toolkit", row["version"], "any") for row in tables["toolkits"]["toolkit"]}
+        self._known = set() if other_index else self._known | known
+
+    def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
+        """Return the wheels of a project page that are new, and for one of the platforms."""
+        return [
+            wheel
+            for wheel in self._source.wheels(index_url, distribution)
+            if wheel.platform in self._platforms
+            and (distribution, str(wheel.version), wheel.platform) not in self._known
+        ]
+
+    def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
+        """Return part of a file."""
+        return self._source.get_range(url, byte_range)
+
+
+class MatrixReader:
+    """Reads what is new on an index into rows."""
+
+    def __init__(
+        self,
+        source: WheelSource,
+        cache: ReadingCache,
+        tables: Tables,
+        platforms: Sequence[str],
+        *,
+        index_url: str,
+        progress: Callable[[str], None],
+        threads: int = 8,
+    ) -> None:
+        self._tables = tables
+        self._index_url = index_url
+        self._platforms = platforms
+        self._threads = threads
+        self._all = Reader(source, cache, "", progress)
+        unknown = UnknownWheels(source, tables, platforms, other_index=bool(index_url))
+        self._new = Reader(unknown, cache, index_url, progress)
+
+    def read(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
+        """Return the new rows, by table and kind. Raises `EvidenceError` and what `source` does."""
+        names = sorted(nvidia.DISTRIBUTIONS)
+        listed = each(
+            lambda name: nvidia.releases(self._new, name, self._threads), names, self._threads
+        )
+        fresh = dict(zip(names, listed, strict=True))
+        described = each(lambda name: self._distribution(name, fresh[name]), names, self._threads)
+        known = {name: [*self._known(name), *fresh[name]] for name in names}
+        return {
+            "onnxruntime": {"build": self.builds(fresh)},
+            "nvidia": {"distribution": [row for row in described if row["releases"]]},
+            "toolkits": _parsed(toolkits.tables(self._new, known), "toolkit"),
+            "torch": _parsed(torch_wheels.tables(self._new, self._threads), "torch", "companion"),
+        }
+
+    def read_builds_of_index(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
+        """Return the builds of onnxruntime-gpu of another index alone, with that index in each.
+
+        They have numbers that PyPI's builds have, too.
+        """
+        builds = [row | {"index_url": self._index_url} for row in self.builds({})]
+        return {
+            "onnxruntime": {"build": builds},
+            "nvidia": {"distribution": []},
+            "toolkits": {"toolkit": []},
+            "torch": {"torch": [], "companion": []},
+        }
+
+    def builds(self, fresh: Mapping[str, Sequence[ReadRelease]]) -> list[dict[str, Any]]:
+        """Return the rows of the new builds of onnxruntime-gpu; `fresh` are new NVIDIA releases."""
+        read = onnxruntime.builds(self._new, self._threads)
+        if not read:
+            return []
+        majors = {build.major for build in read}
+        names = [name for name, major in nvidia.DISTRIBUTIONS.items() if major in majors]
+        addresses = each(self._addresses, names, self._threads)
+        holding = {
+            name: sorted(
+                (*self._known(name, urls), *fresh.get(name, ())),
+                key=lambda release: release.wheel.version,
+            )
+            for name, urls in zip(names, addresses, strict=True)
+        }
+        catalogue = Catalogue(self._all, holding, symbols.wanted(read), self._threads)
+        return _parsed(onnxruntime_rows.tables(read, catalogue), "build")["build"]
+
+    def _addresses(self, name: str) -> dict[str, str]:
+        return {wheel.file: wheel.url for wheel in self._all.wheels(name)}
+
+    def _known(self, name: str, urls: Mapping[str, str] | None = None) -> list[ReadRelease]:
+        """Return the known releases; those of `urls` (file to address) alone, where it is given."""
+        rows = next((row for row in _distributions(self._tables) if row["name"] == name), None)
+        if rows is None:
+            return []
+        libraries = {
+            (block["platform"], version): block["libraries"]
+            for block in rows.get("files", ())
+            for version in block["versions"]
+        }
+        return [
+            ReadRelease(
+                wheel=_wheel(row, (urls or {}).get(row["file"], "")),
+                size=row["size"],
+                requires=tuple(row.get("requires", ())),
+                libraries=libraries.get((row["platform"], row["version"]), {}),
+            )
+            for row in rows["releases"]
+            if urls is None or (row["file"] in urls and row["platform"] in self._platforms)
+        ]
+
+    def _distribution(self, name: str, fresh: Sequence[ReadRelease]) -> dict[str, Any]:
+        files, code = [], []
+        for platform in self._platforms:
+            here = [release for release in fresh if release.wheel.platform == platform]
+            if here:
+                code += self._code(name, platform, here)  # it reads what the files then know
+                files += self._files(name, platform, here)
+        return {
+            "name": name,
+            "cuda": nvidia.DISTRIBUTIONS[name],
+            "releases": [nvidia.release_row(release) for release in fresh],
+            "files": files,
+            "code": code,
+        }
+
+    def _files(self, name: str, platform: str, here: Sequence[ReadRelease]) -> list[dict[str, Any]]:
+        rows = []
+        for libraries in {repr(release.libraries): release.libraries for release in here}.values():
+            members = [release for release in here if release.libraries == libraries]
+            block = self._row(name, "files", platform)
+            known = None
+            if block and block["libraries"] == libraries:
+                known = (tuple(block["links"]), tuple(block["loads"]))
+            newest = nvidia.external_uses(self._new, members[-1:])
+            same = [known] == newest
+            uses = newest * len(members) if same else nvidia.external_uses(self._new, members)
+            rows += [
+                {
+                    "platform": platform,
+                    "versions": [str(release.wheel.version)],
+                    "libraries": dict(libraries),
+                    "links": list(links),
+                    "loads": list(loads),
+                }
+                for release, (links, loads) in zip(members, uses, strict=True)
+            ]
+        return rows
+
+    def _code(self, name: str, platform: str, here: Sequence[ReadRelease]) -> list[dict[str, Any]]:
+        if nvidia.component(name) not in nvidia.JUDGED:
+            return []
+        block = self._row(name, "code", platform)
+        known: CodeTargets | None = None
+        if block is not None:
+            known = (tuple(block["sass"]), tuple(block["ptx"]))
+        codes = _after(known, here, lambda one: nvidia.gpu_code(self._new, name, one))
+        return [
+            {
+                "platform": platform,
+                "first": str(release.wheel.version),
+                "last": str(release.wheel.version),
+                "sass": list(sass),
+                "ptx": list(ptx),
+            }
+            for release, (sass, ptx) in zip(here, codes, strict=True)
+        ]
+
+    def _row(self, name: str, kind: str, platform: str) -> dict[str, Any] | None:
+        """Return the block of the newest known release of a distribution on a platform."""
+        rows = next((row for row in _distributions(self._tables) if row["name"] == name), {})
+        blocks = [row for row in rows.get(kind, ()) if row["platform"] == platform]
+        newest = (lambda row: Version(row["last"])) if kind == "code" else _newest_of
+        return max(blocks, key=newest, default=None)
+
+
+def _newest_of(block: Mapping[str, Any]) -> Version:
+    return max(map(Version, block["versions"]))
+
+
+def _after(
+    known: Fact | None, here: Sequence[ReadRelease], read: Callable[[ReadRelease], Fact]
+) -> list[Fact]:
+    """Return a fact of each release, read where it differs from the newest `known` one's."""
+    if known is None:
+        return by_bisection(here, read)
+    facts = by_bisection([None, *here], lambda one: known if one is None else read(one))
+    return facts[1:]
+
+
+def _distributions(tables: Tables) -> Sequence[Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = tables["nvidia"]["distribution"]
+    return rows
+
+
+def _wheel(row: Mapping[str, Any], url: str) -> IndexWheel:
+    return IndexWheel(
+        file=row["file"],
+        url=url,
+        sha256=row["sha256"],
+        version=Version(row["version"]),
+        python="py3",
+        platform=row["platform"],
+        glibc=row.get("glibc"),
+    )
+
+
+def _parsed(tables: Sequence[str], *kinds: str) -> dict[str, list[dict[str, Any]]]:
+    """Return ready tables as rows, by their kind."""
+    read: dict[str, list[dict[str, Any]]] = tomllib.loads("\n".join(tables))
+    return {kind: read.get(kind, []) for kind in kinds}
