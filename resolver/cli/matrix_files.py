@@ -55,8 +55,7 @@ def use_matrix_files(arguments: argparse.Namespace, environ: Mapping[str, str]) 
             rows = _read(own)
             date = load_table("onnxruntime")["date"]
             if rows.read < date:
-                values = {"file": own, "read": rows.read, "date": date}
-                print_notice(texts.label("matrix-file-old", **values))
+                print_notice(texts.label("matrix-file-old", file=own, read=rows.read, date=date))
             else:
                 added.append(rows)
         except Error as error:

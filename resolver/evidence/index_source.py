@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 
+from ..errors import Error
 from ..index.client import Index
 from ..plan.wheels import PYPI
 from .wheels import IndexWheel, wheel_of
+
+_NOT_FOUND = 404
 
 
 class IndexSource:
@@ -19,7 +22,12 @@ class IndexSource:
 
     def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
         """Return the wheels of a project page, yanked ones left out, the oldest first."""
-        _, files = self._index.project(index_url or PYPI, distribution)
+        try:
+            _, files = self._index.project(index_url or PYPI, distribution)
+        except Error as error:
+            if error.code == "index-refused" and error.values.get("status") == _NOT_FOUND:
+                return []  # an index of a company, or a feed, need not have everything
+            raise
         found = (wheel_of(row.name, row.url, row.sha256 or "") for row in files if not row.yanked)
         return sorted(
             filter(None, found), key=lambda wheel: (wheel.version, wheel.platform, wheel.file)

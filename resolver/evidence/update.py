@@ -101,9 +101,21 @@ class MatrixReader:
         return {
             "onnxruntime": {"build": self.builds(fresh)},
             "nvidia": {"distribution": [row for row in described if row["releases"]]},
-            "toolkits": _parsed(toolkits.tables(self._new, known), "toolkit"),
+            "toolkits": {"toolkit": self._toolkits(known)},
             "torch": _parsed(torch_wheels.tables(self._new, self._threads), "torch", "companion"),
         }
+
+    def _toolkits(self, known: dict[str, list[ReadRelease]]) -> list[dict[str, Any]]:
+        """Return the rows of the new toolkit releases; of other platforms nothing is missing."""
+        rows = _parsed(toolkits.tables(self._new, known), "toolkit")["toolkit"]
+        for row in rows:
+            lacking = {
+                name: [place for place in places if place in self._platforms]
+                for name, places in row.pop("missing", {}).items()
+            }
+            if any(lacking.values()):
+                row["missing"] = {name: places for name, places in lacking.items() if places}
+        return rows
 
     def read_builds_of_index(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """Return the builds of onnxruntime-gpu of another index alone, with that index in each.

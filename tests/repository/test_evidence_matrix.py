@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import os
+import platform
 import signal
 import subprocess
 import sys
@@ -14,13 +18,20 @@ import evidence_samples as samples
 import pytest
 import refresh_matrix
 from reread import disagreements
+from same_rows import said
 
+import synthetic
 from matrix.evidence import checks, matrix
 from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from matrix.evidence.remote import Web
 from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
 from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.update import MatrixReader
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.matrix.additions import additions_json, parse_additions, with_additions
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -450,3 +461,190 @@ def test_an_unknown_file_is_a_mistake_in_usage() -> None:
         refresh_matrix.main(["nothing"])
 
     assert stopped.value.code == 2
+
+
+TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
+
+
+def _cut(whole: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables as they were before the newest cuBLAS, onnxruntime, toolkit and torch."""
+    cut = copy.deepcopy(whole)
+    cut["onnxruntime"]["build"] = []
+    cut["toolkits"]["toolkit"] = []
+    cut["torch"] |= {"torch": [], "companion": []}
+    [cublas] = [row for row in cut["nvidia"]["distribution"] if "cublas" in row["name"]]
+    cublas["releases"] = [row for row in cublas["releases"] if row["version"] != "12.9.1.4"]
+    for block in cublas["files"]:
+        block["versions"] = [version for version in block["versions"] if version != "12.9.1.4"]
+    for block in cublas["code"]:
+        block["last"] = "12.8.3.14" if block["last"] == "12.9.1.4" else block["last"]
+    return cut
+
+
+def _whole(index: samples.Index, folder: Path) -> dict[str, Any]:
+    assert _run(index, folder) == 0
+    return {name: _read(folder, name) for name in TABLES}
+
+
+def _matrix_reader(
+    index: samples.Index, cache: Path, cut: dict[str, Any], **more: Any
+) -> MatrixReader:
+    _fill(index)
+    source = IndexSource(Index(IndexConfig(index_url=f"{index.url}/simple", origin="flag")))
+    values: dict[str, Any] = {"index_url": "", "progress": lambda _: None, "threads": 2} | more
+    places = values.pop("platforms", ("linux_x86_64",))
+    return MatrixReader(source, ReadingCache(cache), cut, places, **values)
+
+
+def _fill(index: samples.Index) -> None:
+    """Give each project a file: one without any is a page that cannot be read."""
+    for name, there in index.files.items():
+        there.setdefault(f"{name}-0.tar.gz", b"")
+
+
+@pytest.mark.parametrize("place", ["linux_x86_64", "windows_x86_64"])
+def test_what_the_matrix_lacks_is_read_into_the_same_rows(
+    place: str, index: samples.Index, tmp_path: Path
+) -> None:
+    whole = _whole(index, tmp_path / "whole")
+    cut = _cut(whole)
+
+    rows = _matrix_reader(index, tmp_path / "cache", cut, platforms=(place,)).read()
+    added = parse_additions(json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x")
+    grown = {name: with_additions(name, cut[name], [added]) for name in TABLES}
+
+    assert said(grown, place) == said(whole, place)
+    assert said(cut, place) != said(whole, place)
+
+
+def test_nothing_is_read_where_the_matrix_lacks_nothing(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    whole = _whole(index, tmp_path / "whole")
+    read: list[str] = []
+
+    rows = _matrix_reader(index, tmp_path / "cache", whole, progress=read.append).read()
+
+    assert read == []
+    assert not parse_additions(
+        json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x"
+    ).releases
+
+
+def test_what_was_read_is_not_read_again(index: samples.Index, tmp_path: Path) -> None:
+    """A run that was killed goes on where it was."""
+    cut = _cut(_whole(index, tmp_path / "whole"))
+    first: list[str] = []
+    again: list[str] = []
+
+    once = _matrix_reader(index, tmp_path / "cache", cut, progress=first.append).read()
+    twice = _matrix_reader(index, tmp_path / "cache", cut, progress=again.append).read()
+
+    assert once == twice
+    assert first
+    assert again == []
+
+
+def test_a_build_of_another_index_has_that_index_in_its_row(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    whole = _whole(index, tmp_path / "whole")
+    feed = f"{index.url}/simple"
+
+    rows = _matrix_reader(index, tmp_path / "cache", whole, index_url=feed).read_builds_of_index()
+
+    [build] = rows["onnxruntime"]["build"]
+    [known] = [row for row in whole["onnxruntime"]["build"] if row["platform"] == "linux_x86_64"]
+    assert build == known | {"index_url": feed}
+
+
+def _command(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C"}
+    command = [sys.executable, "-m", "ortgpu_fix", *argv]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+def _newer(index: samples.Index) -> tuple[str, ...]:
+    """Put a release on the index that the shipped matrix does not have; return its flag."""
+    provider = samples.elf(
+        links=["libcublas.so.12"],
+        imports={"libcublas.so.12": ["cublasCreate_v2"]},
+        extra=b"\0libcudnn.so.9\0" + GENERAL,
+    )
+    name, wheel = _onnxruntime("1.99.0", LINUX, provider, "libonnxruntime_providers_cuda.so")
+    index.files["onnxruntime-gpu"][name] = wheel
+    _fill(index)
+    return "--index-url", f"{index.url}/simple"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels are for x86_64")
+def test_what_was_read_is_kept_for_this_user_and_planned_with(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    done = _command(tmp_path, "matrix", "--update", *_newer(index))
+    kept = tmp_path / ".local/share/ortgpu-fix/matrix.json"
+
+    assert (done.returncode, done.stdout.count("onnxruntime-gpu 1.99.0")) == (0, 1)
+    facts = tmp_path / "facts.json"
+    document = synthetic.document(driver="12.8", gpus=("8.0",))
+    facts.write_text(json.dumps(document))
+    made = json.loads(_command(tmp_path, "--facts", str(facts), "--json").stdout)
+    wheel = next(row for row in made["install"] if row["name"] == "onnxruntime-gpu")
+    assert (wheel["version"], len(wheel["sha256"])) == ("1.99.0", 64)
+    [added] = made["matrix"]["added"]
+    assert added["index"] == f"{index.url}/simple"
+    assert added["releases"] == ["onnxruntime-gpu 1.99.0"]
+
+    kept.write_text(kept.read_text().replace("1.99.0", "1.98.0"))
+    damaged = _command(tmp_path, "--facts", str(facts), "--json")
+    assert "added" not in json.loads(damaged.stdout)["matrix"]
+    assert damaged.stderr.startswith(f"{kept} is ignored: ")
+    assert len(damaged.stderr.splitlines()) == 1
+
+    old = json.loads(kept.read_text()) | {"read": "2020-01-01"}
+    kept.write_text(json.dumps(additions_json(old["read"], old["index"], old["tables"])))
+    ignored = _command(tmp_path, "--facts", str(facts), "--json")
+    assert "it was read on 2020-01-01" in ignored.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels are for x86_64")
+def test_rows_for_a_team_are_a_file(index: samples.Index, tmp_path: Path) -> None:
+    team = tmp_path / "team.json"
+    done = _command(tmp_path, "matrix", "--update", "-o", str(team), "--json", *_newer(index))
+
+    assert json.loads(done.stdout)["added"] == ["onnxruntime-gpu 1.99.0"]
+    assert not (tmp_path / ".local").exists()
+    alone = _command(tmp_path, "matrix", "--json")
+    with_it = _command(tmp_path, "matrix", "--json", "--matrix", str(team))
+    assert "1.99.0" not in alone.stdout
+    assert "1.99.0" in with_it.stdout
+
+    team.write_text("{}")
+    refused = _command(tmp_path, "--facts", "example", "--matrix", str(team))
+    assert refused.returncode == 7
+    assert str(team) in refused.stderr
+
+
+def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path) -> None:
+    _fill(index)
+    done = _command(tmp_path, "matrix", "--update", "--index-url", f"{index.url}/simple")
+
+    assert done.returncode == 0
+    assert "has nothing that this matrix" in done.stdout
+    assert not (tmp_path / ".local").exists()
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["no index", "no room"])
+def test_what_fails_is_one_sentence(
+    full: bool,  # noqa: FBT001
+    index: samples.Index,
+    tmp_path: Path,
+) -> None:
+    flags = _newer(index) if full else ("--index-url", "http://127.0.0.1:9/simple")
+    goal = "/dev/full/matrix.json" if full else str(tmp_path / "matrix.json")
+
+    done = _command(tmp_path, "matrix", "--update", "-o", goal, *flags)
+
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
+    assert ("/dev/full" if full else "127.0.0.1:9") in done.stderr

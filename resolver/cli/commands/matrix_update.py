@@ -86,8 +86,9 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_json(shown | {"file": str(goal) if releases else None})
     elif releases:
         named = ", ".join(releases)
-        values = {"index": address, "date": today, "file": goal, "releases": named}
-        console.print_result(texts.label("matrix-updated", **values))
+        console.print_result(
+            texts.label("matrix-updated", index=address, date=today, file=goal, releases=named)
+        )
     else:
         date = tables["onnxruntime"]["date"]
         console.print_result(texts.label("matrix-nothing-new", date=date))
