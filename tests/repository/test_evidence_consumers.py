@@ -11,9 +11,9 @@ import evidence_samples as samples
 import pytest
 
 from matrix.evidence import consumers
+from matrix.evidence.remote import Web
 from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.reader import Reader
-from matrix.evidence.remote import Web
 
 if sys.version_info >= (3, 11):
     import tomllib

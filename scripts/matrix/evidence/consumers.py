@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import Version
 
 from ortgpu_fix.binaries import library_names
-from ortgpu_fix.utils.toml_writer import Value, table
-
-from ortgpu_fix.evidence.wheels import PLATFORMS
 from ortgpu_fix.evidence.spread import by_bisection, each
+from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ortgpu_fix.evidence.wheels import IndexWheel
     from ortgpu_fix.evidence.reader import Reader
+    from ortgpu_fix.evidence.wheels import IndexWheel
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "bitsandbytes": "0.43",
@@ -107,7 +106,9 @@ def _row(name: str, platform: str, first: IndexWheel, last: IndexWheel, reading:
     return table("consumer", keys)
 
 
-def _newest_python(wheels: Iterable[IndexWheel], oldest: Version, platform: str) -> list[IndexWheel]:
+def _newest_python(
+    wheels: Iterable[IndexWheel], oldest: Version, platform: str
+) -> list[IndexWheel]:
     """Return one wheel a release, for the newest Python, sorted by release."""
     chosen: dict[Version, IndexWheel] = {}
     for wheel in wheels:
