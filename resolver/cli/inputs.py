@@ -14,7 +14,7 @@ from ..facts import capture
 from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import GPU_BUILD, ChangeState, Driver, Facts, Gpu, Platform, Provider
-from ..facts.project_tool import LOCKS, tool_of_folder
+from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target, in_environment
 from ..matrix.load import add_torch, load_matrix
@@ -22,6 +22,7 @@ from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
+from ..probe.libraries import find_text
 from ..probe.machine import probe, target_of
 from ..probe.shadow import find_shadow
 from ..resolve.options import PlanOptions
@@ -175,11 +176,13 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
+    lock = find_text(folder / LOCKS[tools[0]]) if tools and project else None
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
+        locked=None if lock is None else locked_release(lock),
         shadow=None if shadow is None else redact(str(shadow), home),
         change=change,
         change_size=size,

@@ -80,6 +80,8 @@ class Interpreter(NamedTuple):
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
     """The tool that makes the environment from its lock: `uv`, `poetry`, `pdm`."""
+    locked: str | None = None
+    """The release of onnxruntime-gpu in the lock of that tool; None: it has none, or no lock."""
     shadow: str | None = None
     """The file that `import onnxruntime` takes in place of the environment's."""
     change: ChangeState | None = None

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
 """The lock beside an environment in the folder of its project."""
 _ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
 """The tool's own folder, and the folder of environments in it."""
+
+
+_LOCKED = re.compile(r'^name = "onnxruntime-gpu"\s*\nversion = "([^"]+)"', re.MULTILINE)
+"""In the lock of each of them, which are TOML: a table of a package begins with these lines."""
+
+
+def locked_release(lock: str) -> str | None:
+    """Return the release of onnxruntime-gpu that the text of a lock holds, or None."""
+    match = _LOCKED.search(lock)
+    return match[1] if match else None
 
 
 def tool_of_folder(prefix: str) -> str | None:

@@ -281,14 +281,14 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 
 
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Name the tool that would undo the plan from its lock, and what its project file needs.
+    """Name the tool that would undo the fix from its lock, and what its project file needs.
 
     uv can override a requirement, PDM can exclude one; Poetry can do neither
     (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
     stand-in as a dependency with a path. Each was tried: `scripts/prove/projects.py`.
     """
     tool = here.facts.python.project
-    if tool is None or not changes:
+    if tool is None or (not changes and here.facts.python.locked == best.version):
         return
     lines = [f'"{row.name}=={row.version}"' for row in changes.selection if row.index_url == PYPI]
     lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))

@@ -30,6 +30,21 @@ def test_the_lock_beside_an_environment_names_its_tool(
     assert found.python.project == tool
 
 
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ('[[package]]\nname = "onnxruntime-gpu"\nversion = "1.26.0"\nsource = {}\n', "1.26.0"),
+        ('[[package]]\nname = "onnxruntime"\nversion = "1.26.0"\n', None),
+        ("", None),
+    ],
+)
+def test_the_release_in_a_lock_is_a_fact(tmp_path: Path, text: str, release: str | None) -> None:
+    (tmp_path / "uv.lock").write_text(text)
+    venv: Venv = make_venv(tmp_path / ".venv", pip=False)
+
+    assert with_surroundings(synthetic.facts(), venv.target(), {}).python.locked == release
+
+
 def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
     target = make_venv(tmp_path / "pypoetry/virtualenvs/app-py3.11", pip=False).target()
 

@@ -588,6 +588,21 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     assert load_texts("zh").remedy(finding)
 
 
+@pytest.mark.parametrize(("locked", "told"), [(None, True), ("1.23.0", True), ("1.26.0", False)])
+def test_a_healthy_plan_says_so_until_the_lock_has_the_release(
+    locked: str | None, *, told: bool
+) -> None:
+    libraries = [{"name": "libcublas.so.12"}, {"name": "libcudnn.so.9"}]
+    document = synthetic.document(
+        "onnxruntime-gpu 1.26.0", "numpy 2.2.6", "flatbuffers 25.0", libraries=libraries
+    )
+    document["python"] |= {"project": "uv", "locked": locked}
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
+
+    assert made.verdict == "healthy"
+    assert ("managed-by-uv" in codes(made)) == told
+
+
 @pytest.mark.parametrize(
     ("prefix", "tool"),
     [

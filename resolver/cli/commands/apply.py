@@ -62,6 +62,9 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     if not arguments.json:
         console.print_sections(verification_sections(verification, texts))
         console.print_result("\n" + texts.label("applied", version=plan.release))
+        for row in plan.findings:
+            if row.code.startswith("managed-by-"):
+                console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
     _print_document(files, document, arguments, texts)
     return 0
 
