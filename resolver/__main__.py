@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
 if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - nothing is imported yet
     del sys.path[0]  # `python -m` puts the current folder first, whatever `json.py` lies there
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .cli.streams import open_streams
 from .errors import Error
-from .utils.signals import signals_as_interrupt
+from .utils.signals import signals_as_interrupt, signals_held
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
@@ -23,10 +24,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with signals_as_interrupt():  # SIGTERM too leaves nothing behind
+        return _run(arguments, lambda: run_command(parse(arguments), os.environ))
+
+
+def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
+    """Run `command` and return its exit code, or that of the error that ends it."""
     try:
         open_streams()
-        with signals_as_interrupt():  # SIGTERM too leaves nothing behind
-            return run_command(parse(arguments), os.environ)
+        return command()
     except Error as error:
         return _report(error, error, arguments)
     except KeyboardInterrupt:
@@ -44,6 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     """Print `error`, and what is `behind` it if the user debugs; return its exit code."""
+    with signals_held():
+        return _print(error, behind, arguments)
+
+
+def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
+    """Print `error`, and what is `behind` it if the user debugs; return its exit code."""
     import traceback  # noqa: PLC0415 - all this takes a while to import
 
     from .cli import console  # noqa: PLC0415
@@ -59,7 +71,8 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
         console.print_error(message, texts, as_json=as_json)
     except (Error, BrokenPipeError):  # stdout does not take the document
         console.detach_stdout()
-        console.print_error(message, texts, as_json=False)
+        with contextlib.suppress(OSError):  # nor does stderr: the exit code is what is left
+            console.print_error(message, texts, as_json=False)
     return message.exit_code
 
 

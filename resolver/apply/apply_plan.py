@@ -92,7 +92,7 @@ def apply(
             if error.code not in _RESUMED:
                 remove_tree(site.stage)
             raise
-        with signals_held():  # the outcome of the change is what is told, whatever comes after
+        with signals_held(to_the_end=True):
             try:
                 swap_distributions(
                     plan, target, staged, engine=engine, verify=verify, progress=progress

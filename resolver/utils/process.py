@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
+from .signals import signals_deferred
+
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
 left the process group may hold the pipe."""
@@ -63,28 +65,32 @@ def run(
     input (empty where None). With `lifeline` that stays open until the child has ended instead: a
     child that reads it learns when we are gone. Raises OSError where the program cannot be started.
     """
-    process = subprocess.Popen(
-        list(argv),
-        stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=None if env is None else dict(env),
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=sys.platform != "win32",
-        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-    )
-    _running.add(process)
-    if sys.platform == "win32":
-        _jobs[process] = Job(int(process._handle))  # type: ignore[attr-defined]  # noqa: SLF001
+    started: list[subprocess.Popen[str]] = []
+    held: IO[str] | None = None
     timed_out = False
-    held = process.stdin if lifeline else None
-    if held:
-        process.stdin = None  # which `communicate` would close
     try:
+        with signals_deferred():  # nobody would end a child that was started and is not known
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=None if env is None else dict(env),
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=sys.platform != "win32",
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+            started.append(process)
+            _running.add(process)
+            if sys.platform == "win32":
+                handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
+                _jobs[process] = Job(handle)
+            if lifeline:  # which `communicate` would close
+                held, process.stdin = process.stdin, None
         stdout, stderr = _communicate(process, text_in, timeout)
     except subprocess.TimeoutExpired:
-        timed_out = True
+        timed_out, process = True, started[0]
         _end_gently(process, held)
         try:
             stdout, stderr = process.communicate(timeout=GRACE_SECONDS)
@@ -92,14 +98,17 @@ def run(
             stdout, stderr = _so_far(stuck.stdout), _so_far(stuck.stderr)
             _let_go(process)
     except BaseException:
-        _end_gently(process, held)
+        for process in started:
+            _end_gently(process, held)
         raise
     finally:
-        _running.discard(process)
         if held:
             held.close()
-        if sys.platform == "win32":
-            _jobs.pop(process).close()
+        for process in started:
+            _running.discard(process)
+            if sys.platform == "win32":
+                _jobs.pop(process).close()
+    process = started[0]
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,

@@ -14,24 +14,35 @@ from types import FrameType
 
 
 class _Held:
-    """How many blocks hold signals back, whether one may interrupt now, and whether one came."""
+    """How many blocks hold signals back, and what of them has happened."""
 
     depth = 0
     interruptible = False
+    """One may interrupt now."""
     pending = False
-
-
-def signals_as_interrupt() -> AbstractContextManager[None]:
-    """Raise KeyboardInterrupt on SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block.
-
-    A signal that is ignored already (`nohup`, a job in the background) stays ignored.
-    """
-    return _handled(_handle)
+    """One came while none could interrupt."""
+    done = False
+    """None interrupts any more: one has, or the command has changed what it was to change."""
 
 
 @contextmanager
-def signals_held() -> Iterator[None]:
-    """Note signals inside the block, and raise KeyboardInterrupt in `interruptible` alone."""
+def signals_as_interrupt() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block, once.
+
+    A signal that is ignored already (`nohup`, a job in the background) stays ignored.
+    """
+    _Held.done = False
+    with _handled(_handle):
+        yield
+
+
+@contextmanager
+def signals_held(*, to_the_end: bool = False) -> Iterator[None]:
+    """Note signals inside the block, and raise KeyboardInterrupt in `interruptible` alone.
+
+    With `to_the_end` none interrupts the rest of the command either: what it says of a change is
+    said, and its exit code is that of the change.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -42,6 +53,7 @@ def signals_held() -> Iterator[None]:
         try:
             yield
         finally:
+            _Held.done = _Held.done or to_the_end
             _Held.depth -= 1
 
 
@@ -63,16 +75,36 @@ def interruptible() -> Iterator[None]:
         _Held.interruptible = False
 
 
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Let no signal interrupt the block; one that came does so at its end, where it may."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, _Held.interruptible = _Held.interruptible, False
+    _Held.depth += 1
+    try:
+        yield
+    finally:
+        _Held.depth -= 1
+        _Held.interruptible = before
+    if _Held.pending and (before or not (_Held.depth or _Held.done)):
+        _Held.pending = _Held.interruptible = False
+        _Held.done = True
+        raise KeyboardInterrupt
+
+
 def signals_ignored() -> AbstractContextManager[None]:
     """Ignore SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block."""
     return _handled(signal.SIG_IGN)
 
 
 def _handle(_number: int, _frame: FrameType | None) -> None:
-    if _Held.depth and not _Held.interruptible:
+    if not _Held.interruptible and (_Held.depth or _Held.done):
         _Held.pending = True
         return
     _Held.interruptible = False
+    _Held.done = True
     raise KeyboardInterrupt
 
 
