@@ -185,6 +185,7 @@ def listen(
         encoding="utf-8",
         errors="replace",
         start_new_session=sys.platform != "win32",
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
     _running.add(process)
     heard: list[str] = []
@@ -199,7 +200,7 @@ def listen(
         for pipe, each in ((process.stderr, errors.append), (process.stdout, take)):
             readers.append(threading.Thread(target=_read_lines, args=(pipe, each), daemon=True))
             readers[-1].start()
-        process.wait(timeout)
+        _wait(process, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
@@ -218,6 +219,19 @@ def listen(
         stderr="".join(errors),
         timed_out=timed_out,
     )
+
+
+def _wait(process: subprocess.Popen[str], timeout: float) -> None:
+    """Wait for the end of a child; raises TimeoutExpired.
+
+    On Windows a wait does not notice Ctrl-C, so it is many short ones.
+    """
+    end = time.monotonic() + timeout
+    while sys.platform == "win32" and time.monotonic() + _PAUSE < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PAUSE)
+            return
+    process.wait(max(0.0, end - time.monotonic()))
 
 
 def _read_lines(pipe: IO[str] | None, take: Callable[[str], None]) -> None:

@@ -18,6 +18,7 @@ _OPERATOR = re.compile(r"([\w.]*:?\w+)\(-?\d+\) is not a registered function/op"
 _EXTERNAL = re.compile(
     r"(?i)external (?:data|initializer)|cannot get file size|Deserialize tensor \S+ failed"
 )
+_MEMORY = re.compile(r"bad_alloc|Failed to allocate memory")
 _NO_MODEL = re.compile(
     r"INVALID_PROTOBUF|No graph was found|NO_SUCHFILE|ModelProto does not have a graph"
 )
@@ -35,10 +36,10 @@ def refusal(measured: Measurement, file: str) -> Error | None:
         return None
     code, values = measured.refused
     said = {name: str(value) for name, value in values.items()}
+    if code == "memory" or _MEMORY.search(said.get("error", "")):
+        return Error("model-memory", file=file)
     if code == "load":
         return _load(said.get("error", ""), file, measured.release or "?")
-    if code == "memory":
-        return Error("model-memory", file=file)
     if code == "shapes":
         shapes = values.get("shapes")
         tried = say_shapes(shapes_of(shapes)) if isinstance(shapes, Mapping) else ""
@@ -67,8 +68,6 @@ def _load(error: str, file: str, release: str) -> Error:
         return Error("model-external-data", file=file, problem=_short(error))
     if operator := _OPERATOR.search(error):
         return Error("model-operator", file=file, release=release, operator=operator.group(1))
-    if "bad_alloc" in error or "Failed to allocate memory" in error:
-        return Error("model-memory", file=file)
     if _NO_MODEL.search(error):
         return Error("model-unreadable", file=file, problem=_short(error))
     return Error("model-unloadable", file=file, release=release, problem=_short(error))

@@ -317,6 +317,7 @@ def test_what_onnxruntime_says_of_a_model_that_it_cannot_load(row: dict[str, str
         ("shapes", {"error": "Fail: no", "shapes": {"x": [1, 2]}}, "shapes-unfound"),
         ("load", {"error": "NotImplemented: [ONNXRuntimeError] : 9 : no"}, "model-unloadable"),
         ("load", {"error": "std::bad_alloc"}, "model-memory"),
+        ("shapes", {"error": "Failed to allocate memory for requested buffer"}, "model-memory"),
     ],
 )
 def test_what_else_keeps_a_model_from_being_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import stat
@@ -20,7 +21,7 @@ from ortgpu_fix.apply.set_aside import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
-from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils.process import listen, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="Windows' own ways")
 ENGINE = "import sys, time; open(sys.argv[1], 'w').write(str(1)); time.sleep(60)"
@@ -38,6 +39,26 @@ def wait_until(there: Path) -> None:
 
 def site_of(folder: Path) -> Site:
     return Site(*[str(folder.resolve())] * 4)
+
+
+def test_a_child_that_is_heard_ends_at_its_time() -> None:
+    heard: list[str] = []
+    code = "import time; print('one', flush=True); time.sleep(60)"
+
+    finished = listen(python(code), timeout=5, env=os.environ, hear=heard.append)
+
+    assert (finished.timed_out, heard) == (True, ["one\n"])
+
+
+def test_an_interrupt_is_noticed_while_a_child_is_heard() -> None:
+    """A wait does not notice it: many short ones do."""
+    began = time.monotonic()
+    code = "import time; print('one', flush=True); time.sleep(60)"
+
+    with pytest.raises(KeyboardInterrupt):
+        listen(python(code), timeout=60, env=os.environ, hear=lambda _: _thread.interrupt_main())
+
+    assert time.monotonic() - began < 30
 
 
 def test_an_engine_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
@@ -83,7 +104,7 @@ def test_what_watches_its_starter_lets_others_ask_about_standard_input(tmp_path:
     code = (
         "import os, sys, time; from pathlib import Path;"
         "from ortgpu_fix.verify.children import smoke;"
-        "smoke.end_with_starter(Path(sys.argv[1])); time.sleep(1);"
+        "smoke.begin(Path(sys.argv[1]), lifeline=True); time.sleep(1);"
         "os.fstat(0); print(1, flush=True); time.sleep(60)"
     )
     words = python(code, scratch)
