@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 
 GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 """Two distributions that share one folder and overwrite one another."""
+OWN_ENVIRONMENT = "this program's own"
+"""What `sources` says of an environment that nobody named."""
 System = Literal["linux", "windows"]
 Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]

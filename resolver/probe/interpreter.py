@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import Error
+from ..facts.model import OWN_ENVIRONMENT
 
 DOT_VENV = ".venv"
-OWN = "this program's own"
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -31,7 +31,7 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
             path = Path(shutil.which(python, path=environ.get("PATH")) or path)
         return _interpreter(path)
     chosen = chosen_by(None, environ, cwd)
-    if chosen == OWN:
+    if chosen == OWN_ENVIRONMENT:
         if _is_private(Path(sys.prefix)):
             raise Error("own-environment", path=sys.prefix)
         return Path(sys.executable)
@@ -39,14 +39,14 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
 
 
 def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
-    """Return what names the environment: `--python`, a variable, `.venv`, or `OWN`."""
+    """Return what names the environment: `--python`, a variable, `.venv`, or `OWN_ENVIRONMENT`."""
     if python is not None:
         return "--python"
     if environ.get("VIRTUAL_ENV"):
         return "VIRTUAL_ENV"
     if environ.get("CONDA_DEFAULT_ENV", "base") != "base" and environ.get("CONDA_PREFIX"):
         return "CONDA_PREFIX"
-    return DOT_VENV if (cwd / DOT_VENV / "pyvenv.cfg").is_file() else OWN
+    return DOT_VENV if (cwd / DOT_VENV / "pyvenv.cfg").is_file() else OWN_ENVIRONMENT
 
 
 def _is_private(prefix: Path) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..facts.model import GPU_BUILD, Facts
+from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
@@ -132,6 +132,7 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
         )
     python = facts.python
     path, source = python.executable, facts.sources.get("python")
+    source = texts.label("own") if source == OWN_ENVIRONMENT else source
     named = texts.label("named-by", path=path, source=source) if path and source else path
     where = [f"Python {python.version}", python.environment, named]
     return Section(
@@ -167,7 +168,7 @@ def plan_sections(
     unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     sections.append(Section(heading=heading, rows=tuple(unlock)))
-    sections.append(_verdict(plan, texts, command))
+    sections.append(_verdict(plan, texts, command, asked=asked))
     return tuple(section for section in sections if section.rows)
 
 
@@ -182,11 +183,13 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     return Section(rows=tuple(rows))
 
 
-def _verdict(plan: Plan, texts: Texts, command: str) -> Section:
+def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
     problems = sum(row.severity == "error" and row.code != SHADOWED for row in plan.findings)
     many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
     code = many if plan.verdict == "fixable" else plan.verdict
+    if asked and plan.verdict == "impossible":
+        code = "impossible-asked"
     if code == "healthy" and plan.shadowed:
         shadowed = texts.label("shadowed", version=plan.release or "")
         return Section(rows=(Row(text=shadowed, style="bold red"),))

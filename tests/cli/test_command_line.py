@@ -11,6 +11,7 @@ from ortgpu_fix import __main__
 from ortgpu_fix.cli.command_line import command_line
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.model import OWN_ENVIRONMENT
 from ortgpu_fix.probe import interpreter
 
 FLAGS = (
@@ -32,6 +33,14 @@ def test_it_leaves_out_passwords_and_what_is_not_wanted() -> None:
     assert command_line(arguments, "--apply", leaving=frozenset({"facts"})) == (
         "ortgpu-fix --index-url https://packages.example/x --apply"
     )
+
+
+def test_what_was_asked_for_and_cannot_be_is_told_as_that(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert __main__.main(["--facts", "example", "--ort", "1.31.0"]) == 3
+
+    assert "that you asked for works on this machine" in capsys.readouterr().out
 
 
 def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +95,7 @@ def test_the_programs_private_environment_is_never_meant(
 
 def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
     venv = tmp_path / ".venv"
-    assert interpreter.chosen_by(None, {}, tmp_path) == interpreter.OWN
+    assert interpreter.chosen_by(None, {}, tmp_path) == OWN_ENVIRONMENT
     venv.mkdir()
     (venv / "pyvenv.cfg").touch()
     assert interpreter.chosen_by(None, {}, tmp_path) == ".venv"
