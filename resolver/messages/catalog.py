@@ -16,6 +16,10 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
+_LONGEST = 8000
+"""Characters of one value in a text; a hostile file may have a line of megabytes."""
+
+
 class Message(NamedTuple):
     """The text of an error."""
 
@@ -105,7 +109,10 @@ class Texts(NamedTuple):
 
 def _shown(value: object) -> object:
     """Return a value as a text may have it; most come from elsewhere."""
-    return value if isinstance(value, int | float) else clean(str(value))
+    if isinstance(value, int | float):
+        return value
+    text = str(clean(str(value)))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def load_texts(language: Language) -> Texts:
