@@ -90,7 +90,9 @@ def find_consumers(
     return tuple(row._replace(idle=row.cuda not in here) for row in found)
 
 
-def torch_consumer(torch: InstalledTorch, matrix: Matrix, wheels: Collection[str]) -> Consumer:
+def torch_consumer(
+    torch: InstalledTorch, matrix: Matrix, platform: str, wheels: Collection[str]
+) -> Consumer:
     """Return the installed torch, which is built for CUDA, as one more consumer."""
     cuda = major(torch.cuda or "")
     return Consumer(
@@ -98,7 +100,7 @@ def torch_consumer(torch: InstalledTorch, matrix: Matrix, wheels: Collection[str
         version=torch.version,
         cuda=cuda,
         cudnn=major(torch.cudnn) if torch.cudnn else None,
-        needs=_libraries_of(wheels, matrix),
+        needs=_libraries_of(wheels, matrix, platform),
         why=reason("consumer-built", cuda=torch.cuda or ""),
     )
 
@@ -148,7 +150,7 @@ def _consumer(
         return consumer._replace(
             cuda=majors.pop() if len(majors) == 1 else None,
             cudnn=_cudnn_major(wheels, facts),
-            needs=_libraries_of(wheels, matrix),
+            needs=_libraries_of(wheels, matrix, platform),
             why=reason("consumer-requires", wheels=", ".join(wheels)),
         )
     if named:
@@ -173,9 +175,9 @@ def _cudnn_major(wheels: Iterable[str], facts: Facts) -> str | None:
     return next((major(package.version) for package in installed if package), None)
 
 
-def _libraries_of(wheels: Collection[str], matrix: Matrix) -> tuple[str, ...]:
+def _libraries_of(wheels: Collection[str], matrix: Matrix, platform: str) -> tuple[str, ...]:
     """Return the libraries in `wheels` that a build of onnxruntime-gpu needs too."""
-    needs = {need for build in matrix.builds for need in build.needs}
+    needs = {need for build in matrix.builds if build.platform == platform for need in build.needs}
     return tuple(sorted({need.library for need in needs if need.distribution in wheels}))
 
 

@@ -122,7 +122,7 @@ def _consumers(
     others = find_consumers(facts, matrix, platform, required)
     if torch is None or torch.cuda is None:
         return others
-    return (torch_consumer(torch, matrix, required[TORCH]), *others)
+    return (torch_consumer(torch, matrix, platform, required[TORCH]), *others)
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:

@@ -74,6 +74,7 @@ def test_who_declares_its_wheels_behind_an_extra_keeps_them(name: str, driver: s
     assert made.release == "1.26.0"
     assert made.uninstall == ("onnxruntime",)
     assert not theirs & {row.name for row in made.install}
+    assert all(".so." in library for row in made.consumers for library in row.needs)
 
 
 @pytest.mark.parametrize(
