@@ -13,8 +13,9 @@ from pathlib import Path
 from ..errors import Error
 from ..utils.files import write
 from .files import collect_files, read_requirements_file
-from .rewrite import Edit, names_gpu_build, rewrite_requirements
-from .rewrite_pyproject import rewrite_pyproject
+from .override_uv import override_cpu_build
+from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
+from .rewrite_pyproject import rewrite_pyproject, table_at
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,14 +34,19 @@ class RewrittenFile:
 
 
 def rewrite_files(
-    files: Sequence[str], version: str, markers: Mapping[str, str]
+    files: Sequence[str], version: str, markers: Mapping[str, str], *, transitive: bool = False
 ) -> tuple[RewrittenFile, ...]:
     """Return the files that name a build of onnxruntime, with the pin of `version` in them.
 
-    `markers` is the environment of the target. Raises Error `requirements-unreadable`.
+    `markers` is the environment of the target; `transitive`: another distribution requires
+    onnxruntime, which only uv can be told to leave out. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
-    rewritten = [_pyproject(path, version, markers) for path in paths if path.suffix == ".toml"]
+    rewritten = [
+        _pyproject(path, version, markers, transitive=transitive)
+        for path in paths
+        if path.suffix == ".toml"
+    ]
     texts = collect_files(path for path in paths if path.suffix != ".toml")
     with_gpu = {
         path
@@ -72,10 +78,23 @@ def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
     return tuple(file.path for file in changed)
 
 
-def _pyproject(path: Path, version: str, markers: Mapping[str, str]) -> RewrittenFile:
+def _pyproject(
+    path: Path, version: str, markers: Mapping[str, str], *, transitive: bool
+) -> RewrittenFile:
     content = read_requirements_file(path)
     try:
         new = rewrite_pyproject(content.decode("utf-8"), version, markers)
+        if transitive and _is_of_uv(path, new.text):
+            more = override_cpu_build(new.text, version)
+            edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
+            new = RewrittenText(text=more.text, edits=edits)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
+
+
+def _is_of_uv(path: Path, text: str) -> bool:
+    """Tell whether uv manages the project of this pyproject.toml."""
+    return path.with_name("uv.lock").is_file() or bool(
+        table_at(tomllib.loads(text), ("tool", "uv"))
+    )

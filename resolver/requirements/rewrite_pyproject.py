@@ -46,7 +46,7 @@ _POETRY = re.compile(
 
 def dependencies(text: str) -> tuple[str, ...]:
     """Return the requirements of the project itself. Raises tomllib.TOMLDecodeError."""
-    rows = _list(tomllib.loads(text), ("project", "dependencies"))
+    rows = list_at(tomllib.loads(text), ("project", "dependencies"))
     return tuple(row for row in rows if isinstance(row, str))
 
 
@@ -99,7 +99,7 @@ def _build(value: str, markers: Mapping[str, str]) -> str | None:
     return name if name in BOTH else None
 
 
-def _table(document: Document, path: Path) -> Document:
+def table_at(document: Document, path: Path) -> Document:
     """Return the table at `path`; empty where there is none."""
     for key in path:
         value = document.get(str(key))
@@ -107,8 +107,9 @@ def _table(document: Document, path: Path) -> Document:
     return document
 
 
-def _list(document: Document, path: Path) -> list[object]:
-    rows = _table(document, path[:-1]).get(str(path[-1]))
+def list_at(document: Document, path: Path) -> list[object]:
+    """Return the list at `path`; empty where there is none."""
+    rows = table_at(document, path[:-1]).get(str(path[-1]))
     return cast("list[object]", rows) if isinstance(rows, list) else []
 
 
@@ -116,9 +117,9 @@ def _requirements(document: Document) -> Iterator[tuple[Path, str]]:
     """Yield every requirement of the project, its extras and groups, with its path."""
     paths: list[Path] = list(_LISTS)
     for parent in _LISTS_BY_NAME:
-        paths += [(*parent, name) for name in _table(document, parent)]
+        paths += [(*parent, name) for name in table_at(document, parent)]
     for path in paths:
-        for at, value in enumerate(_list(document, path)):
+        for at, value in enumerate(list_at(document, path)):
             if isinstance(value, str):
                 yield (*path, at), value
 
@@ -128,26 +129,28 @@ def _poetry(document: Document) -> Iterator[Path]:
     poetry = ("tool", "poetry")
     parents: list[Path] = [(*poetry, "dependencies"), (*poetry, "dev-dependencies")]
     parents += [
-        (*poetry, "group", name, "dependencies") for name in _table(document, (*poetry, "group"))
+        (*poetry, "group", name, "dependencies") for name in table_at(document, (*poetry, "group"))
     ]
     for parent in parents:
         yield from (
-            (*parent, name) for name in _table(document, parent) if canonicalize_name(name) in BOTH
+            (*parent, name)
+            for name in table_at(document, parent)
+            if canonicalize_name(name) in BOTH
         )
 
 
 def _names_in_extras(document: Document) -> Iterator[str]:
     """Yield which of poetry's dependencies its extras name."""
     parent = ("tool", "poetry", "extras")
-    for extra in _table(document, parent):
-        yield from (canonicalize_name(str(name)) for name in _list(document, (*parent, extra)))
+    for extra in table_at(document, parent):
+        yield from (canonicalize_name(str(name)) for name in list_at(document, (*parent, extra)))
 
 
 def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, int] | None:
     """Return the text with `new` for the string at `path`, and its line; None where not sure."""
 
     def change(document: Document) -> None:
-        _list(document, path[:-1])[int(path[-1])] = new
+        list_at(document, path[:-1])[int(path[-1])] = new
 
     for token in _TOKEN.finditer(text):
         raw = token["string"]
@@ -155,7 +158,7 @@ def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, int
             continue
         quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
         changed = text[: token.start()] + quoted + text[token.end() :]
-        if _is(changed, text, change):
+        if parses_as_changed(changed, text, change):
             return changed, text.count("\n", 0, token.start()) + 1
     return None
 
@@ -165,7 +168,7 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
     key = str(path[-1])
 
     def change(document: Document) -> None:
-        table = _table(document, path[:-1])
+        table = table_at(document, path[:-1])
         value = table.pop(key)
         more = cast("Document", value) if isinstance(value, dict) else None
         table[GPU_BUILD] = version if more is None else {**more, "version": version}
@@ -175,7 +178,7 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
             continue
         start = row["lead"] + GPU_BUILD + row["equals"] + (row["table"] or "")
         changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
-        if _is(changed, text, change):
+        if parses_as_changed(changed, text, change):
             line = text.count("\n", 0, row.start()) + 1
             before, after = (whole.split("\n")[line - 1].strip() for whole in (text, changed))
             edit = Edit(line=line, before=before, after=after, done="replaced")
@@ -183,7 +186,7 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
     return text, [_unchanged(text, key, "odd")]
 
 
-def _is(changed: str, text: str, change: Callable[[Document], None]) -> bool:
+def parses_as_changed(changed: str, text: str, change: Callable[[Document], None]) -> bool:
     """Return whether `changed` parses to what `text` does after `change`."""
     expected = copy.deepcopy(tomllib.loads(text))
     change(expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -73,4 +74,10 @@ def rewritten_for_plan(
         return ()
     from ...requirements.rewrite_files import rewrite_files
 
-    return rewrite_files(arguments.requirement, plan.release, marker_environment(inputs.facts))
+    transitive = any(
+        re.match(r"onnxruntime\b(?![-_.])", line)
+        for package in inputs.facts.packages
+        for line in package.requires
+    )
+    markers = marker_environment(inputs.facts)
+    return rewrite_files(arguments.requirement, plan.release, markers, transitive=transitive)

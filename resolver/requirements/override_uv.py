@@ -1,0 +1,93 @@
+"""Add to the pyproject.toml of a uv project what keeps the CPU build away.
+
+Where another distribution requires onnxruntime, the project has no line to replace: uv brings
+the CPU build with the next `uv sync`. It needs the GPU build as a requirement, and an override that
+takes the requirement of onnxruntime away
+(https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+
+from packaging.utils import canonicalize_name
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..versions import requirement
+from .rewrite import Edit, RewrittenText
+from .rewrite_pyproject import Document, Path, list_at, parses_as_changed, table_at
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OVERRIDE = f"{CPU_BUILD}; sys_platform == 'never'"
+_DEPENDENCIES: Path = ("project", "dependencies")
+_OVERRIDES: Path = ("tool", "uv", "override-dependencies")
+
+
+def override_cpu_build(text: str, version: str) -> RewrittenText:
+    """Return pyproject.toml with onnxruntime-gpu `version` required and the CPU build overridden.
+
+    What is there already stays. Raises tomllib.TOMLDecodeError.
+    """
+    edits: list[Edit] = []
+    wanted = (
+        (_DEPENDENCIES, GPU_BUILD, f"{GPU_BUILD}=={version}"),
+        (_OVERRIDES, CPU_BUILD, OVERRIDE),
+    )
+    for path, name, value in wanted:
+        document = tomllib.loads(text)
+        if name in _names(document, path):
+            continue
+        where = f"[{'.'.join(map(str, path[:-1]))}] {path[-1]}"
+        added = next(_additions(text, document, path, value), None)
+        if added is None:
+            edits.append(Edit(line=1, before=where, after=None, done="odd"))
+        else:
+            text, line = added
+            edits.append(Edit(line=line, before=where, after=value, done="added"))
+    return RewrittenText(text=text, edits=tuple(edits))
+
+
+def _names(document: Document, path: Path) -> set[str]:
+    texts = (row for row in list_at(document, path) if isinstance(row, str))
+    return {canonicalize_name(row.name) for row in map(requirement, texts) if row is not None}
+
+
+def _additions(text: str, document: Document, path: Path, value: str) -> Iterator[tuple[str, int]]:
+    """Yield the texts with `value` in the list at `path` that parse to just that, and its line."""
+    key, parents = str(path[-1]), [str(name) for name in path[:-1]]
+    quoted = json.dumps(value)
+
+    def change(changed: Document) -> None:
+        table = changed
+        for name in parents:
+            inner = table.setdefault(name, {})
+            assert isinstance(inner, dict)  # noqa: S101 - `table_at` has looked
+            table = inner
+        table[key] = [value, *list_at(document, path)]
+
+    def attempt(at: int, inserted: str) -> Iterator[tuple[str, int]]:
+        changed = text[:at] + inserted + text[at:]
+        if parses_as_changed(changed, text, change):
+            yield changed, changed.count("\n", 0, changed.index(quoted, at)) + 1
+
+    there = key in table_at(document, path[:-1])
+    if there:
+        comma = ", " if list_at(document, path) else ""
+        for match in re.finditer(rf"^[ \t]*{re.escape(key)}[ \t]*=[ \t]*\[", text, re.MULTILINE):
+            lines = text[match.end() :].lstrip(" \t").startswith(("\n", "\r\n"))
+            inserted = f"\n    {quoted}," if lines else f"{quoted}{comma}"
+            yield from attempt(match.end(), inserted)
+        return
+    header = re.escape(".".join(parents))
+    for match in re.finditer(rf"^\[{header}\][ \t]*(?:#[^\n]*)?\r?\n", text, re.MULTILINE):
+        yield from attempt(match.end(), f"{key} = [{quoted}]\n")
+    if not table_at(document, path[:-1]):
+        end = "" if text.endswith("\n") or not text else "\n"
+        yield from attempt(len(text), f"{end}\n[{'.'.join(parents)}]\n{key} = [{quoted}]\n")

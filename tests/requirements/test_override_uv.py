@@ -1,0 +1,97 @@
+"""A uv project in which another distribution requires onnxruntime gets an override for it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.requirements.override_uv import OVERRIDE, override_cpu_build
+from ortgpu_fix.requirements.rewrite_files import rewrite_files, write_rewritten
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HEAD = '[project]\nname = "app"\nversion = "1"\n'
+PIN = "onnxruntime-gpu==1.26.0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + 'dependencies = ["fastembed"]\n',
+        HEAD + "dependencies = []",
+        HEAD + 'dependencies = [\n    "fastembed",  # vectors\n]\n',
+        HEAD + '\n[tool.uv]\noverride-dependencies = ["numpy<2"]\n',
+        HEAD + "\n[tool.uv] # of this project\npackage = false\n",
+        HEAD + '\n[tool.uv]\npackage = false\n\n[tool.uv.sources]\nx = { path = "x" }\n',
+        '[tool.ruff]\n# dependencies = [\n[project]\nname = "app"\nversion = "1"\n',
+    ],
+)
+def test_both_lines_are_added_and_nothing_else_changes(text: str) -> None:
+    new = override_cpu_build(text, "1.26.0")
+    before, after = tomllib.loads(text), tomllib.loads(new.text)
+    lines = new.text.splitlines()
+
+    assert after["project"].pop("dependencies")[0] == PIN
+    assert after["tool"]["uv"].pop("override-dependencies")[0] == OVERRIDE
+    before["project"].pop("dependencies", None)
+    before.setdefault("tool", {}).setdefault("uv", {}).pop("override-dependencies", None)
+    assert after == before
+    assert all(
+        edit.done == "added" and str(edit.after) in lines[edit.line - 1] for edit in new.edits
+    )
+    assert [line for line in text.splitlines() if "#" in line] == [
+        line for line in lines if "#" in line
+    ]
+    assert override_cpu_build(new.text, "1.26.0").edits == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'project = { name = "app", version = "1" }\n',
+        f'{HEAD}"dependencies" = ["x"]\n\n[tool.uv]\noverride-dependencies = ["onnxruntime<1"]\n',
+    ],
+)
+def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
+    new = override_cpu_build(text, "1.26.0")
+
+    assert [edit.done for edit in new.edits if edit.after is None] == ["odd"]
+    assert new.edits[0].before == "[project] dependencies"
+
+
+@pytest.mark.parametrize("by", ["lock", "table", None])
+def test_only_a_project_of_uv_is_edited(tmp_path: Path, by: str | None) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(HEAD + ("\n[tool.uv]\npackage = false\n" if by == "table" else ""))
+    if by == "lock":
+        (tmp_path / "uv.lock").touch()
+
+    assert rewrite_files([str(file)], "1.26.0", {}) == ()
+    write_rewritten(rewrite_files([str(file)], "1.26.0", {}, transitive=True))
+    assert (OVERRIDE in file.read_text()) == (by is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.online
+def test_uv_then_locks_the_gpu_build_alone(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    python = "{}.{}".format(*sys.version_info)
+    file.write_text(
+        f'{HEAD}requires-python = "=={python}.*"\ndependencies = ["fastembed"]\n\n[tool.uv]\n'
+        "environments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n"
+    )
+    write_rewritten(rewrite_files([str(file)], "1.26.0", {}, transitive=True))
+    uv = shutil.which("uv") or "uv"
+    command = [uv, "lock", "--no-config", "--quiet", "--python", sys.executable]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    names = [row["name"] for row in tomllib.loads((tmp_path / "uv.lock").read_text())["package"]]
+    assert "onnxruntime-gpu" in names
+    assert "onnxruntime" not in names
