@@ -155,12 +155,16 @@ def _builds(here: Situation) -> list[Build]:
 
 
 def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
-    """Return the installed release if it works, else the newest; one CUDA for all goes first."""
+    """Return the installed release if it works, else the newest; one CUDA for all goes first.
+
+    That is worth no release with an older cuDNN: those are the ones up to 1.18.
+    """
     able = works
     installed = here.facts.package(GPU_BUILD)
     if not here.options.latest:
         if not here.options.conflicts:
-            able = [row for row in works if _shares_cuda(row.build, here)] or works
+            newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
+            able = [row for row in newest if _shares_cuda(row.build, here)] or works
         if installed is not None:
             unknown = here.installed_build
             same = [

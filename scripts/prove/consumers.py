@@ -65,7 +65,12 @@ CASES = {
         OF_12,
         "535.104.12",
     ),
-    "paddle": Case(("paddlepaddle-gpu", "onnxruntime"), "paddle", OF_12),
+    # For CUDA 11 and cuDNN 8, of which nothing is here.
+    "paddle": Case(
+        ("paddlepaddle-gpu", "onnxruntime", "setuptools"),
+        "paddle",
+        ("1.26.0", "1.26.0", "1.31.1", "1.31.1"),
+    ),
 }
 TOGETHER = """
 import ctypes, json, os, sys
@@ -145,7 +150,8 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     )
     needs = sorted({need for row in applied["consumers"] for need in row["needs"]})
     for order in (f"{case.module},onnxruntime", f"onnxruntime,{case.module}"):
-        done = prover.run(python, TOGETHER + COPIES, json.dumps(needs), order)
+        driver = {"LD_LIBRARY_PATH": prover.driver}  # a stand-in: providers for CUDA 13 link it
+        done = prover.run(python, TOGETHER + COPIES, json.dumps(needs), order, **driver)
         copies = json.loads(done.stdout.strip().rpartition("\n")[2] or "{}")
         twice = {library: paths for library, paths in copies.items() if len(paths) > 1}
         good = done.returncode == 0 and not twice and set(needs) <= set(copies)
@@ -156,6 +162,7 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     prover.say("undone", name, good=undone["exit"] == 0 and left == before, files=len(left))
     if not prover.keep:
         shutil.rmtree(python.parents[1])
+        shutil.rmtree(prover.environ["UV_CACHE_DIR"], ignore_errors=True)
 
 
 def tool_check(prover: Prover, python: Path, driver: str) -> int:
@@ -175,6 +182,7 @@ def main() -> int:
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-consumers-"))
     prover = Prover(work, keep=options.keep)
+    prover.environ["UV_CACHE_DIR"] = str(work / "cache")  # gigabytes that nobody else needs
     begin = time.monotonic()
     for name in options.only.split(","):
         prove(prover, name, CASES[name])

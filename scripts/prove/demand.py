@@ -170,6 +170,7 @@ def main() -> int:
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-demand-"))
     prover = Prover(work, keep=options.keep)
+    prover.environ["UV_CACHE_DIR"] = str(work / "cache")  # gigabytes that nobody else needs
     begin = time.monotonic()
     for release, version in releases(prover).items():
         if not options.release or release in options.release:

@@ -110,6 +110,14 @@ def test_without_libraries_the_cuda_that_all_can_use_is_taken(name: str) -> None
     assert planned(name, "580.95.05", latest=True).release == "1.31.1"
 
 
+def test_for_the_cuda_of_another_no_release_with_an_older_cudnn_is_taken() -> None:
+    document = synthetic.document("faiss-gpu-cu11 1.14.1", driver="13.0", python="3.12.1")
+    made = resolve(facts_json.from_json(document), PlanOptions(), load_matrix())
+
+    assert [row.cuda for row in made.consumers] == ["11"]
+    assert made.release == "1.31.1"
+
+
 def test_an_installed_release_that_works_is_kept_beside_one_that_finds_no_cuda() -> None:
     made = planned("cupy-cuda12x", "580.95.05", {"name": "onnxruntime-gpu", "version": "1.31.1"})
 
