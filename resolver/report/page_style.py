@@ -49,6 +49,7 @@ th, td {
 td { max-width: 24rem; overflow-wrap: anywhere; }
 th:not(.number), td:not(.number) { min-width: 7rem; }
 td:first-child { min-width: 9rem; }
+th.number { min-width: 5rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number { white-space: nowrap; }
 th button {
@@ -72,8 +73,8 @@ pre {
   white-space: pre-wrap; overflow-wrap: anywhere;
 }
 @media (max-width: 40rem) {
-  .bar { grid-template-columns: 1fr auto; }
-  .bar svg { grid-column: 1 / -1; grid-row: 2; }
+  .bar { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .75rem; }
+  .bar svg { order: 1; flex: 0 0 100%; }
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; }
 }

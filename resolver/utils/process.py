@@ -85,7 +85,7 @@ def run(
             _running.add(process)
             if sys.platform == "win32":
                 handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
-                _jobs[process] = Job(handle)
+                _jobs[process] = Job(handle, with_us=not lifeline)
             if lifeline:  # which `communicate` would close
                 held, process.stdin = process.stdin, None
         stdout, stderr = _communicate(process, text_in, timeout)
@@ -176,18 +176,22 @@ def listen(
     started. An interrupt ends the child, and is raised.
     """
     timed_out = False
-    process = subprocess.Popen(
-        list(argv),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(env),
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=sys.platform != "win32",
-        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-    )
-    _running.add(process)
+    with signals_deferred():  # nobody would end a child that was started and is not known
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=sys.platform != "win32",
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+        _running.add(process)
+        if sys.platform == "win32":
+            handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
+            _jobs[process] = Job(handle, with_us=False)
     heard: list[str] = []
     errors: list[str] = []
 
@@ -212,6 +216,8 @@ def listen(
                 reader.join(GRACE_SECONDS)
         _let_go(process)
         _running.discard(process)
+        if sys.platform == "win32":
+            _jobs.pop(process).close()
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,

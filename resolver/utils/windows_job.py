@@ -24,14 +24,14 @@ if sys.platform == "win32":
         )
 
     class Job:
-        """The job of one child; ends with us, whatever ends us."""
+        """The job of one child; `with_us`: ends with us, whatever ends us."""
 
-        def __init__(self, process: int) -> None:
+        def __init__(self, process: int, *, with_us: bool) -> None:
             """Put the process with this handle, and all that it will start, into the job."""
             self._kernel = ctypes.WinDLL("kernel32")
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
             self._handle = wintypes.HANDLE(self._kernel.CreateJobObjectW(None, None))
-            limits = _Limits(flags=_KILL_ON_JOB_CLOSE)
+            limits = _Limits(flags=_KILL_ON_JOB_CLOSE if with_us else 0)
             self._kernel.SetInformationJobObject(
                 self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
             )
@@ -42,5 +42,5 @@ if sys.platform == "win32":
             self._kernel.TerminateJobObject(self._handle, 1)
 
         def close(self) -> None:
-            """Let go of the job, which ends what is left of it."""
+            """Let go of the job, which ends what is left of it where it ends with us."""
             self._kernel.CloseHandle(self._handle)

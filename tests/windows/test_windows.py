@@ -42,12 +42,15 @@ def site_of(folder: Path) -> Site:
 
 
 def test_a_child_that_is_heard_ends_at_its_time() -> None:
+    """With what it started: the Python of a venv starts another one."""
+    began = time.monotonic()
     heard: list[str] = []
     code = "import time; print('one', flush=True); time.sleep(60)"
 
     finished = listen(python(code), timeout=5, env=os.environ, hear=heard.append)
 
     assert (finished.timed_out, heard) == (True, ["one\n"])
+    assert time.monotonic() - began < 40
 
 
 def test_an_interrupt_is_noticed_while_a_child_is_heard() -> None:
@@ -58,7 +61,7 @@ def test_an_interrupt_is_noticed_while_a_child_is_heard() -> None:
     with pytest.raises(KeyboardInterrupt):
         listen(python(code), timeout=60, env=os.environ, hear=lambda _: _thread.interrupt_main())
 
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 40
 
 
 def test_an_engine_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
