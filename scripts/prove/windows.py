@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove.outcomes import record, recorded
 from support.standin_wheels import without_notes
+from support.torch_index import TorchIndex, make_torch
 from support.windows_python import WindowsPython, end, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,15 +88,17 @@ CONSOLES = tuple(
     f"console {page}, {tongue}" for page in ("cp936", "cp1252") for tongue in ("zh", "en")
 )
 MACHINES = {
-    "windows-rtx3060-576-cpu-build": ((CPU_BUILD,), "1.26.0"),
-    "windows-rtx3070-522-torch": (("onnxruntime-gpu==1.16.3",), "1.16.3"),
-    "windows-rtx5060-576": ((), "1.26.0"),
+    "windows-rtx3060-576-cpu-build": ((CPU_BUILD,), "1.26.0", None),
+    "windows-rtx3070-522-torch": (("onnxruntime-gpu==1.16.3",), "1.16.3", "2.0.1+cu118"),
+    "windows-rtx5060-576": ((), "1.26.0", "2.7.1+cu128"),
 }
-"""Reports of Windows machines: what is installed, and the release for Python 3.11 that is right.
+"""Reports of Windows machines: what is installed, what is right for Python 3.11, and the torch.
 
-The second had 1.16.1, which the index does not have any more, and a torch whose wheels for CUDA no
-package index of PyPI's kind has: it is applied without.
+The second had 1.16.1, which the index does not have any more. Its torch is installed before, and
+must stay; that of the third is wished for. PyPI has no torch for CUDA on Windows: both are small
+stand-ins, from an index of the shape of PyTorch's.
 """
+TORCH_WHEEL = "cp311-cp311-win_amd64"
 LOGS = ("cuda-12-libraries-missing*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
 ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, KILLS)
@@ -217,22 +220,28 @@ class Proof:
 
     def machine(self, name: str) -> Iterator[str]:
         """Apply what is right for a recorded machine to an environment as its owner had it."""
-        had, release = MACHINES[name]
+        had, release, torch = MACHINES[name]
         folder, facts = self.work / "环境 with spaces", CAPTURES / name / "facts.json"
         remove(folder)
-        python = self.wine.venv(folder, NUMPY, *had)
+        served = self.work / "torch"
+        served.mkdir(exist_ok=True)
+        wheels = [make_torch(served, "torch", torch, tag=TORCH_WHEEL)] if torch else []
+        python = self.wine.venv(folder, NUMPY, *had, *(wheels if had else ()))
         (folder / ".lock").unlink(missing_ok=True)
         before = without_notes(folder)
         there: list[str | Path] = ["--python", folder, "--facts", facts]
-        near = ("--find-links", self.wheels("11" if release == "1.16.3" else "12"))
-        done = self.fix("uv", "--apply", "--yes", "--json", *there, *near)
+        near: list[str | Path] = ["--find-links", self.wheels("11" if had and torch else "12")]
+        with TorchIndex(served, (torch or "+none").partition("+")[2]) as index:
+            if torch and not had:
+                there += ["--torch", torch.partition("+")[0], "--torch-index-url", index.base]
+            done = self.fix("uv", "--apply", "--yes", "--json", *there, *near)
         document = json.loads(done.stdout)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {document.get('error') or document}"
             return
         taken = {row["name"]: row["version"] for row in document["selection"]["packages"]}
-        if taken["onnxruntime-gpu"] != release:
-            yield f"another release: {taken}"
+        if (taken["onnxruntime-gpu"], taken.get("torch")) != (release, torch):
+            yield f"another set: {taken}"
         yield from _expect("check", self.fix("uv", "--check", *there).returncode, 0)
         model = ROOT / "data" / "matmul.onnx"
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"}

@@ -60,11 +60,12 @@ def make_torch(
     machine: str = "x86_64",
     torch: str = "",
     requires: tuple[str, ...] | None = None,
+    tag: str | None = None,
 ) -> Path:
     """Write a stand-in for a wheel of PyTorch's index into `folder` and return its path.
 
     `requires` are those of the real one where it is None, with `torch` for the version that the
-    companions pin.
+    companions pin; without a `tag` it is for Linux.
     """
     if requires is None:
         requires = REQUIRES.get(f"{name} {version.partition('+')[0]}", ())
@@ -80,7 +81,7 @@ def make_torch(
             f"{name}/lib/lib{name}.so": b"\x7fELF" * 3000,
         },
         requires=[line.format(torch=torch) for line in requires],
-        tag=LINUX.format(python, machine),
+        tag=tag or LINUX.format(python, machine),
     )
 
 
