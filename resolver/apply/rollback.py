@@ -7,7 +7,7 @@ libraries in use. Deleting the journal ends the roll back; `prune_history` then 
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH101, PTH103, PTH104, PTH106, PTH112, PTH114, PTH116, PTH120, PTH208
+# ruff: noqa: PTH101, PTH103, PTH106, PTH112, PTH114, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .history import (
 )
 from .journal import Install, Mark, Record, emptied_of, install_of, moves_of, state
 from .removal import bytecode, emptied_folders, files_under
-from .set_aside import append, engine_temporaries, move
+from .set_aside import append, engine_temporaries, move, move_folder
 from .state_folder import (
     Site,
     absolute,
@@ -218,7 +218,7 @@ def _put_all_back(
 def _put_folder_back(path: str, mode: int, aside: str | None) -> None:
     """Put a folder back that is `aside`, or make it."""
     if aside is not None and not os.path.lexists(path) and os.path.isdir(aside):
-        os.rename(aside, path)
+        move_folder(aside, path)
     os.makedirs(path, exist_ok=True)
     if os.stat(path).st_mode & 0o7777 != mode:
         os.chmod(path, mode)

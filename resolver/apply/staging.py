@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
@@ -86,6 +87,7 @@ def stage_wheels(
             )
         else:
             pinned = engine.resolve(plan.requires, target, index.sources, work)
+        _name_chosen(pinned, progress)
         wheels += [pin.wheel for pin in pinned]
         names = {wheel.file for wheel in wheels}
         for entry in folder.iterdir():
@@ -103,6 +105,20 @@ def stage_wheels(
     except OSError as error:
         raise disk_error(error, folder) from error
     return StagedWheels(staged=tuple(staged), contents=contents)
+
+
+def _name_chosen(pinned: Sequence[Pinned], progress: Progress) -> None:
+    """Say which wheels an engine chose, and from where: they are no part of the plan."""
+    for pin in pinned:
+        parts = urlsplit(pin.url)
+        server = f"{parts.scheme}://{parts.hostname}"
+        progress(
+            "requirement",
+            name=pin.wheel.name,
+            version=pin.wheel.version,
+            place=server if parts.hostname else parts.path.rpartition("/")[0],
+            sha256=pin.wheel.sha256,
+        )
 
 
 def _stage_local(path: Path, data: bytes) -> StagedFile:

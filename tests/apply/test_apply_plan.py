@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -182,6 +183,27 @@ def test_requirements_are_chosen_within_what_is_installed(stand: Stand) -> None:
 
     assert done.conflicts == ()  # the bystander's want of an older protobuf is not new
     assert sorted(dict(done.installed)) == ["flatbuffers", "onnxruntime-gpu", "protobuf"]
+
+
+def test_ordinary_requirements_are_named_before_they_are_downloaded(stand: Stand) -> None:
+    stand.have("onnxruntime 1.22.1")
+    said: list[tuple[str, dict[str, object]]] = []
+
+    def progress(code: str, /, **values: object) -> None:
+        said.append((code, values))
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES), progress=progress)
+
+    chosen = {str(values["name"]): values for code, values in said if code == "requirement"}
+    assert chosen.keys() == {"flatbuffers", "packaging", "protobuf"}
+    assert chosen["protobuf"]["version"] == "6.33.0"
+    assert chosen["protobuf"]["place"] == "http://127.0.0.1"
+    digest = hashlib.sha256(stand.wheels["protobuf 6.33.0"].read_bytes()).hexdigest()
+    assert chosen["protobuf"]["sha256"] == digest
+    codes = [code for code, _ in said]
+    assert codes.index("requirement") < codes.index("download")
+    begin = json.loads((stand.state / "1" / "journal").read_text().split("\n")[1])
+    assert ["protobuf", "6.33.0", "pypi", digest] in begin["packages"]
 
 
 def test_a_conflict_that_was_not_there_before(quick: Stand) -> None:

@@ -258,3 +258,27 @@ def test_odd_characters_in_the_path_of_the_environment(
     assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
     stand.undo()
     assert stand.unchanged()
+
+
+def test_the_folder_of_nvidia_is_a_mount_of_its_own(
+    stand: Stand, mounted: Callable[..., Path]
+) -> None:
+    """Files are copied to it and from it, and the point where it is mounted stays."""
+    stand.have("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
+    point = stand.venv.site / "nvidia"
+    other = mounted("-t", "tmpfs", "-o", "size=64m", "tmpfs")
+    shutil.copytree(point, other / "nvidia", symlinks=True)
+    shutil.rmtree(point)
+    point.mkdir()
+    subprocess.run(["mount", "--bind", other / "nvidia", point], check=True)
+    try:
+        before = state_of(stand.venv.folder)
+
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
+        assert (point / "cublas").is_dir()
+        stand.undo()
+
+        assert state_of(stand.venv.folder) == before
+        assert os.path.ismount(point)
+    finally:
+        subprocess.run(["umount", "-l", point], check=True)
