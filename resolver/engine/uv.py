@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -121,11 +122,13 @@ class Uv(EngineBase):
 
         The cache is our own and on the environment's filesystem: uv unpacks into it and links from
         it, so that nothing is copied. It is removed afterwards, so that a file of the environment
-        has no second name by which it could be changed. uv's own cache does not grow.
+        has no second name by which it could be changed. uv's own cache does not grow. Where a
+        folder in site-packages is a mount of its own, everything is copied: uv does not go over to
+        that half-way.
         """
         argv = [self.program, "pip", "install", "--no-progress", "--no-config"]
         argv += ["--python", target.executable, "--offline", "--no-build"]
-        argv += ["--cache-dir", str(folder / "cache"), "--link-mode", "hardlink"]
+        argv += ["--cache-dir", str(folder / "cache"), "--link-mode", _link_mode(target, folder)]
         self.install_staged(argv, staged, target, folder, lock)
 
     def _environment(self, sources: IndexConfig) -> dict[str, str]:
@@ -145,3 +148,18 @@ class Uv(EngineBase):
             "UV_INSECURE_HOST": " ".join(sorted(sources.trusted_hosts)) or None,
         }
         return {name: value for name, value in configured.items() if value is not None} | env
+
+
+def _link_mode(target: Target, folder: Path) -> str:
+    """Return how uv brings files into `target` from its cache in `folder`."""
+    roots = {Path(target.purelib), Path(target.platlib)}
+    roots |= {root / "nvidia" for root in roots}
+    with contextlib.suppress(OSError):
+        own = folder.parent.stat().st_dev
+        for root in roots:
+            folders = [
+                entry for entry in root.glob("*") if entry.is_dir() and not entry.is_symlink()
+            ]
+            if any(entry.stat().st_dev != own for entry in folders):
+                return "copy"
+    return "hardlink"
