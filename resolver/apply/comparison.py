@@ -28,7 +28,7 @@ from .journal import (
     state,
     written_of,
 )
-from .removal import METADATA, SHARED, files_under, recorded_files
+from .removal import METADATA, SHARED, bytecode, files_under, recorded_files
 from .state_folder import Site, absolute, join
 
 _SMALL = 1 << 20
@@ -65,7 +65,9 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     moves = [(absolute(site, path), name, seen) for path, name, seen in moves_of(records)]
     install = install_of(records)
     created = {absolute(site, path) for path in install.created} if install else set()
-    in_place = _compare_moved(found, folder, moves, created, state(records) == "committed")
+    # What Python compiled of the new modules since goes with them.
+    ours = created.union(bytecode(created))
+    in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))

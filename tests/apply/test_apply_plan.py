@@ -163,6 +163,22 @@ def test_bytecode_goes_with_its_module_and_comes_back(quick: Stand) -> None:
     assert quick.unchanged()
 
 
+def test_bytecode_that_an_application_left_since_is_no_change(quick: Stand) -> None:
+    """It ran before the change and after it, as applications do."""
+    quick.have("onnxruntime 1.22.1")
+    cached = quick.venv.site / "onnxruntime" / "__pycache__" / "__init__.cpython-311.pyc"
+    cached.parent.mkdir(exist_ok=True)
+    cached.write_bytes(b"of the CPU build")
+    quick.before = state_of(quick.venv.folder)
+    quick.apply(quick.plan(GOOD, uninstall=("onnxruntime",)))
+    cached.parent.mkdir(exist_ok=True)
+    cached.write_bytes(b"of the GPU build, and of another size")
+
+    quick.undo()
+
+    assert quick.unchanged()
+
+
 def test_the_environment_s_own_installer_sees_what_it_did_itself(stand: Stand) -> None:
     stand.apply(stand.plan(*CUDA, requires=REQUIRES))
 
