@@ -196,6 +196,8 @@ class Matrix(NamedTuple):
     """The texts of the modules in a companion, by their names."""
     last_branches: tuple[LastBranch, ...] = ()
     """The oldest GPUs first."""
+    own_providers: Mapping[str, str] = MappingProxyType({})
+    """By other builds of onnxruntime: the execution provider that goes with them."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
     added: tuple[AddedRows, ...] = ()

@@ -60,6 +60,11 @@ def parse(
         last_branches = tuple(LastBranch(row["below"], row["branch"]) for row in drivers["last"])
         place = "distributions"
         owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
+        own_providers = {
+            row["name"]: row["provider"]
+            for row in tables["distributions"]["owner"]
+            if "provider" in row
+        }
         shared = {
             row["folder"]: tuple(row["distributions"])
             for row in tables["distributions"]["shared"]
@@ -92,6 +97,7 @@ def parse(
         msvc=msvc,
         modules=modules or {},
         last_branches=last_branches,
+        own_providers=own_providers,
         consumers=consumers,
         providers={
             (distribution.cuda, library): distribution.name

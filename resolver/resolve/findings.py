@@ -225,9 +225,17 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
     if "numpy" in installing:
         numpy = here.facts.package("numpy")
         yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
+    yield from _removed(here, changes)
+
+
+def _removed(here: Situation, changes: Changes) -> Iterator[Finding]:
+    """Say why others go, and what goes with them."""
     for name in changes.uninstall:
         if name not in here.matrix.owners:
             yield finding("shared-folder", "error", rival=name)
+        elif name in here.matrix.own_providers:
+            provider = here.matrix.own_providers[name]
+            yield finding("provider-lost", "warning", distribution=name, provider=provider)
 
 
 def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ import pytest
 
 import synthetic
 from ortgpu_fix.cli.inputs import with_surroundings
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 from support import standin_wheels
 from support.standin_wheels import Venv, make_venv
 
@@ -28,6 +30,14 @@ def test_the_lock_beside_an_environment_names_its_tool(
     found = with_surroundings(synthetic.facts(), venv.target(), {})
 
     assert found.python.project == tool
+
+
+def test_the_provider_that_goes_with_another_build_is_named() -> None:
+    facts = synthetic.facts("onnxruntime-directml 1.22.0", "onnxruntime 1.22.0")
+    made = resolve(facts, PlanOptions(), synthetic.matrix())
+    lost = [row for row in made.findings if row.code == "provider-lost"]
+
+    assert [dict(row.values)["provider"] for row in lost] == ["DmlExecutionProvider"]
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,11 @@ def tables() -> dict[str, dict[str, Any]]:
             "owner": [
                 {"name": "onnxruntime", "kind": "cpu"},
                 {"name": "onnxruntime-gpu", "kind": "gpu"},
-                {"name": "onnxruntime-directml", "kind": "directml"},
+                {
+                    "name": "onnxruntime-directml",
+                    "kind": "directml",
+                    "provider": "DmlExecutionProvider",
+                },
             ],
             "shared": [
                 {
