@@ -10,7 +10,6 @@ from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
-from ..matrix.torch import TORCH
 from ..messages.sections import size
 from ..plan.model import SHADOWED, Rejected
 from ..plan.reasons import Finding, Severity, finding
@@ -19,6 +18,7 @@ from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
 from .changes import Changes
+from .findings_others import consumer_findings, removal_findings
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
@@ -49,7 +49,7 @@ def findings(
         *_builds(here),
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
-        *_consumers(here, rejected),
+        *consumer_findings(here, rejected),
     ]
     if best is None or changes is None:
         rows += torch_findings(here, search)
@@ -225,17 +225,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
     if "numpy" in installing:
         numpy = here.facts.package("numpy")
         yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
-    yield from _removed(here, changes)
-
-
-def _removed(here: Situation, changes: Changes) -> Iterator[Finding]:
-    """Say why others go, and what goes with them."""
-    for name in changes.uninstall:
-        if name not in here.matrix.owners:
-            yield finding("shared-folder", "error", rival=name)
-        elif name in here.matrix.own_providers:
-            provider = here.matrix.own_providers[name]
-            yield finding("provider-lost", "warning", distribution=name, provider=provider)
+    yield from removal_findings(here, changes)
 
 
 def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
@@ -251,26 +241,6 @@ def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
     own = best.build.cudnn == "8" and not wheels and here.torch is None
     if windows and own and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
-
-
-def _consumers(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
-    """Say who else uses CUDA and decides, who disagrees with whom, and whose files nobody read."""
-    deciding = {
-        dict(why.values)["by"]
-        for row in rejected
-        for why in row.reasons
-        if why.code in {"consumer-other-cuda", "folder-used"}
-    }
-    users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
-    if len({row.cuda for row in users if row.cudnn}) > 1 and deciding:
-        who = ", ".join(f"{row.by} (CUDA {row.cuda})" for row in users)
-        yield finding("consumers-disagree", "error", by=who)
-    elif deciding:
-        by = ", ".join(sorted(deciding))
-        yield finding("consumers-kept", "info", by=by)
-    for row in here.consumers:
-        if row.why.code in {"consumer-named", "consumer-unread"}:
-            yield finding("consumer-not-read", "info", by=row.by)
 
 
 def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
