@@ -17,6 +17,7 @@ from .release_checks import oldest_that_serves
 from .rules import rivals
 from .situation import Situation
 from .torch_choice import TorchChoice
+from .unknown_releases import is_same_major
 
 
 class Changes(NamedTuple):
@@ -139,6 +140,7 @@ def _build_is_installed(subject: Candidate, here: Situation) -> bool:
         and build.intact
         and build.distribution in {None, GPU_BUILD}
         and build.version in {None, subject.version}
+        and is_same_major(subject.build.cuda, build.cuda)
     )
 
 

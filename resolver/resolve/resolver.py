@@ -31,7 +31,7 @@ from .torch_choice import (
     without_torch,
 )
 from .torch_wheels import kept_torch
-from .unknown_releases import with_installed_releases
+from .unknown_releases import is_same_major, with_installed_releases
 from .unlock import unlock
 
 
@@ -166,11 +166,16 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
             newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
             able = [row for row in newest if _shares_cuda(row.build, here)] or works
         if installed is not None:
-            unknown = here.installed_build
+            unknown, folder = here.installed_build, here.facts.onnxruntime
+            cuda = folder.cuda if folder else None
             same = [
                 row
                 for row in works
-                if (row.build is unknown if unknown else row.version == installed.version)
+                if (
+                    row.build is unknown
+                    if unknown
+                    else row.version == installed.version and is_same_major(row.build.cuda, cuda)
+                )
             ]
             able = same or able
     return able[0] if able else None

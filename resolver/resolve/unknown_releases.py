@@ -66,7 +66,7 @@ def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
         build.version == package.version
         and build.platform == platform
         and (not read or any(wheel.python == tag for wheel in build.wheels))
-        and _same_major(build.cuda, folder.cuda)
+        and is_same_major(build.cuda, folder.cuda)
         for build in matrix.builds
     )
 
@@ -105,7 +105,8 @@ def _place(facts: Facts) -> tuple[str, str]:
     return f"{facts.platform.system}_{facts.platform.machine}", tag
 
 
-def _same_major(known: str, installed: str | None) -> bool:
+def is_same_major(known: str, installed: str | None) -> bool:
+    """Tell whether a build for the CUDA `known` may be the one that says `installed` (or None)."""
     return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_json
@@ -572,3 +573,46 @@ def test_a_gpu_that_nobody_knows_is_told_as_not_checked() -> None:
     [finding] = [row for row in made.findings if row.code == "gpu-unknown"]
     assert finding.severity == "warning"
     assert "nothing here was checked" in load_texts("en").summary(finding)
+
+
+FEED = "https://feed.example/onnxruntime-cuda-13/simple"
+
+
+def with_feed(python: str = "cp311") -> Matrix:
+    """Return the matrix with a 1.26.0 for CUDA 13, as a feed has it under PyPI's number."""
+    like = next(
+        row for row in MATRIX.builds if (row.version, row.platform) == ("1.31.1", "linux_x86_64")
+    )
+    wheel = like.wheels[0]._replace(python=python, sha256="f" * 64, file="ort-1.26.0-feed.whl")
+    feed = like._replace(version="1.26.0", wheels=(wheel,), index_url=FEED)
+    return MATRIX._replace(builds=(*MATRIX.builds, feed))
+
+
+def test_a_build_of_a_feed_is_kept_as_the_one_that_it_is() -> None:
+    facts = facts_json.from_json(environment("1.26.0", cuda="13.0"))
+
+    made = resolve(facts, PlanOptions(), with_feed())
+
+    assert (made.verdict, unknown(made)) == ("healthy", "")
+    assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == FEED
+
+
+def test_pypis_build_beside_a_feed_is_kept_too() -> None:
+    facts = facts_json.from_json(environment("1.26.0", cuda="12.8", wheels=CUDA_12))
+
+    made = resolve(facts, PlanOptions(), with_feed())
+
+    assert made.verdict == "healthy"
+    assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == "pypi"
+
+
+def test_a_build_of_a_feed_is_chosen_where_it_alone_fits_and_comes_from_there() -> None:
+    """A company builds for a Python that PyPI has no wheel for."""
+    document = environment(python="3.9.18")
+    document["packages"].pop(0)
+    document["onnxruntime"] = None
+
+    made = resolve(facts_json.from_json(document), PlanOptions(cuda="13"), with_feed("cp39"))
+
+    [wheel] = [row for row in made.install if row.name == "onnxruntime-gpu"]
+    assert (wheel.version, wheel.index_url, wheel.sha256) == ("1.26.0", FEED, "f" * 64)
