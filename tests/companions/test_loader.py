@@ -890,6 +890,38 @@ assert "ORT_CUDA_UNAVAILABLE" not in os.environ
     assert mapped_by(shaped, code)[:4] == ALL
 
 
+LINKING = """
+import ctypes, os
+try:
+    ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libonnxruntime_providers_cuda.so"))
+except OSError as problem:
+    raise ImportError(str(problem))
+"""
+
+
+def test_a_compiled_module_that_links_them_is_imported_again(shaped: Path) -> None:
+    package = environments.site_packages(shaped) / "onnxruntime"
+    (package / "capi/_pybind_state.py").write_text(LINKING + BINDINGS)
+
+    assert mapped_by(shaped, "") == [*ALL, "libonnxruntime_providers_cuda.so"][:4]
+
+
+def test_an_import_that_fails_for_another_reason_fails(shaped: Path) -> None:
+    package = environments.site_packages(shaped) / "onnxruntime"
+    (package / "capi/_pybind_state.py").write_text("raise ImportError('numpy is too old')")
+    finished = run(shaped, "import onnxruntime")
+
+    assert finished.returncode == 1
+    assert finished.stderr.rstrip().endswith("ImportError: numpy is too old")
+
+
+def test_onnxruntime_1_27_finds_them_at_its_import(shaped: Path) -> None:
+    package = environments.site_packages(shaped) / "onnxruntime"
+    (package / "capi/build_and_package_info.py").write_text("__version__ = '1.27.0'")
+
+    assert mapped_by(shaped, "") == ALL
+
+
 # Others that need the same libraries.
 
 EXTENSION = """

@@ -10,7 +10,7 @@ Nothing here raises. ORTGPU_FIX_AUTOLOAD=0 turns all of it off.
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: ANN401, PTH113, PTH118, PTH120
+# ruff: noqa: ANN401, PTH113, PTH118, PTH120, PTH123
 from __future__ import annotations
 
 import os
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 WITHOUT_CUDA = {"CPUExecutionProvider", "AzureExecutionProvider"}
+BINDINGS = "onnxruntime.capi._pybind_state"
 UNAVAILABLE = "ORT_CUDA_UNAVAILABLE"
 """Set by onnxruntime 1.11 to 1.15 while they are imported, where they find no libraries."""
 LOADED: list[bool] = []
@@ -77,7 +78,13 @@ class Loader:
         self.finder.waiting.discard(self.name)
         before, after = ROUND[self.name] if first else (None, None)
         attempt(before, module)
-        self.loader.exec_module(module)
+        try:
+            self.loader.exec_module(module)
+        except ImportError:
+            if LOADED or self.name != BINDINGS:
+                raise
+            attempt(demand)  # a compiled module that links them itself
+            self.loader.exec_module(module)
         attempt(after, module)
 
 
@@ -104,12 +111,20 @@ def demand() -> None:
 
 
 def before_onnxruntime(module: ModuleType) -> None:
-    """Load for a package whose compiled module is not where it is in the releases known here."""
+    """Load for a release whose compiled module links them, or is not where those known here are."""
     folder = os.path.dirname(module.__file__ or "")
-    if not os.path.isfile(os.path.join(folder, "capi", "_pybind_state.py")) and load.has_provider(
-        folder
-    ):
+    known = os.path.isfile(os.path.join(folder, "capi", "_pybind_state.py"))
+    if (not known or links_itself(folder)) and load.has_provider(folder):
         demand()
+
+
+def links_itself(folder: str) -> bool:
+    """Tell whether this is onnxruntime 1.27.0, whose compiled module links libcudart.so.13."""
+    try:
+        with open(os.path.join(folder, "capi", "build_and_package_info.py"), "rb") as file:
+            return b"'1.27." in file.read()
+    except OSError:
+        return False
 
 
 def after_onnxruntime(module: ModuleType) -> None:
@@ -198,7 +213,7 @@ def wrap(
 
 ROUND: dict[str, tuple[Callable[..., None] | None, Callable[..., None] | None]] = {
     "onnxruntime": (before_onnxruntime, after_onnxruntime),
-    "onnxruntime.capi._pybind_state": (None, after_bindings),
+    BINDINGS: (None, after_bindings),
     "onnxruntime_genai": (before_genai, None),
     "ctranslate2._ext": (None, after_ctranslate2),
 }
