@@ -201,6 +201,8 @@ class Matrix(NamedTuple):
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
     added: tuple[AddedRows, ...] = ()
+    feeds: Mapping[str, str] = MappingProxyType({})
+    """CUDA major to the index that has builds of onnxruntime-gpu for it beside PyPI's."""
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
 

@@ -70,6 +70,7 @@ def parse(
             for row in tables["distributions"]["shared"]
             if row["files"]  # else only unused files collide, such as headers
         }
+        feeds = {row["cuda"]: row["url"] for row in tables["distributions"]["feed"]}
         place = "limits"
         limits = tuple(
             Limit._make(row[field] for field in Limit._fields) for row in tables["limits"]["limit"]
@@ -98,6 +99,7 @@ def parse(
         modules=modules or {},
         last_branches=last_branches,
         own_providers=own_providers,
+        feeds=feeds,
         consumers=consumers,
         providers={
             (distribution.cuda, library): distribution.name

@@ -53,7 +53,36 @@ def unlock(
     fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(rows))
-    return _distinct(rows)
+    return (*_distinct(rows), *_feeds(here, rejected))
+
+
+_OF_MACHINE = frozenset(
+    {"no-wheel-python", "driver-too-old", "no-gpu-code", "ptx-needs-driver", "glibc-too-old"}
+)
+"""Reasons against a build that another build of the same release need not have."""
+
+
+def _feeds(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Unlock]:
+    """Yield the index for the newest CUDA that the driver runs: it has builds that PyPI lacks.
+
+    Only where the machine or its Python speaks against each of PyPI's. What the builds are for is
+    not known until one is read.
+    """
+    releases = {build.version for build in here.matrix.builds}
+    stopped = {
+        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
+    }
+    if releases - stopped:
+        return
+    python, platform = here.facts.python, here.facts.platform
+    able = here.driver_cuda is not None and here.gpus != () and python.implementation == "cpython"
+    if not able or platform.machine != "x86_64" or (platform.libc or "").startswith("musl"):
+        return
+    majors = [cuda for cuda in here.matrix.feeds if numbers(here.driver_cuda or "")[0] >= int(cuda)]
+    if majors:
+        cuda = max(majors, key=int)
+        change = reason("ort-index", url=here.matrix.feeds[cuda])
+        yield Unlock(change=change, gains=f"{GPU_BUILD} (CUDA {cuda})")
 
 
 def _without_blockers(

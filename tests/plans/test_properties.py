@@ -127,7 +127,10 @@ def test_every_unlock_is_a_gain(document: dict[str, Any]) -> None:
     made = plan(document, PlanOptions(latest=True))
 
     for row in made.unlock:
-        assert Version(row.gains.split()[1]) > chosen(made)
+        if row.change.code == "ort-index":  # what an unread index has is not known
+            assert made.verdict == "impossible"
+        else:
+            assert Version(row.gains.split()[1]) > chosen(made)
 
 
 @given(documents())

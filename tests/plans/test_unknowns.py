@@ -616,3 +616,25 @@ def test_a_build_of_a_feed_is_chosen_where_it_alone_fits_and_comes_from_there() 
 
     [wheel] = [row for row in made.install if row.name == "onnxruntime-gpu"]
     assert (wheel.version, wheel.index_url, wheel.sha256) == ("1.26.0", FEED, "f" * 64)
+
+
+def test_where_no_build_of_pypi_works_the_feed_for_the_driver_is_named() -> None:
+    """PyPI has no build for CUDA 11 with a wheel for Python 3.13."""
+    document = environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None}
+    document["packages"].pop(0)
+
+    made = plan(document)
+
+    assert made.verdict == "impossible"
+    [row] = [row for row in made.unlock if row.change.code == "ort-index"]
+    assert "onnxruntime-cuda-11" in dict(row.change.values)["url"]
+    assert row.gains == "onnxruntime-gpu (CUDA 11)"
+
+
+@pytest.mark.parametrize("change", [{"gpus": []}, {"driver": {"version": "1.0", "cuda": "10.2"}}])
+def test_no_feed_is_named_where_none_can_help(change: dict[str, Any]) -> None:
+    document = environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None}
+
+    made = plan(document | change)
+
+    assert "ort-index" not in {row.change.code for row in made.unlock}

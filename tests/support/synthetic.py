@@ -244,6 +244,7 @@ def tables() -> dict[str, dict[str, Any]]:
             ],
         },
         "distributions": {
+            "feed": [{"cuda": "11", "url": "https://feed.example/cuda-11/simple/"}],
             "owner": [
                 {"name": "onnxruntime", "kind": "cpu"},
                 {"name": "onnxruntime-gpu", "kind": "gpu"},
