@@ -28,6 +28,10 @@ _running: set[subprocess.Popen[str]] = set()
 """The children that were not waited for: those of a thread that an interrupt left behind."""
 
 
+_starting = threading.Lock()
+"""Held while a child is started, until it is among those."""
+
+
 class Finished(NamedTuple):
     """How a child ended."""
 
@@ -69,7 +73,8 @@ def run(
     held: IO[str] | None = None
     timed_out = False
     try:
-        with signals_deferred():  # nobody would end a child that was started and is not known
+        # Nobody would end a child that was started and is not known.
+        with signals_deferred(), _starting:
             process = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
@@ -249,6 +254,7 @@ def _let_go(process: subprocess.Popen[str]) -> None:
 
 @atexit.register
 def _leave_nobody() -> None:
+    _starting.acquire(timeout=GRACE_SECONDS)  # and not released: nothing is started any more
     for process in tuple(_running):
         _kill_group(process)
 
