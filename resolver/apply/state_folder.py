@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Target
+from ..utils.signals import signals_deferred
 
 
 def join(folder: str, name: str) -> str:
@@ -160,8 +161,12 @@ def read_only(folder: str, error: OSError) -> Error:
 
 
 def remove_tree(path: Path) -> int:
-    """Remove `path` and what is in it, as far as possible; return the bytes that remain."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Remove `path` and what is in it, as far as possible; return the bytes that remain.
+
+    An interrupt waits: in the middle of it `shutil` may close a file twice, and raise OSError.
+    """
+    with signals_deferred(), contextlib.suppress(OSError):
+        shutil.rmtree(path, ignore_errors=True)
     if sys.platform == "win32" and path.exists():  # what is read-only cannot be removed there
         for folder, _, names in os.walk(path):
             for name in names:
