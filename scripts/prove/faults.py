@@ -33,8 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import history as kept
-from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import history, rollback
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
 from prove.transaction import RESULTS, Case, Proof, about, apply_case, compare
@@ -176,8 +175,8 @@ def child(case: Case) -> int:
 
 def judge(fault: Fault, end: End, proof: Proof) -> str:
     """Hold the end against what must be; return it in a word. Raises AssertionError."""
-    recovered = restore.recover_interrupted(proof.site)
-    if any(one.state == "committed" for one in kept.recorded_changes(proof.site)):
+    recovered = rollback.recover_interrupted(proof.site)
+    if any(one.state == "committed" for one in history.recorded_changes(proof.site)):
         assert (end.said, end.code) == ("done", 0), (fault, end)  # noqa: S101
         compare(proof.after, without_notes(proof.venv.folder))
         proof.undo()

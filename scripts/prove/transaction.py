@@ -7,8 +7,8 @@ a rename, the removal of a folder), or at a random instant. Often the recovery i
 Afterwards a run of recovery must leave the environment exactly as it was, or, where the change
 had been committed, as planned, and undo must then bring back what was.
 
-    python scripts/prove/transaction.py --count 1000 --jobs 2
-    python scripts/prove/transaction.py --count 20 --real /somewhere/wheels
+    python scripts/prove/set_aside.py --count 1000 --jobs 2
+    python scripts/prove/set_aside.py --count 20 --real /somewhere/wheels
 
 The counts go into scripts/prove/results/.
 """
@@ -38,14 +38,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply import history as kept
-from ortgpu_fix.apply import rollback as restore
-from ortgpu_fix.apply import set_aside as transaction
-from ortgpu_fix.apply import swap as switch
+from ortgpu_fix.apply import history, rollback, set_aside, swap
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
-from ortgpu_fix.engine import guard as engine_guard
+from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
@@ -77,7 +74,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Steps:
-    """Counts the steps of a transaction, and kills this process group at one of them."""
+    """Counts the steps of a set_aside, and kills this process group at one of them."""
 
     def __init__(self, kill_at: int) -> None:
         self.count = 0
@@ -105,19 +102,17 @@ class Steps:
     def hook(self) -> None:
         """Step at everything by which a transaction changes the disk."""
         for name, modules in {
-            "append": (transaction, restore, switch),
-            "move": (transaction, restore),
-            "move_folder": (transaction,),
-            "remove_tree": (kept, switch),
-            "delete_journal": (kept, restore),
+            "append": (set_aside, rollback, swap),
+            "move": (set_aside, rollback),
+            "move_folder": (set_aside,),
+            "remove_tree": (history, swap),
+            "delete_journal": (history, rollback),
         }.items():
             stepped = self.around(name, vars(modules[0])[name])
             for module in modules:
                 vars(module)[name] = stepped
         vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
-        vars(engine_guard)["wait_for_engine"] = self.around(
-            "wait_for_engine", engine_guard.wait_for_engine
-        )
+        vars(guard)["wait_for_engine"] = self.around("wait_for_engine", guard.wait_for_engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +160,13 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
     """
     steps = Steps(case.kill_at)
     steps.hook()
-    begin = transaction.JournaledChange.begin
+    begin = set_aside.JournaledChange.begin
 
     def beginning(*arguments: Any, **options: Any) -> None:  # noqa: ANN401
         say("now")
         begin(*arguments, **options)
 
-    changed: Any = transaction.JournaledChange
+    changed: Any = set_aside.JournaledChange
     changed.begin = beginning
     applied = None
     if case.url:
@@ -201,7 +196,7 @@ def recover_case(case: Case, say: Callable[[str], None]) -> None:
     """Recover."""
     steps = Steps(case.kill_at)
     steps.hook()
-    restore.recover_interrupted(Site.of(case.venv.target()))
+    rollback.recover_interrupted(Site.of(case.venv.target()))
     say(json.dumps(steps.names))
 
 
@@ -274,7 +269,7 @@ class Proof:
             self.undo_seconds = max(self.undo_seconds, time.monotonic() - began)
 
         installed = [(one.key, one.version) for one in self.venv.target().installed]
-        restore.undo_last(self.site, installed, restored)
+        rollback.undo_last(self.site, installed, restored)
         compare(self.before, state_of(self.venv.folder))
 
     def round(self, *, step: int = 0, moment: float = 0.0, again: int = 0) -> str:
@@ -293,8 +288,8 @@ class Proof:
         if again:
             code = Child(recover_case, replace(self.case, kill_at=again)).end()[1]
             assert code in {0, -signal.SIGKILL}, "the recovery failed of itself"  # noqa: S101
-        restore.recover_interrupted(self.site)
-        if not kept.recorded_changes(self.site):
+        rollback.recover_interrupted(self.site)
+        if not history.recorded_changes(self.site):
             compare(self.before, state_of(self.venv.folder))
             return "before"
         compare(self.after, without_notes(self.venv.folder))

@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import set_aside as transaction
+from ortgpu_fix.apply import set_aside
 from ortgpu_fix.apply.apply_plan import Allowed, apply
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.removal import distributions_here
@@ -197,7 +197,7 @@ def begin(folder: Path, url: str, kind: str, step: int) -> None:
         return call
 
     for name in ("append", "move"):
-        setattr(transaction, name, counted(getattr(transaction, name)))
+        setattr(set_aside, name, counted(getattr(set_aside, name)))
     environ = clean_environment()
     engine: Engine
     if kind == "uv":

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import environment_lock as locks
-from ortgpu_fix.apply import history as kept
-from ortgpu_fix.apply import rollback as restore
+from ortgpu_fix.apply import environment_lock, history, rollback
 from ortgpu_fix.apply import state_folder as state
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
@@ -23,7 +21,7 @@ from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.set_aside import JournaledChange, append, move
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
-from ortgpu_fix.engine import guard as engine_guard
+from ortgpu_fix.engine import guard
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import STATE_FOLDER
 from support.standin_wheels import state_of
@@ -202,7 +200,7 @@ def test_a_file_that_cannot_be_put_back_and_then_can(
             raise PermissionError(errno.EACCES, "Permission denied", goal)
         move(source, goal)
 
-    monkeypatch.setattr(restore, "move", stubborn)
+    monkeypatch.setattr(rollback, "move", stubborn)
     with pytest.raises(Error) as caught:
         recover_interrupted(world.site)
     assert caught.value.code == "restore-failed"
@@ -210,7 +208,7 @@ def test_a_file_that_cannot_be_put_back_and_then_can(
     assert str(caught.value.values["path"]).endswith("b.so")
     assert (world.purelib / "old" / "a.py").read_text() == "a = 1\n"
 
-    monkeypatch.setattr(restore, "move", move)
+    monkeypatch.setattr(rollback, "move", move)
     recover_interrupted(world.site)
     assert world.state() == world.before
 
@@ -222,9 +220,9 @@ def test_an_engine_that_does_not_end(world: World, monkeypatch: pytest.MonkeyPat
     def endless(_: Path) -> None:
         raise TimeoutError("process 7 does not end")
 
-    monkeypatch.setattr(engine_guard, "wait_for_engine", endless)
+    monkeypatch.setattr(guard, "wait_for_engine", endless)
     with pytest.raises(Error) as caught:
-        restore.roll_back(world.site, change.folder)
+        rollback.roll_back(world.site, change.folder)
 
     assert caught.value.code == "restore-failed"
     assert caught.value.values["reason"] == "process 7 does not end"
@@ -241,7 +239,7 @@ def test_a_journal_that_does_not_go(world: World, monkeypatch: pytest.MonkeyPatc
             raise OSError(errno.EIO, "Input/output error")
         sync(path)
 
-    monkeypatch.setattr(kept, "sync_folder", failing)
+    monkeypatch.setattr(history, "sync_folder", failing)
     with pytest.raises(Error, match="restore-failed"):
         recover_interrupted(world.site)
     assert world.state() == world.before
@@ -257,7 +255,7 @@ def test_an_undo_that_cannot_even_be_noted(
     def failing(*_: object) -> None:
         raise OSError(number, "no")
 
-    monkeypatch.setattr(restore, "append", failing)
+    monkeypatch.setattr(rollback, "append", failing)
     with pytest.raises(Error) as caught:
         undo_last(world.site, [("new", "1")])
 
@@ -311,7 +309,7 @@ def test_forgetting(world: World) -> None:
 
 def test_forgetting_what_cannot_be_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.change().commit()
-    monkeypatch.setattr(kept, "delete_journal", lambda _: (_ for _ in ()).throw(OSError()))
+    monkeypatch.setattr(history, "delete_journal", lambda _: (_ for _ in ()).throw(OSError()))
     assert discard_undo_data(world.site) > 0
 
     monkeypatch.undo()
@@ -371,7 +369,7 @@ def test_a_lock_that_was_tidied_away_in_between(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare_state_folder(world.site)
-    try_lock = locks._try_lock
+    try_lock = environment_lock._try_lock
     left = [True]
 
     def tidied(descriptor: int) -> bool:
@@ -380,7 +378,7 @@ def test_a_lock_that_was_tidied_away_in_between(
             (world.site.state / "lock").unlink()
         return try_lock(descriptor)
 
-    monkeypatch.setattr(locks, "_try_lock", tidied)
+    monkeypatch.setattr(environment_lock, "_try_lock", tidied)
     with hold_environment_lock(world.site):
         assert (world.site.state / "lock").exists()
         with pytest.raises(Error, match="environment-locked"), hold_environment_lock(world.site):
@@ -409,10 +407,10 @@ def test_a_holder_that_is_somebody_else_s() -> None:
     child = os.fork()
     if child == 0:
         os.setuid(65534)
-        os._exit(0 if locks._alive(1) else 1)
+        os._exit(0 if environment_lock._alive(1) else 1)
 
     assert os.waitpid(child, 0)[1] == 0
-    assert not locks._alive(None)
+    assert not environment_lock._alive(None)
 
 
 def test_paths_on_another_drive_stay_absolute(

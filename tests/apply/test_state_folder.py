@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import environment_lock as locks
+from ortgpu_fix.apply import environment_lock
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
@@ -185,7 +185,7 @@ def test_a_filesystem_without_locks(changed: Changed, monkeypatch: pytest.Monkey
     def no_locks(_: int) -> bool:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(locks, "_try_lock", no_locks)
+    monkeypatch.setattr(environment_lock, "_try_lock", no_locks)
     with (
         pytest.raises(Error, match="No locks available"),
         hold_environment_lock(changed.site),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.binaries import gpu_targets
 from ortgpu_fix.evidence import metadata, spread
-from ortgpu_fix.utils import toml_writer as toml_text
+from ortgpu_fix.utils import toml_writer
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -146,8 +146,8 @@ def test_requirements_and_extras() -> None:
         ([1, '"x"', False], '[1, "\\"x\\"", false]'),
     ],
 )
-def test_values_on_one_line(value: toml_text.Value, text: str) -> None:
-    assert toml_text.inline(value) == text
+def test_values_on_one_line(value: toml_writer.Value, text: str) -> None:
+    assert toml_writer.inline(value) == text
 
 
 VALUES = st.recursive(
@@ -161,11 +161,11 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=9), VALUES, max_size=4))
-def test_what_is_written_reads_back(value: dict[str, toml_text.Value]) -> None:
+def test_what_is_written_reads_back(value: dict[str, toml_writer.Value]) -> None:
     """Any value survives the way through TOML, as a table and in rows."""
-    rows = toml_text.Rows([value, value])
-    text = toml_text.document(
-        "a\n\nb", {"schema": 1}, [toml_text.table("t", {"v": value, "r": rows})]
+    rows = toml_writer.Rows([value, value])
+    text = toml_writer.document(
+        "a\n\nb", {"schema": 1}, [toml_writer.table("t", {"v": value, "r": rows})]
     )
 
     assert tomllib.loads(text) == {"schema": 1, "t": [{"v": value, "r": [value, value]}]}
