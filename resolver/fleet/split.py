@@ -46,7 +46,10 @@ class FleetSolver:
         self.situations = situations
         self._kinds = [wheels_key(here) for here in situations]
         self._held = [
-            any(here.facts.package(name) for name in here.demands if name in matrix.distributions)
+            bool(here.consumers)
+            or any(
+                here.facts.package(name) for name in here.demands if name in matrix.distributions
+            )
             for here in situations
         ]
         self._machines: dict[Members, SharingMachines] = {}
@@ -128,7 +131,7 @@ class FleetSolver:
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
         here = self.situations[member]
-        if not self._held[member]:  # no package requires a wheel that could share a folder
+        if not self._held[member]:  # nobody needs a wheel that could share a folder
             return True
         components = Components(chosen=wheels[here.platform], reasons=())
         subject = without_wheels(self.build(version, member), here, components)

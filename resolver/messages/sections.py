@@ -12,6 +12,10 @@ STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 """The style of rich for each severity."""
 
 
+LONG_HEAD = 40
+"""Columns from which on a head stands for itself, and does not move the texts of the others."""
+
+
 class Row(NamedTuple):
     """One line: a head and its text."""
 
@@ -56,7 +60,8 @@ def plain(sections: Sequence[Section]) -> str:
     blocks: list[str] = []
     for section in sections:
         indent = "  " if section.heading else ""
-        column = max((width(row.head) for row in section.rows if row.head and row.text), default=0)
+        heads = (width(row.head) for row in section.rows if row.head and row.text)
+        column = max((head for head in heads if head <= LONG_HEAD), default=0)
         lines = [section.heading] if section.heading else []
         for row in section.rows:
             pad = " " * (column - width(row.head)) + "  " if row.head or column else ""

@@ -247,3 +247,31 @@ def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:
         ["consumer-other-cuda"],
         ["consumer-other-cuda"],
     ]
+
+
+def test_where_conflicts_are_allowed_nobody_has_a_say() -> None:
+    stays = {"name": "app", "version": "1", "requires": ["nvidia-cudnn-cu13"]}
+    made = planned(
+        machine("a", stays, "nvidia-cudnn-cu13 9.12.0"),
+        machine("free"),
+        cuda="12",
+        conflicts=True,
+    )
+
+    assert groups(made) == [("1.26.0", ["a", "free"])]
+
+
+def test_the_folder_of_wheels_that_somebody_uses_undeclared_is_not_taken() -> None:
+    """A distribution named for a CUDA, which requires no wheel of it."""
+    made = planned(
+        machine("a", "cudf-cu13 26.2", "nvidia-cudnn-cu13 9.12.0"),
+        machine("same gpu", "cudf-cu13 26.2", "nvidia-cudnn-cu13 9.12.0", python="3.12.1"),
+        machine("free"),
+        cuda="12",
+    )
+
+    assert groups(made) == [("1.26.0", ["free"])]
+    assert [[why.code for why in reasons] for _, reasons in made.impossible] == [
+        ["folder-used"],
+        ["folder-used"],
+    ]

@@ -10,10 +10,10 @@ import pytest
 from documents import SCHEMA, check
 from pages import made
 
-from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.verify.measurement import Failed
 from ortgpu_fix.verify.model import CheckedTorch, Verification
-from ortgpu_fix.verify.model_report import Copies, Fallback
+from ortgpu_fix.verify.model_report import Copies, Fallback, without_run
 from ortgpu_fix.verify.smoke_result import LoadedLibrary, ModelRun, TorchResult, TorchRun
 
 RUN = ModelRun(
@@ -122,3 +122,18 @@ def test_what_may_be_unknown_is_null() -> None:
 def vars_of(row: Any) -> dict[str, Any]:
     """Return a record as the document has it."""
     return {name: getattr(row, name) for name in row.__slots__}
+
+
+def test_a_model_that_nothing_can_run_is_told_with_what_keeps_it() -> None:
+    found = Verification(
+        verdict="cpu-fallback",
+        values=(("reason", "no onnxruntime"),),
+        notes=(reason("import-failed"),),
+        evidence=("onnxruntime cannot be imported",),
+    )
+
+    document = without_run(found, "model.onnx").to_json()
+
+    assert document["file"] == "model.onnx"
+    assert document["notes"] == [{"code": "import-failed", "values": {}}]
+    assert document["evidence"] == ["onnxruntime cannot be imported"]
