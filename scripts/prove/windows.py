@@ -99,7 +99,7 @@ must stay; that of the third is wished for. PyPI has no torch for CUDA on Window
 stand-ins, from an index of the shape of PyTorch's.
 """
 TORCH_WHEEL = "cp311-cp311-win_amd64"
-LOGS = ("cuda-12-libraries-missing*", "zlibwapi*", "torch-without-this-gpu*")
+LOGS = ("cuda-12-libraries-missing--ort*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
 ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, KILLS)
 
