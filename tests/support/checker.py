@@ -44,13 +44,7 @@ class Judge(Machine):
         """Yield everything that the contract forbids, in words."""
         possible = {row["version"] for row in self.builds if self.possible(row)}
         known = {row["version"] for row in self.tables["onnxruntime"]["build"]}
-        rejected = {row["version"] for row in plan["rejected"]}
-        for release in sorted(known, key=version):
-            if (release in rejected) == (release in possible):
-                able = release in possible
-                yield f"{release} is rejected: {release in rejected}, possible: {able}"
-        if any(not row["reasons"] for row in plan["rejected"]):
-            yield "a release is rejected without a reason"
+        yield from self._rejections_are_right(plan, known, possible)
         changes = [
             name for name in ("uninstall", "install", "companions", "requires") if plan[name]
         ]
@@ -64,6 +58,11 @@ class Judge(Machine):
         if len(selected) != len(plan["selection"]["packages"]) or ORT not in selected:
             yield f"no set: {selected}"
             return
+        if selected[ORT] not in known:
+            # Its own files decide, which are not in the tables; nobody can install it anew.
+            if selected[ORT] != self.installed.get(ORT, {}).get("version"):
+                yield f"nobody knows {selected[ORT]}"
+            return
         yield from self._release_is_right(selected[ORT], possible)
         build = next((row for row in self.builds if row["version"] == selected[ORT]), None)
         if build is None or plan["selection"]["cuda"] != str(dotted(build["cuda"])[0]):
@@ -74,6 +73,17 @@ class Judge(Machine):
         yield from self._one_toolkit(selected, build)
         yield from self._runtime_is_right(plan, selected, build)
         yield from self._nobody_is_hurt(plan, selected, build)
+
+    def _rejections_are_right(
+        self, plan: Row, known: set[str], possible: set[str]
+    ) -> Iterator[str]:
+        rejected = {row["version"] for row in plan["rejected"]}
+        for release in sorted(known, key=version):
+            if (release in rejected) == (release in possible):
+                able = release in possible
+                yield f"{release} is rejected: {release in rejected}, possible: {able}"
+        if any(not row["reasons"] for row in plan["rejected"]):
+            yield "a release is rejected without a reason"
 
     def _release_is_right(self, chosen: str, possible: set[str]) -> Iterator[str]:
         if chosen not in possible:

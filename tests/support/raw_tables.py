@@ -126,7 +126,9 @@ class Machine:
         self.torch, self.torch_cuda = self._torch()
         self.cpython = python.get("implementation", "cpython") == "cpython"
         numbers = dotted(python["version"])
-        self.abi = f"cp{numbers[0]}{numbers[1]}{'t' if python.get('free_threaded') else ''}"
+        # CPython before 3.8 has the flag m for its allocator (PEP 3149).
+        flag = "m" if (*numbers[:2],) < (3, 8) else "t" if python.get("free_threaded") else ""
+        self.abi = f"cp{numbers[0]}{numbers[1]}{flag}"
         windows = system["system"] == "windows"
         self.markers = {
             "os_name": "nt" if windows else "posix",
