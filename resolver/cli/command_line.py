@@ -23,6 +23,7 @@ _KEPT = (
     "find_links",
     "index_url",
     "torch_index_url",
+    "matrix",
 )
 """What decides which plan is made, or where its wheels come from."""
 

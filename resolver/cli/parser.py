@@ -79,11 +79,7 @@ def parser() -> Parser:
     add("--apply", action="store_true")
     add("--check", action="store_true")
     add("--python", metavar="PATH")
-    add(
-        "--facts",
-        metavar="FILE",
-        action="append",
-    )
+    add("--facts", metavar="FILE", action="append")
     add("--with-cpu", action="store_true")
     add("--driver", metavar="VERSION")
     add("--gpu", metavar="GPU[,GPU...]")
@@ -98,33 +94,13 @@ def parser() -> Parser:
     add("--json", action="store_true")
     add("--verbose", action="store_true")
     add("-o", "--output", metavar="FILE")
-    add(
-        "--format",
-        choices=FORMATS,
-        default=FORMATS[0],
-        metavar="FORMAT",
-    )
-    add(
-        "-d",
-        "--directory",
-        metavar="DIR",
-    )
+    add("--format", choices=FORMATS, default=FORMATS[0], metavar="FORMAT")
+    add("-d", "--directory", metavar="DIR")
     add("--yes", action="store_true")
     add("--forget", action="store_true")
-    add(
-        "--allow",
-        metavar="WHAT",
-        action="append",
-        default=[],
-        choices=ALLOWANCES,
-    )
+    add("--allow", metavar="WHAT", action="append", default=[], choices=ALLOWANCES)
     add("--bench", action="store_true")
-    add(
-        "--shape",
-        metavar="NAME=SIZES",
-        action="append",
-        default=[],
-    )
+    add("--shape", metavar="NAME=SIZES", action="append", default=[])
     add("--report", metavar="FILE")
     add("--offline", action="store_true")
     add("--find-links", metavar="DIR")

@@ -18,6 +18,7 @@ FLAGS = (
     "--python 'a venv' --driver 535.104.12 --gpu 8.0 --ignore-gpu 6.1 --ignore-gpu 7.0"
     " --ort '<1.27' --cuda 12 --torch match --requirement r.txt --no-autoload --no-provide"
     " --allow conda --offline --find-links wheels --index-url https://packages.example/simple"
+    " --matrix more.toml"
 )
 
 
