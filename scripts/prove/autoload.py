@@ -594,6 +594,26 @@ def earlier(file: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in kept if (row["part"], row["subject"]) not in done]
 
 
+def finish(prover: Prover, name: str, options: argparse.Namespace, begin: float) -> int:
+    """Write the dated result into `options.results`, and return the exit code.
+
+    `begin` is the clock's at the start. A folder that nobody named goes, unless it is to stay.
+    """
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    options.results.mkdir(exist_ok=True)
+    target = options.results / f"{name}-{today}.json"
+    here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
+    rows = [*earlier(target, prover.rows), *cleaned(prover.rows, prover.work)]
+    document = {"date": today, "machine": here, "rows": rows}
+    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    wrong = [row for row in prover.rows if not row["good"]]
+    seconds = time.monotonic() - begin
+    print(f"{len(prover.rows)} rows, {len(wrong)} wrong, {seconds:.0f} s: {target}")
+    if not options.keep and options.work is None:
+        shutil.rmtree(prover.work)
+    return 1 if wrong else 0
+
+
 def main() -> int:
     """Do all of it; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -608,20 +628,7 @@ def main() -> int:
     begin = time.monotonic()
     for part in options.only.split(","):
         PARTS[part](prover, options.release or list(RELEASES))
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    options.results.mkdir(exist_ok=True)
-    target = options.results / f"autoload-{today}.json"
-    here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    rows = [*earlier(target, prover.rows), *cleaned(prover.rows, work)]
-    document = {"date": today, "machine": here, "rows": rows}
-    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    wrong = [row for row in prover.rows if not row["good"]]
-    print(
-        f"{len(prover.rows)} rows, {len(wrong)} wrong, {time.monotonic() - begin:.0f} s: {target}"
-    )
-    if not options.keep and options.work is None:
-        shutil.rmtree(work)
-    return 1 if wrong else 0
+    return finish(prover, "autoload", options, begin)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ the exit code is 1 where something is not as it must be.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
-import platform
 import shutil
 import sys
 import tempfile
@@ -26,7 +24,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove.autoload import COPIES, HERE, Prover, call, cleaned, digest, earlier, site_packages
+from prove.autoload import COPIES, HERE, Prover, call, digest, finish, site_packages
 
 PYTHON = "3.12"
 DRIVERS = {"535.104.12": "CUDA 12.2", "570.86.15": "12.8", "580.95.05": "13.0", "610.10": "13.3"}
@@ -189,17 +187,7 @@ def main() -> int:
     begin = time.monotonic()
     for name in options.only.split(","):
         prove(prover, name, CASES[name])
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    options.results.mkdir(exist_ok=True)
-    target = options.results / f"consumers-{today}.json"
-    here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    rows = [*earlier(target, prover.rows), *cleaned(prover.rows, work)]
-    document = {"date": today, "machine": here, "rows": rows}
-    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    wrong = [row for row in prover.rows if not row["good"]]
-    seconds = time.monotonic() - begin
-    print(f"{len(prover.rows)} rows, {len(wrong)} wrong, {seconds:.0f} s: {target}")
-    return 1 if wrong else 0
+    return finish(prover, "consumers", options, begin)
 
 
 if __name__ == "__main__":

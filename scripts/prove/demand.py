@@ -16,9 +16,7 @@ something is not as it must be.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -30,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.versions import numbers
-from prove.autoload import COPIES, HERE, MODEL, Prover, cleaned, drop, earlier, site_packages
+from prove.autoload import COPIES, HERE, MODEL, Prover, drop, finish, site_packages
 from support.pythons import find_python
 
 STARTS = 20
@@ -192,17 +190,7 @@ def main() -> int:
     for release, version in releases(prover).items():
         if not options.release or release in options.release:
             prove(prover, release, version)
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    options.results.mkdir(exist_ok=True)
-    target = options.results / f"demand-{today}.json"
-    here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    rows = [*earlier(target, prover.rows), *cleaned(prover.rows, work)]
-    document = {"date": today, "machine": here, "rows": rows}
-    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    wrong = [row for row in prover.rows if not row["good"]]
-    seconds = time.monotonic() - begin
-    print(f"{len(prover.rows)} rows, {len(wrong)} wrong, {seconds:.0f} s: {target}")
-    return 1 if wrong else 0
+    return finish(prover, "demand", options, begin)
 
 
 if __name__ == "__main__":
