@@ -96,8 +96,12 @@ def mutated(document: Any, chance: random.Random) -> Any:
 
 def as_text(document: object, chance: random.Random) -> bytes:
     """Write JSON as it should be, or with something wrong in the text."""
-    sys.set_int_max_str_digits(0)
-    text = json.dumps(document).encode("utf-8", "surrogatepass")
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)  # to write a long number; whoever reads it has the limit again
+    try:
+        text = json.dumps(document).encode("utf-8", "surrogatepass")
+    finally:
+        sys.set_int_max_str_digits(limit)
     return damaged(text, chance) if chance.random() < 0.4 else text
 
 
