@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from documents import check
 
 import synthetic
 from ortgpu_fix.fleet.model import FleetMachine, machine_names
@@ -44,7 +45,9 @@ def words(
 
 
 def document(fleet: str, *, with_cpu: bool = False) -> Any:
-    return json.loads(json.dumps(fleet_json(made(fleet, with_cpu=with_cpu), load_texts("en"))))
+    found = json.loads(json.dumps(fleet_json(made(fleet, with_cpu=with_cpu), load_texts("en"))))
+    check(found)
+    return found
 
 
 def test_one_set_for_all_to_the_letter() -> None:

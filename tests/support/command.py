@@ -12,13 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from unittest import mock
 
+from documents import check_output
+
 from ortgpu_fix.__main__ import main
 
 
 def run_here(
     *argv: str, cwd: Path, env: Mapping[str, str], text_in: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run `ortgpu-fix ARGV` in the folder `cwd` with the environment `env`."""
+    """Run `ortgpu-fix ARGV` in the folder `cwd` with the environment `env`.
+
+    Its JSON is held against the schema of its kind.
+    """
     came = io.TextIOWrapper(io.BytesIO(text_in.encode()), encoding="utf-8")
     said, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     before = Path.cwd()
@@ -36,4 +41,7 @@ def run_here(
             code = int(end.code or 0)
     for stream in (said, complained):
         stream.seek(0)
-    return subprocess.CompletedProcess(argv, code, said.read(), complained.read())
+    done = subprocess.CompletedProcess(argv, code, said.read(), complained.read())
+    if "--json" in argv or "facts" in argv:
+        check_output(done.stdout)
+    return done

@@ -1,4 +1,4 @@
-"""The JSON Schema of `verify`, and a check that is stricter: no key may be unknown to it."""
+"""The JSON Schemas of what `--json` prints, and a check that is stricter: no key may be unknown."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import json
 from typing import Any
 
 import jsonschema
+from referencing import Registry, Resource
 
 from ortgpu_fix.data_files import DATA
 
-SCHEMA: dict[str, Any] = json.loads((DATA / "verify.schema.json").read_text("utf-8"))
+KINDS = ("error", "explain", "facts", "fleet", "plan", "verify")
+SCHEMAS: dict[str, Any] = {
+    kind: json.loads((DATA / f"{kind}.schema.json").read_text("utf-8")) for kind in KINDS
+}
 
 
 def strict(schema: Any) -> Any:
@@ -22,9 +26,36 @@ def strict(schema: Any) -> Any:
     return made | {"additionalProperties": False} if "required" in made else made
 
 
-VALIDATOR = jsonschema.Draft202012Validator(strict(SCHEMA))
+REGISTRY: Registry[Any] = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(strict(schema))) for schema in SCHEMAS.values()
+)
+VALIDATORS = {
+    kind: jsonschema.Draft202012Validator(strict(schema), registry=REGISTRY)
+    for kind, schema in SCHEMAS.items()
+}
 
 
-def check(document: Any) -> None:
-    """Raise jsonschema.ValidationError where a document of `verify --json` does not fit."""
-    VALIDATOR.validate(document)
+def kind_of(document: dict[str, Any]) -> str | None:
+    """Tell which schema a document is for; None: there is none, as for `matrix` and `lock`."""
+    tells = {
+        "error": "error",
+        "explanations": "explain",
+        "platform": "facts",
+        "groups": "fleet",
+        "unlock": "plan",
+        "models": "verify",
+    }
+    return next((kind for key, kind in tells.items() if key in document), None)
+
+
+def check(document: Any, kind: str | None = None) -> None:
+    """Raise jsonschema.ValidationError where a document does not fit the schema of its kind."""
+    kind = kind or kind_of(document)
+    if kind is not None:
+        VALIDATORS[kind].validate(document)
+
+
+def check_output(stdout: str) -> None:
+    """Check what a command printed, where that is one JSON document."""
+    if stdout.startswith("{"):
+        check(json.loads(stdout))
