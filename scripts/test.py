@@ -39,8 +39,7 @@ def install() -> None:
     first_steps.make_venv(VENV, anew=True)
     first_steps.install(PYTHON, "--upgrade", "pip>=25.1")
     first_steps.install(PYTHON, "--group", "dev", "--group", "ansible")
-    for folder in ("build", "dist"):
-        shutil.rmtree(ROOT / folder, ignore_errors=True)
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist", ".")
     [wheel] = (ROOT / "dist").glob("*.whl")
     first_steps.install(PYTHON, wheel)
