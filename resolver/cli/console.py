@@ -48,6 +48,11 @@ def _locale(environ: Mapping[str, str]) -> Language:
     return "en"
 
 
+def columns(most: int) -> int:
+    """Return how wide text may be: as the terminal is, at most `most`, which a pipe gets."""
+    return min(most, os.get_terminal_size(1).columns) if sys.stdout.isatty() else most
+
+
 def print_result(text: str) -> None:
     """Print `text`, the answer itself, on stdout.
 

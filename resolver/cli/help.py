@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +13,8 @@ from .parser import COMMANDS, PLAN
 
 COLUMNS = 100
 _INDENT = 30
+_PIECES = re.compile(r"\s+|(?:[!-~]+|[^\s!-~])[，。：；、）]*")
+"""A word, or a Chinese character, with the marks behind it, which never begin a line."""
 
 
 def help_text(
@@ -20,8 +22,9 @@ def help_text(
     command: str | None,
     table: Mapping[str, Any],
     language: Language,
+    columns: int = COLUMNS,
 ) -> str:
-    """Return the help of `command`, or of the whole program where it is None.
+    """Return the help of `command`, or of the whole program where it is None, in `columns`.
 
     `table` is the parsed `help.toml`.
     """
@@ -33,17 +36,19 @@ def help_text(
         names = [name for name in shown if name in table["flags"]]
         blocks = [
             headings["usage"].format(usage="ortgpu-fix [COMMAND] [FLAGS]"),
-            headings["whole"],
-            _block(headings["commands"], _commands(table, language), 12),
+            _wrapped(headings["whole"], columns),
+            _block(headings["commands"], _commands(table, language), 12, columns),
         ]
     else:
         names = [*row["flags"], *table["common"]["flags"]]
-        blocks = [headings["usage"].format(usage=row["usage"]), _wrapped(row["what"][language], 0)]
+        blocks = [headings["usage"].format(usage=row["usage"])]
+        blocks += [_wrapped(text[language], columns) for text in (row["what"], *row["details"])]
     examples = [(f"  {example}", "") for example in row["examples"]]
     flags = [(_flag(shown[name]), table["flags"][name][language]) for name in names]
-    blocks += [_block(headings["examples"], examples, 0), _block(headings["flags"], flags, _INDENT)]
+    blocks.append(_block(headings["examples"], examples, 0, columns))
+    blocks.append(_block(headings["flags"], flags, min(_INDENT, columns // 3), columns))
     exits = [(f"  {code}", text[language]) for code, text in table["exits"].items()]
-    blocks.append(_block(headings["exits"], exits, 5))
+    blocks.append(_block(headings["exits"], exits, 5, columns))
     if command is None:
         blocks.append(headings["more"])
     return "\n\n".join(blocks)
@@ -59,26 +64,26 @@ def _flag(action: argparse.Action) -> str:
     return "  " + ", ".join(action.option_strings) + value
 
 
-def _block(heading: str, rows: Iterable[tuple[str, str]], indent: int) -> str:
+def _block(heading: str, rows: Iterable[tuple[str, str]], indent: int, columns: int) -> str:
     lines = [heading]
     for head, text in rows:
         if not text:
             lines.append(head)
             continue
-        first, *more = _wrapped(text, indent).splitlines()
+        first, *more = _wrapped(text, columns - indent).splitlines()
         if width(head) + 2 > indent:
-            lines += [head, f"{' ' * indent}{first.lstrip()}"]
+            lines += [head, f"{' ' * indent}{first}"]
         else:
-            lines.append(f"{head:<{indent}}{first.lstrip()}")
-        lines += more
+            lines.append(f"{head:<{indent}}{first}")
+        lines += [" " * indent + line for line in more]
     return "\n".join(lines)
 
 
-def _wrapped(text: str, indent: int) -> str:
-    """Return `text` in lines of `COLUMNS`; Chinese characters take two and break anywhere."""
-    room = COLUMNS - indent
-    if width(text) != len(text):
-        room = room * len(text) // width(text)
-    return textwrap.fill(text, room, initial_indent="", break_on_hyphens=False).replace(
-        "\n", "\n" + " " * indent
-    )
+def _wrapped(text: str, columns: int) -> str:
+    """Return `text` in lines of `columns`; Chinese ones end at any character."""
+    lines = [""]
+    for piece in _PIECES.findall(text):
+        if width(lines[-1]) + width(piece) > columns and not piece.isspace():
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return "\n".join(line.rstrip() for line in lines)

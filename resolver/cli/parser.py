@@ -222,13 +222,14 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
 def _print_help(arguments: argparse.Namespace, environ: Mapping[str, str]) -> None:
     from ..data_files import load_table
     from . import console
-    from .help import help_text
+    from .help import COLUMNS, help_text
 
     command = arguments.command
     if command is None and (arguments.apply or arguments.check or arguments.dry_run):
         command = PLAN
     language = console.user_language(environ)
-    console.print_result(help_text(parser(), command, load_table("help"), language))
+    table, columns = load_table("help"), console.columns(COLUMNS)
+    console.print_result(help_text(parser(), command, table, language, columns))
 
 
 @contextlib.contextmanager
