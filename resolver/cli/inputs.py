@@ -248,9 +248,14 @@ def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
 def _short_form(facts: Facts, driver: str, gpus: str) -> Facts:
     """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
     version, capabilities = read_short_form(driver, gpus)
+    words = [text.strip() for text in gpus.split(",")]
+    cards = [
+        Gpu(name=None if text == word else word, compute_capability=text)
+        for word, text in zip(words, capabilities, strict=True)
+    ]
     return facts._replace(
         driver=Driver(version=version),
-        gpus=tuple(Gpu(compute_capability=text) for text in capabilities),
+        gpus=tuple(cards),
         toolkits=(),
         libraries=(),
         environment={},

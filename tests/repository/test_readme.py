@@ -13,44 +13,74 @@ from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.data_files import load_table
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+LANGUAGES = {"README.md": "C.UTF-8", "README.zh-CN.md": "zh_CN.UTF-8"}
+READMES = {name: (ROOT / name).read_text(encoding="utf-8") for name in LANGUAGES}
+README = READMES["README.md"]
+GUIDES = README + "".join(
+    (ROOT / folder / "README.md").read_text(encoding="utf-8") for folder in ("resolver", "data")
+)
 
 
-def block(comment: str) -> str:
-    """Return the text block under a comment of the README."""
-    found = re.search(rf"<!-- {re.escape(comment)} -->\n```text\n(.*?)\n```", README, re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def output(*argv: str) -> str:
+def output(*argv: str, language: str) -> str:
     return subprocess.run(
         [sys.executable, "-m", "ortgpu_fix", *argv],
         capture_output=True,
         text=True,
         encoding="utf-8",
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"},
+        env={"PATH": "/usr/bin:/bin", "PYTHONUTF8": "1", "LANG": language},
         check=False,
     ).stdout.rstrip()
 
 
-def test_the_help_is_the_help() -> None:
-    assert block("help") == output("--help")
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_example_is_the_example(name: str) -> None:
+    found = re.search(
+        r"<!-- example: ortgpu-fix --facts example -->\n```text\n(.*?)\n```",
+        READMES[name],
+        re.DOTALL,
+    )
+
+    assert found is not None
+    assert found[1] == output("--facts", "example", language=LANGUAGES[name])
 
 
-def test_the_example_is_the_example() -> None:
-    assert block("example: ortgpu-fix --facts example") == output("--facts", "example")
-
-
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"scripts/[a-z_/]+\.py", README))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"scripts/[a-z_/]+\.py", GUIDES))))
 def test_every_script_is_there(path: str) -> None:
     assert (ROOT / path).is_file()
 
 
+def test_every_proof_is_told() -> None:
+    scripts = (ROOT / "scripts" / "prove").glob("*.py")
+    proofs = {path.name for path in scripts if "__main__" in path.read_text("utf-8")}
+
+    assert {name for name in proofs if f"scripts/prove/{name}" not in GUIDES} == set()
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_it_is_short(name: str) -> None:
+    assert len(READMES[name].splitlines()) <= 150
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_what_it_points_to_is_there(name: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", READMES[name]):
+        assert (ROOT / target).is_file(), target
+
+
+def test_both_say_the_same() -> None:
+    """The same commands, flags, tables and links, whatever their order in a sentence."""
+
+    def held(text: str) -> list[str]:
+        text = re.sub(r"```text\n.*?```|\]\(README.*?\)", "", text, flags=re.DOTALL)
+        return sorted(re.findall(r"`[^`\n]+`|^#+|^\| |\]\([^)]*\)", text, re.MULTILINE))
+
+    assert held(READMES["README.zh-CN.md"]) == held(README)
+
+
 def test_every_command_is_told() -> None:
     for command in cli.COMMANDS:
-        assert f"`ortgpu-fix {command}" in README
+        assert all(f"`ortgpu-fix {command}" in text for text in READMES.values())
 
 
 def test_every_exit_code_is_told() -> None:

@@ -60,7 +60,12 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     verification = _do(plan, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(plan, texts) | {"verification": verification.to_json()}
     if not arguments.json:
-        console.print_sections(verification_sections(verification, texts))
+        console.print_result("")
+        console.print_sections(
+            verification_sections(
+                verification, texts, verbose=arguments.verbose, elsewhere=inputs.elsewhere
+            )
+        )
         console.print_result("\n" + texts.label("applied", version=plan.release))
         for row in plan.findings:
             if row.code.startswith("managed-by-"):

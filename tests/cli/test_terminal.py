@@ -1,0 +1,97 @@
+"""What a person sees in a real terminal: nothing is cut or lost, however narrow it is."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("terminals are made for Linux", allow_module_level=True)
+
+from support.terminal import lines_of, run_in_terminal
+
+HERE = str(Path(sys.executable).with_name("ortgpu-fix"))
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+LOG = "error.log"
+COMMANDS = {
+    "plan": (["--facts", "example"], 1),
+    "every wheel and reason": (["--facts", "example", "--verbose"], 1),
+    "impossible": (["--driver", "390.157", "--gpu", "2.0"], 3),
+    "error": (["--driver", "x", "--gpu", "8.0"], 2),
+    "explain": (["explain", "--facts", "example", LOG], 0),
+    "help": (["lock", "--help"], 0),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("terminal")
+    (made / LOG).write_text("libcublasLt.so.12: cannot open shared object file\n")
+    return made
+
+
+def words(lines: list[str]) -> str:
+    """Return what is said, wherever lines break."""
+    return "".join("".join(lines).split())
+
+
+@functools.cache
+def piped(name: str, folder: Path, language: str) -> str:
+    arguments, _ = COMMANDS[name]
+    env = ENVIRONMENT | {"LANG": language}
+    done = subprocess.run([HERE, *arguments], cwd=folder, env=env, capture_output=True, check=False)
+    assert b"\x1b" not in done.stdout + done.stderr
+    return words((done.stdout + done.stderr).decode().splitlines())
+
+
+@pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_terminal_shows_what_a_pipe_gets(
+    folder: Path, name: str, columns: int, language: str
+) -> None:
+    arguments, code = COMMANDS[name]
+    env = ENVIRONMENT | {"LANG": language}
+
+    ended, screen = run_in_terminal([HERE, *arguments], columns=columns, cwd=folder, env=env)
+
+    assert ended == code
+    assert words(lines_of(screen)) == piped(name, folder, language)
+
+
+@pytest.mark.parametrize(
+    ("settings", "coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colours_are_shown_where_they_are_wanted(
+    folder: Path, settings: dict[str, str], *, coloured: bool
+) -> None:
+    arguments, _ = COMMANDS["plan"]
+
+    _, screen = run_in_terminal(
+        [HERE, *arguments], columns=80, cwd=folder, env=ENVIRONMENT | settings
+    )
+
+    seen = {cell.fg for row in screen.buffer.values() for cell in row.values()}
+    assert (seen != {"default"}) == coloured
+    assert words(lines_of(screen)) == piped("plan", folder, "C.UTF-8")
+
+
+def test_the_ordinary_plan_fits_a_small_terminal(folder: Path) -> None:
+    arguments, _ = COMMANDS["plan"]
+
+    _, screen = run_in_terminal([HERE, *arguments], columns=80, cwd=folder, env=ENVIRONMENT)
+
+    shown = lines_of(screen)
+    assert len(shown) <= 24
+    assert shown[-1].strip() == "ortgpu-fix --apply"

@@ -1,0 +1,145 @@
+"""Every command that the READMEs and the help tell, as it stands: nothing in them is out of date.
+
+The environment has the real CPU build, the driver is a simulated 535.104.12 with an A100, and
+nobody is there to be asked, so that `--apply` ends with 2. What it does is in test_main_job.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import pytest
+from drivers import A100, simulate
+
+from ortgpu_fix.cli.parser import COMMANDS
+from ortgpu_fix.data_files import example_machine, load_table
+from support.standin_wheels import find_uv
+
+pytestmark = [pytest.mark.slow, pytest.mark.online]
+ROOT = Path(__file__).parents[2]
+SCRIPTS = {"python3 scripts/main_job.py", "python3 scripts/test.py"}
+"""Run by tests/repository/test_first_steps.py; and what runs this."""
+ENDS = {
+    "ortgpu-fix": 1,
+    "ortgpu-fix facts -o FILE": 0,
+    "ortgpu-fix facts -o server.json": 0,
+    "ortgpu-fix facts -o host.json": 0,
+    "ortgpu-fix --facts host.json": 1,
+    'ortgpu-fix --driver 551.61 --gpu "RTX 4060"': 1,
+    "ortgpu-fix --driver 535.104.12 --gpu A100 --cuda 12": 1,
+    "ortgpu-fix --facts laptop.json --facts server.json --facts ci.json --with-cpu": 0,
+    "ortgpu-fix --check": 1,
+    "ortgpu-fix --check --python .venv --facts production.json": 1,
+    "ortgpu-fix download -d wheels": 0,
+    "ortgpu-fix download -d wheels --facts host.json": 0,
+    "ortgpu-fix download -d DIR": 0,
+    "ortgpu-fix lock -o FILE": 0,
+    "ortgpu-fix lock --facts laptop.json --facts server.json -d wheels -o gpu.txt": 0,
+    "ortgpu-fix lock --facts host1.json --facts host2.json -o gpu.txt": 0,
+    "ortgpu-fix lock -o gpu.txt": 0,
+    "ortgpu-fix lock --check gpu.txt": 1,
+    "ortgpu-fix lock --driver 535.104.12 --gpu A100 --format dockerfile -o Dockerfile": 0,
+    "ortgpu-fix --apply": 2,
+    "ortgpu-fix --apply --python .venv": 2,
+    "ortgpu-fix --apply --offline --find-links wheels": 2,
+    "ortgpu-fix undo": 2,
+    "ortgpu-fix undo --python .venv": 2,
+    "ortgpu-fix undo --forget": 0,
+    "ortgpu-fix verify": 6,
+    "ortgpu-fix verify MODEL.onnx": 6,
+    "ortgpu-fix verify model.onnx --shape x=1x3x640x640": 6,
+    "ortgpu-fix verify --bench model.onnx --report page.html": 6,
+    "ortgpu-fix explain LOG": 0,
+    "ortgpu-fix explain error.log": 0,
+    "python app.py 2>&1 | ortgpu-fix explain -": 0,
+    "ortgpu-fix matrix": 0,
+    "ortgpu-fix matrix 1.26.0": 0,
+    "ortgpu-fix matrix --update": 0,
+    "ortgpu-fix matrix --update -o team.json": 0,
+    **{f"ortgpu-fix {command} --help": 0 for command in COMMANDS},
+}
+"""What each ends with; in this order."""
+
+
+def told() -> set[str]:
+    """Return the commands in the READMEs and in the help."""
+    found = {words for row in load_table("help")["commands"].values() for words in row["examples"]}
+    for readme in ROOT.glob("README*.md"):
+        text = readme.read_text(encoding="utf-8")
+        lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        found |= {line.partition("  #")[0].strip() for line in lines.splitlines()} - {""}
+        found |= set(re.findall(r"`(ortgpu-fix[^`]*)`", text))
+    for command in [each for each in found if "COMMAND" in each]:
+        found |= {command.replace("COMMAND", name) for name in COMMANDS} - {command}
+        found.remove(command)
+    optional = {each for each in found if "[" in each}
+    found |= {re.sub(r"[\[\]]", "", each) for each in optional}
+    found |= {re.sub(r" \[.*?\]", "", each) for each in optional}
+    return found - optional
+
+
+def test_each_is_tried() -> None:
+    assert told() - SCRIPTS == ENDS.keys()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands name."""
+    project = tmp_path_factory.mktemp("told") / "project"
+    project.mkdir()
+    uv = find_uv()
+    subprocess.run([uv, "venv", "-q", ".venv"], cwd=project, check=True)
+    words = ["pip", "install", "-q", "--python", ".venv", "onnxruntime==1.22.1"]
+    subprocess.run([uv, *words], cwd=project, check=True)
+    machine: Any = example_machine()
+    for name in ("host1", "host2", "laptop", "production"):
+        (project / f"{name}.json").write_text(json.dumps(machine))
+    (project / "ci.json").write_text(json.dumps({**machine, "driver": None, "gpus": []}))
+    log = "libcublasLt.so.12: cannot open shared object file: No such file or directory\n"
+    for name in ("LOG", "error.log"):
+        (project / name).write_text(log)
+    (project / "app.py").write_text(f"raise ImportError({log.strip()!r})\n")
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        model (float[n, 3, h, w] x) => (float[n, 2, h, w] y)
+        <float[2, 3, 1, 1] k = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5}> { y = Conv(x, k) }
+    """)
+    for name in ("model.onnx", "MODEL.onnx"):
+        onnx.save(model, project / name)
+    return project
+
+
+@pytest.fixture(scope="module")
+def driver(stubs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    at = tmp_path_factory.mktemp("driver") / "it"
+    return simulate(stubs, at, release="535.104.12", cuda=12020, cards=[A100])
+
+
+@pytest.mark.parametrize("command", ENDS)
+def test_it_does_what_is_told(folder: Path, driver: dict[str, str], command: str) -> None:
+    home = folder.parent / "home"
+    if command.endswith("-d DIR"):  # gigabytes that are here already
+        (folder / "wheels").rename(folder / "DIR")
+    path = os.pathsep.join([driver["PATH"], str(Path(sys.executable).parent), os.environ["PATH"]])
+    handed = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=handed | driver | {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert done.returncode == ENDS[command], done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
