@@ -89,6 +89,7 @@ def print_sections(sections: Sequence[Section]) -> None:
         print_result(plain(sections))
         return
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -103,14 +104,14 @@ def print_sections(sections: Sequence[Section]) -> None:
                 text = Text(without_controls(row.text), style=row.style)
                 console.print(text, soft_wrap=row.whole)
             continue
+        heads = any(row.head for row in section.rows)
         grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(overflow="fold")
-        grid.add_column(overflow="fold")  # a path is never cut
+        for _ in range(1 + heads):
+            grid.add_column(overflow="fold")  # a path is never cut
         for row in section.rows:
-            indent = "  " if section.heading else ""
-            cells = (without_controls(indent + row.head), without_controls(row.text))
-            grid.add_row(*(Text(cell, style=row.style) for cell in cells))
-        console.print(grid)
+            cells = (row.head, row.text) if heads else (row.text,)
+            grid.add_row(*(Text(without_controls(cell), style=row.style) for cell in cells))
+        console.print(Padding(grid, (0, 0, 0, 2 if section.heading else 0), expand=False))
 
 
 def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
