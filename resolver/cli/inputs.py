@@ -129,7 +129,8 @@ def probe_machine(
     """
     processes = arguments.processes or start_probe(arguments.python, environ)
     found = probe(processes, runner=run, environ=environ)
-    facts = capture.facts(found.capture, _capability)
+    elsewhere = arguments.driver is not None
+    facts = capture.facts(found.capture, _capability, elsewhere=elsewhere)
     sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
     facts = facts._replace(sources=sources)
     return with_surroundings(facts, found.target, environ), found.target

@@ -23,10 +23,13 @@ from .parsers import (
     parse_smi,
     parse_toolkit,
 )
-from .target import packages_of, python_of
+from .target import Target, packages_of, python_of
 from .target_reply import parse_target
 
 SCHEMA = 1
+_SYSTEMS: dict[str, System] = {"linux": "linux", "win32": "windows"}
+_NAMES = {"darwin": "macOS"}
+"""The names of other systems, by `sys.platform`."""
 _MACHINES: dict[str, Architecture] = {
     "x86_64": "x86_64",
     "amd64": "x86_64",
@@ -96,25 +99,22 @@ def from_json(document: object) -> Capture:
         raise Error("capture-invalid", problem=str(error)) from error
 
 
-def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
+def facts(
+    capture: Capture, gpu_names: Callable[[str], str | None], *, elsewhere: bool = False
+) -> Facts:
     """Return the facts in `capture`; `gpu_names` gives a compute capability by product name.
+
+    `elsewhere`: they are to stand for another machine, which is one with Linux on x86_64 where this
+    system has no wheels.
 
     Raises Error `platform-unsupported` (there are no wheels for the system), and what
     `parse_target` raises.
     """
     target = parse_target(capture.inside, "inside")
-    systems: dict[str, System] = {"linux": "linux", "win32": "windows"}
-    if capture.system not in systems:
-        raise Error("platform-unsupported", system=capture.system, machine=capture.machine)
-    platform = Platform(
-        system=systems[capture.system],
-        machine=_machine(capture, target.platform, target.bits),
-        libc=target.libc,
-        distribution=_distribution(capture),
-        wsl="microsoft" in capture.texts.get("/proc/sys/kernel/osrelease", "").lower(),
-        container=next((name for mark, name in _CONTAINERS.items() if mark in capture.texts), None),
-        jetson=next(iter(capture.texts.get("/etc/nv_tegra_release", "").splitlines()), None),
-    )
+    if elsewhere and capture.system not in _SYSTEMS:
+        platform = Platform(system="linux", machine="x86_64")
+    else:
+        platform = _platform(capture, target)
     reading = judge_driver(_evidence(capture), gpu_names)
     windows = platform.system == "windows"
     return Facts(
@@ -131,6 +131,21 @@ def facts(capture: Capture, gpu_names: Callable[[str], str | None]) -> Facts:
         onnxruntime=target.build,
         environment=dict(capture.environment),
         sources={**reading.sources, **({model.LIBRARIES_SEARCHED: "search"} if windows else {})},
+    )
+
+
+def _platform(capture: Capture, target: Target) -> Platform:
+    if capture.system not in _SYSTEMS:
+        name = _NAMES.get(capture.system, capture.system)
+        raise Error("platform-unsupported", system=name, machine=capture.machine)
+    return Platform(
+        system=_SYSTEMS[capture.system],
+        machine=_machine(capture, target.platform, target.bits),
+        libc=target.libc,
+        distribution=_distribution(capture),
+        wsl="microsoft" in capture.texts.get("/proc/sys/kernel/osrelease", "").lower(),
+        container=next((name for mark, name in _CONTAINERS.items() if mark in capture.texts), None),
+        jetson=next(iter(capture.texts.get("/etc/nv_tegra_release", "").splitlines()), None),
     )
 
 

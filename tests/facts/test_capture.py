@@ -14,7 +14,7 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.capture import Capture, Child
-from ortgpu_fix.facts.model import Library, Toolkit
+from ortgpu_fix.facts.model import Library, Platform, Toolkit
 
 FOLDER = Path(__file__).parents[1] / "captures"
 RECORDED = sorted(path.parent.name for path in FOLDER.glob("*/capture.json"))
@@ -121,6 +121,15 @@ def test_systems_without_a_wheel(plain: Capture, system: str, change: tuple[str,
 
     with pytest.raises(Error, match="platform-unsupported"):
         capture.facts(plain._replace(system=system, inside=inside), NAMES.get)
+
+
+def test_a_mac_can_stand_for_another_machine(plain: Capture) -> None:
+    inside = plain.inside.replace("linux-x86_64", "macosx-14.0-arm64")
+    mac = plain._replace(system="darwin", machine="arm64", inside=inside)
+
+    platform = capture.facts(mac, NAMES.get, elsewhere=True).platform
+
+    assert platform == Platform(system="linux", machine="x86_64")
 
 
 def test_libcuda_in_a_child_of_its_own(plain: Capture) -> None:
