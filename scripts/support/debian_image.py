@@ -20,6 +20,16 @@ MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 
 
+def in_root(root: Path, *words: str, user: str = "root") -> list[str]:
+    """Return the command that runs `words` in the root file system `root`, with our own /dev.
+
+    Only that process sees the mount: whatever ends it, nobody who deletes `root` deletes devices.
+    """
+    chroot = shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin") or "chroot"
+    script = f'mount --bind /dev "$1/dev" && exec {chroot} --userspec="$0" "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, user, str(root), *words]
+
+
 @dataclass
 class Image:
     """A root file system, and what an image says beside it."""
@@ -40,11 +50,7 @@ class Image:
         variables = [f"{name}={value}" for name, value in self.env.items()]
         inner = f"cd {shlex.quote(self.folder)} && exec {shlex.join(argv)}"
         words = ["env", "-i", *_network(), *variables, "sh", "-c", inner]
-        self.run("mount", "--bind", "/dev", self.root / "dev")
-        try:
-            return self.run("chroot", self.root, *words, expect=expect)
-        finally:
-            self.run("umount", self.root / "dev")
+        return self.run(*in_root(self.root, *words), expect=expect)
 
     def start(self, *arguments: str, expect: int = 0) -> str:
         """Start the image as `docker run IMAGE` does, with `arguments` after its command."""
