@@ -1,0 +1,342 @@
+"""Change the program in small ways, and look whether the fast tests notice.
+
+    python scripts/prove/mutants.py --sample 400 --seed 1        of the core, apply, engine, index
+    python scripts/prove/mutants.py --since main                 of the lines changed since
+    python scripts/prove/mutants.py --module 'resolve/rules.py'  all of a module
+
+Run it with the Python of `.venv-test` and the program installed there as it is here. The first run
+measures which tests run which line (`.mutants/`, made anew when tests or program have changed);
+each mutation then meets the tests that run its line, until one fails. That it fails without the
+mutation, too, is looked at. What nothing notices fails the run, unless `mutants.toml` has the
+reason why it makes no difference. Samples are written to `scripts/prove/results/`; an interrupted
+one goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import queue
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import core_coverage
+
+from prove.outcomes import record, recorded
+from support import mutation_tests
+from support.mutation_tests import RESOLVER, ROOT, CannotTellError, Laboratory, Reach
+from support.mutations import Difference, ModuleMutations, Mutation
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REVIEWED = Path(__file__).with_suffix(".toml")
+ALSO = ("apply/*", "engine/*", "index/*")
+"""What a sample has beside the core."""
+RECENT = 400
+"""Changed lines that the gate looks at where nothing says what is new."""
+
+
+class Mutant(NamedTuple):
+    """A mutation of a module, and what it makes of it."""
+
+    module: str
+    mutation: Mutation
+    difference: Difference
+
+    @property
+    def name(self) -> str:
+        """What it is, for people and for results."""
+        change = f"{self.difference.before} -> {self.difference.after or '(nothing)'}"
+        return f"{self.module}:{self.mutation.line}: {change}"
+
+
+class Judgement(NamedTuple):
+    """What came of a mutant."""
+
+    outcome: str
+    """`killed`, `timeout`, `survived`, `equivalent` or `not judged`."""
+    by: str = ""
+    """The test that failed, or the reason."""
+    seconds: float = 0.0
+
+
+class Judge:
+    """Runs the tests that concern a mutant."""
+
+    def __init__(self, reach: Reach, deadline: float = float("inf")) -> None:
+        self._reach, self._deadline = reach, deadline
+        self._sound: set[str] = set()
+        self._unsound: set[str] = set()
+        rows = tomllib.loads(REVIEWED.read_text(encoding="utf-8")).get("equivalent", [])
+        self._reviewed = {
+            (row["module"], row["before"], row["after"]): row["reason"] for row in rows
+        }
+
+    def judge(self, mutant: Mutant, laboratory: Laboratory) -> Judgement:
+        """Look whether a test notices `mutant`."""
+        difference, mutation = mutant.difference, mutant.mutation
+        reason = self._reviewed.get((mutant.module, difference.before, difference.after))
+        if reason is not None:
+            return Judgement("equivalent", reason)
+        began = time.monotonic()
+        own = self._reach.of_line(mutant.module, mutation.first, mutation.line)
+        found = self._ask(mutant, own, laboratory)
+        if found.outcome == "survived":
+            found = self._ask(mutant, self._reach.others(mutant.module, own), laboratory)
+        return found._replace(seconds=round(time.monotonic() - began, 1))
+
+    def _ask(self, mutant: Mutant, tests: Iterable[str], laboratory: Laboratory) -> Judgement:
+        for piece in self._pieces(test for test in tests if test not in self._unsound):
+            rest = piece
+            while rest:
+                seconds, left = self._reach.limit(rest), self._deadline - time.monotonic()
+                if left <= 0:
+                    return Judgement("not judged")
+                with laboratory.mutated(mutant.module, mutant.difference.code):
+                    outcome = laboratory.run(rest, min(seconds, left))
+                if outcome.noticed is None:
+                    return Judgement("timeout" if seconds < left else "not judged")
+                if not outcome.noticed:
+                    break
+                failed = self._test_of(outcome.by)
+                if self._is_sound(failed, laboratory):
+                    return Judgement("killed", failed)
+                rest = [test for test in rest if test not in self._unsound]
+        return Judgement("survived")
+
+    def _pieces(self, tests: Iterable[str]) -> Iterator[list[str]]:
+        piece: list[str] = []
+        for test in tests:
+            piece.append(test)
+            if sum(self._reach.seconds.get(name, 1.0) for name in piece) > mutation_tests.PIECE:
+                yield piece
+                piece = []
+        if piece:
+            yield piece
+
+    def _test_of(self, line: str) -> str:
+        """Return the test that a line of pytest's summary names, or the file, or the line."""
+        name = re.sub(r"^(FAILED|ERROR) ", "", line)
+        while name not in self._reach.seconds and " - " in name:
+            name = name.rpartition(" - ")[0]
+        return name
+
+    def _is_sound(self, test: str, laboratory: Laboratory) -> bool:
+        """Return whether `test`, or all of a file, passes without a mutation."""
+        if test not in self._sound | self._unsound:
+            whole = {name for name in self._reach.seconds if name.partition("::")[0] == test}
+            tests = whole or {test}
+            passed = laboratory.run(sorted(tests), self._reach.limit(tests)).noticed is False
+            (self._sound if passed else self._unsound).update({test, *tests})
+        return test in self._sound
+
+
+def modules_of(patterns: Sequence[str]) -> list[str]:
+    """Return the modules that a pattern matches, all that can be mutated without one."""
+    found = (path.relative_to(RESOLVER).as_posix() for path in sorted(RESOLVER.rglob("*.py")))
+    wanted = [name for name in found if not name.endswith("__init__.py")]
+    if not patterns:
+        return wanted
+    return [name for name in wanted if any(fnmatch.fnmatch(name, each) for each in patterns)]
+
+
+def mutants_of(module: str, lines: set[int] | None = None) -> Iterator[Mutant]:
+    """Yield the mutants of `module`, or those of some lines, each once."""
+    mutations = ModuleMutations((RESOLVER / module).read_text(encoding="utf-8"))
+    seen: set[str] = set()
+    for mutation in mutations.found:
+        if lines is None or mutation.line in lines:
+            difference = mutations.apply(mutation)
+            if difference.code not in seen:
+                seen.add(difference.code)
+                yield Mutant(module, mutation, difference)
+
+
+def sample(modules: Sequence[str], number: int, seed: int) -> list[Mutant]:
+    """Draw `number` mutants of all of `modules`, in an order by chance."""
+    parsed = {
+        module: ModuleMutations((RESOLVER / module).read_text(encoding="utf-8"))
+        for module in modules
+    }
+    places = [(module, mutation) for module in modules for mutation in parsed[module].found]
+    drawn = random.Random(seed).sample(places, min(number, len(places)))  # noqa: S311
+    return [Mutant(module, each, parsed[module].apply(each)) for module, each in drawn]
+
+
+def changed_lines(since: str) -> dict[str, set[int]]:
+    """Return the lines of each module that are not as in the commit `since`."""
+    text = _git(
+        "diff", "--unified=0", "--no-ext-diff", "--relative=resolver", since, "--", "resolver"
+    )
+    found: dict[str, set[int]] = {}
+    module = ""
+    for line in text.splitlines():
+        if line.startswith("+++ "):
+            module = line.removeprefix("+++ ").removeprefix("b/")
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, number = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(module, set()).update(range(first, first + number))
+    return {name: lines for name, lines in found.items() if name.endswith(".py") and lines}
+
+
+def recent_lines() -> list[dict[str, set[int]]]:
+    """Return the lines that are new, in groups, the newest first.
+
+    New is what the branch has beyond `origin/main`, and what is not committed; on main itself, the
+    last commits, up to `RECENT` lines of them.
+    """
+    head, main = _git("rev-parse", "HEAD"), _git("rev-parse", "--verify", "--quiet", "origin/main")
+    base = _git("merge-base", main, head) if main else ""
+    beyond = changed_lines(base) if base else {}
+    if beyond:
+        return [beyond]
+    groups: list[dict[str, set[int]]] = []
+    seen: dict[str, set[int]] = {}
+    for commit in _git("rev-list", "--max-count=50", "HEAD", "--", "resolver").splitlines():
+        if not (parent := _git("rev-parse", "--verify", "--quiet", f"{commit}^")):
+            break  # the first one, or the first that a shallow clone has
+        now = changed_lines(parent)
+        groups.append({name: lines - seen.get(name, set()) for name, lines in now.items()})
+        seen = {name: now.get(name, set()) | seen.get(name, set()) for name in {*now, *seen}}
+        if sum(map(len, seen.values())) > RECENT:
+            break
+    return groups
+
+
+def _git(*words: str) -> str:
+    """Return what git says, nothing where it fails or is not there."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def judge_all(
+    mutants: Sequence[Mutant], judge: Judge, workers: int
+) -> Iterator[tuple[Mutant, Judgement]]:
+    """Yield what came of each of `mutants`, in their order, and print it."""
+    laboratories: queue.SimpleQueue[Laboratory] = queue.SimpleQueue()
+
+    def one(mutant: Mutant) -> Judgement:
+        laboratory = laboratories.get()
+        try:
+            return judge.judge(mutant, laboratory)
+        finally:
+            laboratories.put(laboratory)
+
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        for number in range(workers):
+            laboratories.put(Laboratory(Path(folder, str(number))))
+        with ThreadPoolExecutor(workers) as pool:
+            for number, (mutant, found) in enumerate(
+                zip(mutants, pool.map(one, mutants), strict=True), start=1
+            ):
+                place = f"[{number}/{len(mutants)}] {found.outcome}, {found.seconds} s"
+                print(f"{place}: {mutant.name}\n    {found.by}", flush=True)
+                yield mutant, found
+        for _ in range(workers):
+            laboratories.get().close()
+
+
+def run_sample(arguments: argparse.Namespace, reach: Reach) -> int:
+    """Judge a sample, going on where an earlier run of today ended."""
+    core = sorted(core_coverage.core_modules())
+    patterns = arguments.module or (*core, *ALSO)
+    drawn = sample(modules_of(patterns), arguments.sample, arguments.seed)
+    proof = f"mutants-{arguments.seed}"
+    names = [mutant.name for mutant in drawn]
+    known = recorded(proof)
+    rest = [mutant for mutant in drawn if mutant.name not in known]
+    for mutant, found in judge_all(rest, Judge(reach), arguments.workers):
+        problems = ["no fast test notices"] if found.outcome == "survived" else []
+        row = {"name": mutant.name, **found._asdict(), "problems": problems}
+        record(
+            proof,
+            row,
+            names,
+            commit=_git("rev-parse", "--short", "HEAD"),
+            seed=arguments.seed,
+            drawn=len(drawn),
+        )
+    rows = recorded(proof).values()
+    print(Counter(row["outcome"] for row in rows))
+    return int(any(row["problems"] for row in rows))
+
+
+def run_lines(groups: Sequence[dict[str, set[int]]], arguments: argparse.Namespace) -> int:
+    """Judge the mutants of lines until the time is over; return 1 where one survives."""
+    began = time.monotonic()
+    deadline = began + arguments.budget if arguments.budget else float("inf")
+    chance = random.Random(0)  # noqa: S311
+    mutants: list[Mutant] = []
+    for group in groups:
+        modules = modules_of(tuple(group))
+        drawn = [each for module in modules for each in mutants_of(module, group[module])]
+        chance.shuffle(drawn)
+        mutants += drawn
+    if not mutants:
+        print("no mutation: no line of the program has changed, or there is no history")
+        return 0
+    judge = Judge(Reach(), deadline)
+    survived: list[str] = []
+    count: Counter[str] = Counter()
+    for mutant, found in judge_all(mutants, judge, arguments.workers):
+        count[found.outcome] += 1
+        if found.outcome == "survived":
+            survived.append(mutant.name)
+    print(", ".join(f"{number} {outcome}" for outcome, number in count.most_common()))
+    if survived:
+        print("no fast test notices:", *survived, sep="\n  ")
+    return int(bool(survived))
+
+
+def main() -> int:
+    """Do what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, allow_abbrev=False, formatter_class=argparse.RawTextHelpFormatter
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--sample", type=int, metavar="NUMBER")
+    what.add_argument("--since", metavar="COMMIT")
+    what.add_argument("--recent", action="store_true", help="what is new, as the gate sees it")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--module", action="append", default=[], metavar="PATTERN")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--budget", type=float, metavar="SECONDS")
+    arguments = parser.parse_args()
+    if not arguments.budget:
+        mutation_tests.measure()
+    if arguments.sample:
+        return run_sample(arguments, Reach())
+    if arguments.recent:
+        groups = recent_lines()
+    elif arguments.since:
+        groups = [changed_lines(arguments.since)]
+    else:
+        whole = set(range(1, 10_000))
+        groups = [dict.fromkeys(modules_of(arguments.module), whole)]
+    return run_lines(groups, arguments)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CannotTellError as error:
+        sys.exit(str(error))

@@ -1,0 +1,247 @@
+"""Which tests concern a line, and whether they notice a mutation of it.
+
+Both are learnt of one run of the fast tests: coverage says which test ran a line (its contexts),
+the report of the run how long each test took.
+"""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import json
+import os
+import py_compile
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import venv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import coverage
+
+ROOT = Path(__file__).resolve().parents[2]
+RESOLVER = ROOT / "resolver"
+PACKAGE = "ortgpu_fix"
+MEASURED = ROOT / ".mutants"
+CONTEXTS = MEASURED / "coverage"
+PIECE = 8
+"""Seconds of tests that are run at once: the nearest notice most mutations."""
+FAST = "not slow and not online"
+SLOWER = 4
+"""Tests may take so many times as long as when they were measured, and `START` seconds more."""
+START = 20
+
+
+class CannotTellError(Exception):
+    """Why no mutation can be judged, in one sentence."""
+
+
+class Reach:
+    """The tests that ran a line, nearest and quickest first."""
+
+    def __init__(self) -> None:
+        if not CONTEXTS.exists():
+            raise CannotTellError("no run of the fast tests was measured")
+        self._data = coverage.CoverageData(str(CONTEXTS))
+        self._data.read()
+        self._files = {
+            Path(name).relative_to(RESOLVER).as_posix(): name
+            for name in self._data.measured_files()
+            if RESOLVER in Path(name).parents
+        }
+        by_file: dict[str, dict[str, float]] = {}
+        for report in sorted(MEASURED.glob("*.xml"), key=_written):
+            by_file |= _seconds_in(report)
+        self.seconds = {test: value for row in by_file.values() for test, value in row.items()}
+        self._traced = {name.partition("|")[0] for name in self._data.measured_contexts()}
+        self._lines: dict[str, dict[int, set[str]]] = {}
+
+    def of_line(self, module: str, first: int, last: int) -> list[str]:
+        """Return the tests that ran a line from `first` to `last` of `module`.
+
+        Those of a line that runs once, when it is imported, are all that ran any of the module.
+        """
+        lines = self._of_module(module)
+        tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
+        return self._sorted(module, tests or set().union(*lines.values()))
+
+    def others(self, module: str, tests: Iterable[str]) -> list[str]:
+        """Return the further ones that may notice, for they leave no trace in the contexts.
+
+        Those are processes of their own and random examples: in files of whose tests others ran
+        the module, or else in the folder of its package.
+        """
+        files = {test.partition("::")[0] for test in set().union(*self._of_module(module).values())}
+        more = {
+            test
+            for test in self.seconds
+            if test not in self._traced
+            and (test.partition("::")[0] in files if files else test.startswith(_folder(module)))
+        }
+        return self._sorted(module, more - set(tests))
+
+    def limit(self, tests: Iterable[str]) -> float:
+        """Return the seconds that `tests` may take."""
+        return START + SLOWER * sum(self.seconds.get(test, 1.0) for test in tests)
+
+    def _of_module(self, module: str) -> dict[int, set[str]]:
+        if module not in self._lines:
+            by_line = (
+                self._data.contexts_by_lineno(self._files[module])
+                if (module in self._files)
+                else {}
+            )
+            self._lines[module] = {
+                line: {name.partition("|")[0] for name in names} & self.seconds.keys()
+                for line, names in by_line.items()
+            }
+        return self._lines[module]
+
+    def _sorted(self, module: str, tests: Iterable[str]) -> list[str]:
+        folder = _folder(module)
+        return sorted(
+            tests,
+            key=lambda test: (not test.startswith(folder), self.seconds.get(test, 1.0), test),
+        )
+
+
+def _seconds_in(report: Path) -> dict[str, dict[str, float]]:
+    """Return the seconds of each test, by file, of a report in the format of JUnit."""
+    found: dict[str, dict[str, float]] = {}
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
+        file = f"{case.attrib['classname'].replace('.', '/')}.py"
+        test = f"{file}::{case.attrib['name']}"
+        found.setdefault(file, {})[test] = float(case.attrib["time"])
+    return found
+
+
+def _written(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
+def _folder(module: str) -> str:
+    package, inside, _ = module.partition("/")
+    return f"tests/{package}/" if inside else "tests/cli/"
+
+
+class Outcome(NamedTuple):
+    """How tests ended: `noticed` is None where the time was over; `by` is what failed first."""
+
+    noticed: bool | None
+    by: str = ""
+
+
+class Laboratory:
+    """An environment whose copy of the program is mutated; everything else is that of the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it in `folder`, which does not exist."""
+        site = Path(sysconfig.get_path("purelib"))
+        venv.create(folder / "venv")
+        python = folder / "venv" / "bin" / "python"
+        [packages] = (folder / "venv").glob("lib/python*/site-packages")
+        self._package, self._scratch = packages / PACKAGE, folder / "tmp"
+        self._scratch.mkdir()
+        without = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(RESOLVER, self._package, ignore=without)
+        shutil.copytree(ROOT / "data", self._package / "data", ignore=without)
+        for program in Path(sysconfig.get_path("scripts")).iterdir():
+            with contextlib.suppress(FileExistsError):
+                (python.parent / program.name).symlink_to(program)
+        (packages / "others.pth").write_text(f"{site}\n")
+        by_content = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(self._package, quiet=1, invalidation_mode=by_content)
+        self._server = subprocess.Popen(
+            [python, Path(__file__).with_name("mutation_server.py")],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(self._scratch)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @contextlib.contextmanager
+    def mutated(self, module: str, code: str) -> Iterator[None]:
+        """Put `code` in the place of `module` meanwhile."""
+        path = self._package / module
+        original = path.read_bytes()
+        path.write_text(code, encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_bytes(original)
+
+    def run(self, tests: Sequence[str], seconds: float) -> Outcome:
+        """Run `tests` to the first that fails."""
+        names, output, base = (self._scratch / name for name in ("names", "output", "base"))
+        names.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
+        words = ("-x", "-q", "--tb=no", "-rfE", "-m", FAST, f"--basetemp={base}", f"@{names}")
+        without = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
+        server = self._server
+        assert server.stdin is not None  # noqa: S101 - the types do not know it
+        assert server.stdout is not None  # noqa: S101
+        server.stdin.write(json.dumps([str(output), *words, *without]) + "\n")
+        server.stdin.flush()
+        child = int(server.stdout.readline())
+        over = threading.Timer(seconds, _end, [child])
+        over.start()
+        code = int(server.stdout.readline())
+        if not over.is_alive():
+            return Outcome(noticed=None)
+        over.cancel()
+        _end(child)
+        shutil.rmtree(base, ignore_errors=True)
+        said = output.read_text(encoding="utf-8", errors="replace")
+        failed = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return Outcome(noticed=code != 0, by=(failed or [said[-300:]])[0] if code else "")
+
+    def close(self) -> None:
+        """End its process."""
+        self._server.kill()
+        self._server.communicate()
+
+
+def _end(group: int) -> None:
+    """End what is left of the processes of `group`."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def words_to_measure() -> list[str]:
+    """Return words for pytest that keep which test ran which line; `--cov` is another."""
+    MEASURED.mkdir(exist_ok=True)
+    return [f"--junitxml={MEASURED / f'{time.time_ns()}.xml'}", "--cov-context=test"]
+
+
+def measure() -> None:
+    """Run the fast tests, and keep which ran which line; only the new ones where that suffices."""
+    program = [*RESOLVER.rglob("*.py"), *(ROOT / "data").iterdir()]
+    installed = Path(sysconfig.get_path("purelib"), PACKAGE)
+    if any(
+        (installed / path.relative_to(RESOLVER)).read_bytes() != path.read_bytes()
+        for path in RESOLVER.rglob("*.py")
+    ):
+        raise CannotTellError("the program that is installed is not the one here: install it")
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    then = _written(CONTEXTS) if CONTEXTS.exists() else 0
+    newer = [path for path in tests if _written(path) > then]
+    names = [path.relative_to(ROOT).as_posix() for path in newer]
+    if any(_written(path) > then for path in program) or not all(
+        path.name.startswith("test_") for path in newer
+    ):
+        shutil.rmtree(MEASURED, ignore_errors=True)
+        names = ["tests"]
+    if names:
+        words = ["-q", "-m", FAST, "-n", "2", "--dist", "worksteal", "--cov", "--cov-report="]
+        command = [sys.executable, "-m", "pytest", *words, "--cov-append", *words_to_measure()]
+        env = os.environ | {"COVERAGE_FILE": str(CONTEXTS)}
+        if subprocess.run([*command, *names], cwd=ROOT, env=env, check=False).returncode:
+            shutil.rmtree(MEASURED)
+            raise CannotTellError("the fast tests fail without a mutation, too")

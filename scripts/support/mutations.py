@@ -1,0 +1,168 @@
+"""The mutations of a module: small changes of its code that a test should notice.
+
+Mutmut's operators, as far as they change a value that is computed (those for strings and arguments
+end almost always as a TypeError), and four of our own: a condition that is always or never true, a
+call or a raise that is left out, an element or an operand that is left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+from mutmut.mutation import mutators
+
+Operator = Callable[[Any], Iterable[cst.CSTNode]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One change, in the statement that goes from line `first` on; `line` is where it is."""
+
+    line: int
+    first: int
+    old: cst.CSTNode = field(repr=False)
+    new: cst.CSTNode = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a mutation makes of a module: its code, and the lines before and after."""
+
+    code: str
+    before: str
+    after: str
+
+
+class ModuleMutations:
+    """All mutations of the module with the text `source`, in the order of its lines."""
+
+    def __init__(self, source: str) -> None:
+        wrapper = MetadataWrapper(cst.parse_module(source))
+        self._source, self._module = source, wrapper.module
+        visitor = _Visitor()
+        wrapper.visit(visitor)
+        self.found = sorted(visitor.found, key=lambda mutation: mutation.line)
+
+    def apply(self, mutation: Mutation) -> Difference:
+        """Return the module with `mutation`."""
+        changed = self._module.deep_replace(mutation.old, mutation.new)
+        code = cst.ensure_type(changed, cst.Module).code
+        lines = list(difflib.ndiff(self._source.splitlines(), code.splitlines()))
+        before, after = (
+            "\n".join(line[2:].strip() for line in lines if line.startswith(sign))
+            for sign in ("- ", "+ ")
+        )
+        return Difference(code=code, before=before, after=after)
+
+
+def _always_and_never(node: cst.If | cst.CompIf) -> Iterator[cst.CSTNode]:
+    for name in ("True", "False"):
+        yield node.with_changes(test=cst.Name(name))
+
+
+def _never(node: cst.While) -> Iterator[cst.CSTNode]:
+    yield node.with_changes(test=cst.Name("False"))
+
+
+def _answer(node: cst.Return) -> Iterator[cst.CSTNode]:
+    if isinstance(node.value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation)):
+        for name in ("True", "False"):
+            yield node.with_changes(value=cst.Name(name))
+
+
+def _left_out(node: cst.Expr | cst.Raise) -> Iterator[cst.CSTNode]:
+    if isinstance(node, cst.Raise) or isinstance(node.value, cst.Call):
+        yield cst.Pass()
+
+
+def _element_left_out(node: cst.List | cst.Tuple | cst.Set | cst.Dict) -> Iterator[cst.CSTNode]:
+    if len(node.elements) > 1:
+        for number in range(len(node.elements)):
+            rest = [*node.elements[:number], *node.elements[number + 1 :]]
+            if len(rest) == 1 and isinstance(node, cst.Tuple):
+                rest = [rest[0].with_changes(comma=cst.Comma())]
+            yield node.with_changes(elements=rest)
+
+
+def _operand_left_out(node: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
+    for operand in (node.left, node.right):
+        yield operand if operand.lpar else operand.with_changes(lpar=node.lpar, rpar=node.rpar)
+
+
+MUTMUT = {
+    "operator_augmented_assignment",
+    "operator_if_exp",
+    "operator_keywords",
+    "operator_match",
+    "operator_name",
+    "operator_number",
+    "operator_remove_unary_ops",
+    "operator_swap_op",
+    "operator_symmetric_string_methods_swap",
+}
+OPERATORS: list[tuple[type | tuple[type, ...], Operator]] = [
+    *(
+        (kind, operator)
+        for kind, operator in mutators.mutation_operators
+        if operator.__name__ in MUTMUT
+    ),
+    ((cst.If, cst.CompIf), _always_and_never),
+    (cst.While, _never),
+    (cst.Return, _answer),
+    ((cst.Expr, cst.Raise), _left_out),
+    ((cst.List, cst.Tuple, cst.Set, cst.Dict), _element_left_out),
+    (cst.BooleanOperation, _operand_left_out),
+]
+LEFT_ALONE = (
+    cst.Annotation,
+    cst.AssignTarget,
+    cst.Decorator,
+    cst.Import,
+    cst.ImportFrom,
+    cst.TypeAlias,
+)
+"""What is for the reader and the type checker, or fails at once when it is changed."""
+ELSEWHERE = ("TYPE_CHECKING", "sys.platform", "sys.version_info")
+"""Conditions with these have one answer on a machine."""
+
+
+class _Visitor(cst.CSTVisitor):
+    """Collects the mutations of every node that can make a difference."""
+
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Mutation] = []
+        self._statements: list[int] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, LEFT_ALONE):
+            return False
+        line = self.get_metadata(PositionProvider, node).start.line
+        if isinstance(node, (cst.BaseStatement, cst.BaseSmallStatement)):
+            self._statements.append(line)
+        if isinstance(node, (cst.If, cst.IfExp)) and _is_elsewhere(node.test):
+            return isinstance(node, cst.If)
+        for kind, operator in OPERATORS:
+            if isinstance(node, kind):
+                for new in operator(node):
+                    first = self._statements[-1] if self._statements else line
+                    self.found.append(Mutation(line=line, first=first, old=node, new=new))
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if isinstance(original_node, LEFT_ALONE):
+            return
+        if isinstance(original_node, (cst.BaseStatement, cst.BaseSmallStatement)):
+            self._statements.pop()
+
+
+def _is_elsewhere(node: cst.BaseExpression) -> bool:
+    code = cst.Module(body=()).code_for_node(node)
+    return any(word in code for word in ELSEWHERE)
