@@ -138,6 +138,21 @@ class Outcome(NamedTuple):
     by: str = ""
 
 
+_WRITES_IN_ITS_FOLDER = """
+mount --bind "$1" "$1"
+while read -r _ point _; do
+  case $point in
+    "$1"* | /dev/* | /proc* | /sys*) ;;
+    *) mount -o remount,bind,ro "$point" ;;
+  esac
+done < /proc/self/mounts
+shift
+exec "$@"
+"""
+"""A mutation of what removes files removes others: root's processes see everything else read-only.
+Other users' have their permissions."""
+
+
 class Laboratory:
     """An environment whose copy of the program is mutated; everything else is that of the tests."""
 
@@ -158,10 +173,15 @@ class Laboratory:
         (packages / "others.pth").write_text(f"{site}\n")
         by_content = py_compile.PycInvalidationMode.CHECKED_HASH
         compileall.compile_dir(self._package, quiet=1, invalidation_mode=by_content)
+        command = [str(python), str(Path(__file__).with_name("mutation_server.py"))]
+        if os.geteuid() == 0 and shutil.which("unshare"):
+            enter = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
+            command = [*enter, _WRITES_IN_ITS_FOLDER, "sh", str(folder), *command]
+        own = {name: str(self._scratch) for name in ("TMPDIR", "XDG_CACHE_HOME")}
         self._server = subprocess.Popen(
-            [python, Path(__file__).with_name("mutation_server.py")],
+            command,
             cwd=ROOT,
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(self._scratch)},
+            env=os.environ | own | {"PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -203,6 +203,8 @@ def test_requirements_are_chosen_within_what_is_installed(stand: Stand) -> None:
 
 def test_ordinary_requirements_are_named_before_they_are_downloaded(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
+    [record] = stand.venv.site.glob("onnxruntime-1.22.1.dist-info/RECORD")
+    files = len(record.read_text().splitlines())
     said: list[tuple[str, dict[str, object]]] = []
 
     def progress(code: str, /, **values: object) -> None:
@@ -218,6 +220,12 @@ def test_ordinary_requirements_are_named_before_they_are_downloaded(stand: Stand
     assert chosen["protobuf"]["sha256"] == digest
     codes = [code for code, _ in said]
     assert codes.index("requirement") < codes.index("download")
+    assert [step for step in said if step[0] in {"set-aside", "install", "sync", "verify"}] == [
+        ("set-aside", {"files": files}),
+        ("install", {"engine": f"{stand.kind} 0", "count": 6}),
+        ("sync", {}),
+        ("verify", {}),
+    ]
     begin = json.loads((stand.state / "1" / "journal").read_text().split("\n")[1])
     assert ["protobuf", "6.33.0", "pypi", digest] in begin["packages"]
 
@@ -306,19 +314,29 @@ def raiser(error: BaseException) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "code", "values"),
     [
-        (Error("engine-failed", said="no"), "install-failed"),
-        (OSError(errno.ENOSPC, "No space left on device", "/x"), "apply-failed"),
-        (RuntimeError("odd"), "apply-failed"),
-        (KeyboardInterrupt(), "apply-interrupted"),
+        (Error("engine-failed", said="no"), "install-failed", {"said": "no"}),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/x"),
+            "apply-failed",
+            {"cause": "No space left on device (/x)"},
+        ),
+        (OSError("odd"), "apply-failed", {"cause": "OSError"}),
+        (RuntimeError("odd"), "apply-failed", {"cause": "odd"}),
+        (RuntimeError(), "apply-failed", {"cause": "RuntimeError"}),
+        (KeyboardInterrupt(), "apply-interrupted", {}),
     ],
 )
-def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> None:
+def test_an_engine_that_fails(
+    stand: Stand, error: BaseException, code: str, values: dict[str, str]
+) -> None:
     stand.have("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13"))
 
-    assert code_of(stand, plan, engine=Failing(stand.engine(), raiser(error))).code == code
+    failure = code_of(stand, plan, engine=Failing(stand.engine(), raiser(error)))
+
+    assert (failure.code, failure.values) == (code, values)
     assert stand.unchanged()
     assert not stand.state.exists()
 

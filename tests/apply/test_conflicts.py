@@ -80,3 +80,24 @@ def test_of_two_with_one_name_the_first_counts() -> None:
 
     assert unmet_requirements([asks, new, old], HERE) == ()
     assert unmet_requirements([asks, old, new], HERE)[0].found == "1"
+
+
+def test_a_release_candidate_that_is_installed_counts_as_it_is() -> None:
+    """As `pip check` has it: what is there is there, however new."""
+    asks = installed("a", "1", ("b>=2", "c<2"))
+    candidates = [installed("b", "2.1rc1"), installed("c", "1.9.dev3")]
+
+    assert unmet_requirements([asks, *candidates], HERE) == ()
+    [unmet] = unmet_requirements([asks, candidates[1], installed("b", "2.0rc1")], HERE)
+    assert unmet.found == "2.0rc1"
+
+
+def test_a_conflict_is_told_with_what_is_there_instead() -> None:
+    asks = installed("fastembed", "0.9.1", ("onnxruntime>=1.17 ; python_version >= '3.8'", "x"))
+
+    unmet = unmet_requirements([asks, installed("onnxruntime", "1.16.3")], HERE)
+
+    assert [str(row) for row in unmet] == [
+        "fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)",
+        "fastembed 0.9.1: x",
+    ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import synthetic
 from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
@@ -70,6 +72,24 @@ def test_what_is_installed_is_not_kept() -> None:
 
     assert versions(made)["onnxruntime-gpu"] == "1.26.0"
     assert versions(made)["nvidia-cudnn-cu12"] == "9.28.0"
+
+
+@pytest.mark.parametrize(
+    ("pin", "release", "cublas"),
+    [
+        ("==12.2.5", "1.26.0", "12.2.5"),  # older than the toolkit's, and suffices
+        (">12.8.4", "1.26.0", "12.9.1"),  # of the nearest toolkit that is newer
+        (">=12.0", "1.26.0", "12.8.4"),  # the toolkit's own
+        ("<12.2.5", "1.18.0", None),  # lacks what the newer releases need
+    ],
+)
+def test_what_one_machine_pins_decides_for_all(pin: str, release: str, cublas: str | None) -> None:
+    pinned = {"name": "solver", "version": "1", "requires": [f"nvidia-cublas-cu12{pin}"]}
+
+    made = planned(machine("pins", pinned, driver="12.8"), machine("free", driver="12.8"))
+
+    assert groups(made)[0][0] == release
+    assert versions(made).get("nvidia-cublas-cu12") == cublas
 
 
 def test_every_gpu_of_the_fleet_is_served_by_the_same_wheels() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +153,74 @@ def test_what_a_flag_names_need_not_be_secure() -> None:
 
     assert sources.flagged == ("http://a.example/simple", "http://b.example/whl")
     assert load_index_config({"PIP_INDEX_URL": "https://a.example/simple"}).flagged == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "pip", "uv", "asked"),
+    [
+        ({"PIP_KEYRING_PROVIDER": "subprocess"}, "", "", True),
+        ({"UV_KEYRING_PROVIDER": "subprocess"}, "", "", True),
+        ({}, "[global]\nkeyring-provider = subprocess\n", "", True),
+        ({}, "", 'keyring-provider = "subprocess"', True),
+        ({"UV_KEYRING_PROVIDER": "disabled"}, "", 'keyring-provider = "subprocess"', False),
+        ({"PIP_KEYRING_PROVIDER": "import"}, "[global]\nkeyring-provider=subprocess\n", "", False),
+        ({}, "", "", False),
+    ],
+)
+def test_who_wants_the_keyring_asked(
+    tmp_path: Path, environ: dict[str, str], pip: str, uv: str, *, asked: bool
+) -> None:
+    """Either of pip and uv: the index is the same."""
+    keyring = tmp_path / "keyring"
+    keyring.touch(mode=0o755)
+    files = config(tmp_path, pip=pip, uv=uv) | {"PATH": str(tmp_path)}
+
+    sources = load_index_config(files | environ)
+
+    assert sources.keyring == (str(keyring) if asked else None)
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read, in their order; there is none of them."""
+    paths: list[str] = []
+
+    def absent(path: Path, **_: object) -> str:
+        paths.append(str(path))
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", absent)
+    return paths
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
+@pytest.mark.parametrize("more", [{}, {"XDG_CONFIG_HOME": "/elsewhere"}])
+def test_the_files_are_those_that_pip_names(more: dict[str, str], looked_at: list[str]) -> None:
+    environ = {"HOME": "/home/somebody", "UV_NO_CONFIG": "1", **more}
+    command = [sys.executable, "-m", "pip", "config", "debug"]
+    said = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    of_pip = re.findall(r"^ +(/\S+), exists:", said.stdout, re.MULTILINE)
+
+    load_index_config(environ, prefix=Path(sys.prefix))
+
+    assert sorted(looked_at) == sorted(of_pip)
+    assert looked_at[-1] == f"{sys.prefix}/pip.conf"  # what is read last counts
+    assert looked_at[:2] == ["/etc/xdg/pip/pip.conf", "/etc/pip.conf"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
+@pytest.mark.parametrize(
+    ("environ", "user"),
+    [
+        ({"HOME": "/home/somebody"}, ["/home/somebody/.config/uv/uv.toml"]),
+        ({"HOME": "/home/somebody", "XDG_CONFIG_HOME": "/x"}, ["/x/uv/uv.toml"]),
+        ({}, []),
+    ],
+)
+def test_the_files_of_uv_are_the_user_s_and_the_system_s(
+    environ: dict[str, str], user: list[str], looked_at: list[str]
+) -> None:
+    """Source: https://docs.astral.sh/uv/concepts/configuration-files/ (read 2026-11-22)."""
+    load_index_config(environ | {"PIP_CONFIG_FILE": os.devnull})
+
+    assert looked_at == [*user, "/etc/uv/uv.toml"]

@@ -515,6 +515,28 @@ def test_a_torch_of_pypi_is_held_against_its_hash(version: str, sha: str, said: 
     assert [row.why.code for row in found.differences] == said
 
 
+@pytest.mark.parametrize("python", ["3.11.7", "3.12.1"])
+@pytest.mark.parametrize("tag", ["manylinux_2_28_x86_64", "win_amd64"])
+@pytest.mark.parametrize("start", ["torch-2.11.0", "torchvision-0.26.0", "torchaudio-2.11.0"])
+def test_a_wheel_of_torch_fits_its_system_and_its_python_alone(
+    start: str, tag: str, python: str
+) -> None:
+    """As its name says; a lock without the wheel of this machine cannot be installed there."""
+    of_torch = load_matrix().torch
+    wheels = [wheel for row in of_torch.builds for wheel in row.wheels]
+    wheels += [wheel for library in of_torch.companions for wheel in library.wheels]
+    files = {wheel.file: wheel.sha256 for wheel in wheels}
+    name, version, *_ = start.split("-")
+    locked = read_lock(lock({name: version}, files[f"{start}-cp311-cp311-{tag}.whl"]), "lock.txt")
+
+    found = drift(locked, synthetic.machine(version=python), PlanOptions(), load_matrix())
+
+    missing = [dict(why.values) for why in found.against if why.code == "lock-hash-missing"]
+    fits = tag.startswith("manylinux") and python == "3.11.7"
+    assert [row["distribution"] for row in missing] == ([] if fits else [name])
+    assert all(row["python"] == f"cp{python[0]}{python[2:4]}" for row in missing)
+
+
 def test_the_torch_of_a_lock_counts_on_a_machine_without_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from ortgpu_fix.facts.model import ChangeState
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.gpu_code import runs_on
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -405,6 +406,30 @@ def test_dropping_a_wish_unlocks() -> None:
 
     assert made.verdict == "impossible"
     assert ("drop-wish", {"wish": "--ort"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+
+
+def test_dropping_the_wish_for_a_cuda_unlocks() -> None:
+    made = plan(driver="13.0", options=PlanOptions(cuda="11"))
+
+    assert selected(made)["onnxruntime-gpu"] == "1.18.0"
+    assert ("drop-wish", {"wish": "--cuda"}, "onnxruntime-gpu 1.31.0") in unlocks(made)
+    changes = [change for change, _, _ in unlocks(plan(driver="12.2"))]
+    assert "drop-wish" not in changes
+
+
+def test_what_was_broken_before_is_no_reason_against_a_release() -> None:
+    """flatbuffers is there and fits: that another package wants an older one is not of us."""
+    wants_old = {"name": "old", "version": "1", "requires": ["flatbuffers<2"]}
+    made = plan("flatbuffers 25.0", wants_old)
+
+    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
+    assert reasons(plan(wants_old), "1.26.0") == []
+    unfit = synthetic.tables()
+    for row in unfit["onnxruntime"]["build"]:
+        row["requires"] = ["flatbuffers>=3"]
+    matrix = matrix_parse.parse(unfit, "", {})
+    facts = synthetic.facts("flatbuffers 1.9", wants_old)
+    assert resolve(facts, PlanOptions(), matrix).verdict == "impossible"
 
 
 def test_requirements_of_a_file_are_respected() -> None:
@@ -899,3 +924,69 @@ def test_which_wishes_choose_a_release() -> None:
     assert PlanOptions(onnxruntime="<1.27").chooses
     assert PlanOptions(latest=True).chooses
     assert PlanOptions(cuda="12").chooses
+
+
+def evidence(made: Plan, code: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    [found] = [row for row in made.findings if row.code == code]
+    return dict(found.values), found.evidence
+
+
+def test_what_lies_in_the_folder_is_told_beside_what_pip_knows() -> None:
+    cpu = {"distribution": "onnxruntime", "version": "1.22.1"}
+    over = plan(*WHOLE_12, "onnxruntime 1.22.1", onnxruntime=cpu)
+
+    installed = {"distribution": "onnxruntime 1.22.1"}
+    assert evidence(over, "cpu-build-installed") == (
+        installed,
+        ("onnxruntime/: onnxruntime 1.22.1",),
+    )
+    assert evidence(over, "folder-overwritten")[0] == {
+        "distribution": "onnxruntime-gpu 1.26.0",
+        "by": "onnxruntime 1.22.1",
+    }
+    nothing = plan("onnxruntime 1.22.1", onnxruntime=None)
+    assert evidence(nothing, "cpu-build-installed") == (installed, ())
+
+
+@pytest.mark.parametrize(
+    ("folder", "told"),
+    [
+        (
+            {"distribution": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
+            "onnxruntime/: onnxruntime-gpu 1.26.0",
+        ),
+        ({"distribution": None, "version": "1.25.0"}, "onnxruntime/: onnxruntime-gpu 1.25.0"),
+        (
+            {"distribution": None, "version": None, "intact": False},
+            "onnxruntime/: onnxruntime-gpu",
+        ),
+    ],
+)
+def test_a_damaged_folder_is_told_with_what_it_is_of(folder: dict[str, Any], told: str) -> None:
+    made = plan(*WHOLE_12, onnxruntime=folder)
+
+    assert evidence(made, "folder-damaged") == ({"distribution": "onnxruntime-gpu 1.26.0"}, (told,))
+
+
+@pytest.mark.parametrize("directory", ["sass", "ptx"])
+@pytest.mark.parametrize(
+    ("target", "gpu", "runs"),
+    [
+        ("12.0f", "12.0", True),
+        ("12.0f", "12.1", True),
+        ("12.1f", "12.0", False),
+        ("10.0f", "12.0", False),
+        ("10.0f", "9.0", False),
+        ("12.0a", "12.0", True),
+        ("12.0a", "12.1", False),
+    ],
+)
+def test_code_of_a_family_runs_within_it(
+    directory: str, target: str, gpu: str, *, runs: bool
+) -> None:
+    """Source: CUDA Programming Guide, "Family-Specific Architecture Features"."""
+    targets = {"sass": (), "ptx": (), directory: (target,)}
+
+    how = runs_on(targets["sass"], targets["ptx"], gpu)
+
+    assert how == (directory if runs else "no")

@@ -1,0 +1,109 @@
+"""What the diagnosis says of the changes that can be undone."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.history import changed_since, history_summary
+from ortgpu_fix.apply.journal import Begin
+from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    folder = str(tmp_path)
+    return Site(purelib=folder, platlib=folder, scripts=folder, prefix=folder)
+
+
+def test_nothing_is_known_where_nothing_was_done(site: Site) -> None:
+    assert history_summary(site, ()) == (None, 0)
+
+
+def test_an_empty_state_folder_is_nothing(site: Site) -> None:
+    """A run that was killed after its first step leaves one."""
+    site.state.mkdir()
+
+    assert history_summary(site, ()) == (None, 0)
+
+
+def test_what_a_killed_run_had_staged_is_reported(site: Site) -> None:
+    prepare_state_folder(site)
+    site.stage.mkdir()
+    (site.stage / "half.whl").write_bytes(bytes(100_000))
+
+    state, size = history_summary(site, ())
+
+    assert state == "stale"
+    assert size >= 100_000
+
+
+def test_a_change_can_be_undone_until_its_distributions_change(site: Site) -> None:
+    prepare_state_folder(site)
+    change = JournaledChange(site)
+    change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),)))
+    assert history_summary(site, [("b", "1")])[0] == "unfinished"
+    change.commit()
+
+    assert history_summary(site, [("b", "1"), ("c", "1")])[0] == "kept"
+    for now in ([("b", "2")], [], [("a", "1"), ("b", "1")]):
+        assert history_summary(site, now)[0] == "stale"
+    begin = Begin(plan="", removed=("a", "z"), installed=(("b", "1"), ("c", "1")))
+    assert changed_since(begin, [("z", "3"), ("c", "2"), ("b", "1")]) == ("c", "z")
+
+
+def test_the_newest_change_is_the_one_that_counts(site: Site) -> None:
+    prepare_state_folder(site)
+    for version in ("1", "2"):
+        change = JournaledChange(site)
+        change.begin(Begin(plan="", removed=(), installed=(("b", version),)))
+        change.commit()
+
+    assert history_summary(site, [("b", "2")])[0] == "kept"
+    assert history_summary(site, [("b", "1")])[0] == "stale"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names open files by /proc")
+def test_what_the_engine_wrote_is_on_the_disk_before_the_journal_says_so(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files, the folders with their names, and the folders with the names of those."""
+    prepare_state_folder(site)
+    change = JournaledChange(site)
+    change.begin(Begin(plan="", removed=(), installed=()))
+    file = tmp_path / "a" / "b" / "c.py"
+    change.announce([str(file), str(tmp_path / "never")], [])
+    file.parent.mkdir(parents=True)
+    file.touch()
+    flushed: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    change.installed()
+
+    *before, last = flushed
+    assert last == str(change.folder / "journal")
+    assert set(before) == {str(path) for path in (file, *file.parents[:2], tmp_path)}
+
+
+def test_a_disk_that_does_not_take_what_was_written_ends_the_change(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_state_folder(site)
+    change = JournaledChange(site)
+    change.begin(Begin(plan="", removed=(), installed=()))
+    change.announce([str(tmp_path / "a.py")], [])
+    (tmp_path / "a.py").touch()
+
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="Input/output"):
+        change.installed()

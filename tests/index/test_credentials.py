@@ -1,0 +1,96 @@
+"""Where the password of an index comes from, asked of a real program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.index.credentials import Credentials
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+INDEX = "https://me@mirror.example:8443/simple"
+FILE = "https://mirror.example:8443/packages/a.whl"
+
+
+class Keyring:
+    """A `keyring` that knows the password of one service, and writes down what it is asked."""
+
+    def __init__(self, folder: Path, service: str) -> None:
+        self._log = folder / "keyring.log"
+        self.program = folder / "keyring"
+        knows = f'[ "$1 $2 $3" = "get {service} me" ] && echo s/cret'
+        self.program.write_text(f'#!/bin/sh\necho "$@" >> {self._log}\n{knows}\n')
+        self.program.chmod(0o755)
+
+    def asked(self) -> list[str]:
+        return self._log.read_text().splitlines() if self._log.exists() else []
+
+
+def test_a_password_in_the_address_is_taken_and_no_keyring_asked(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path, "mirror.example:8443")
+    index = INDEX.replace("me@", "me:in%2Fthe%20address@")
+
+    assert Credentials(str(keyring.program)).of(FILE, [index]) == ("me", "in/the address")
+    assert keyring.asked() == []
+
+
+def test_an_empty_password_in_the_address_is_one_too(tmp_path: Path) -> None:
+    """So feeds are written whose name is a token."""
+    keyring = Keyring(tmp_path, "mirror.example:8443")
+
+    assert Credentials(str(keyring.program)).of(FILE, [INDEX.replace("me@", "me:@")]) == ("me", "")
+    assert keyring.asked() == []
+
+
+def test_a_keyring_is_asked_for_the_address_first_and_then_for_the_host(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path, "mirror.example:8443")
+
+    assert Credentials(str(keyring.program)).of(FILE, [INDEX]) == ("me", "s/cret")
+    assert keyring.asked() == [
+        "get https://mirror.example:8443/simple me",
+        "get mirror.example:8443 me",
+    ]
+
+
+def test_where_the_address_has_one_the_host_is_not_asked_for(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path, "https://mirror.example:8443/simple")
+
+    assert Credentials(str(keyring.program)).of(FILE, [INDEX]) == ("me", "s/cret")
+    assert keyring.asked() == ["get https://mirror.example:8443/simple me"]
+
+
+@pytest.mark.parametrize("service", ["mirror.example:8443", "nothing"])
+def test_a_keyring_is_asked_once_whatever_it_says(tmp_path: Path, service: str) -> None:
+    """It may ask the user to unlock it."""
+    keyring = Keyring(tmp_path, service)
+    credentials = Credentials(str(keyring.program))
+
+    assert credentials.of(FILE, [INDEX]) == credentials.of(f"{FILE}.metadata", [INDEX])
+    assert len(keyring.asked()) == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://mirror.example:8443/a.whl", "https://mirror.example/a.whl", "https://b.example:8443/"],
+)
+def test_another_host_or_scheme_gets_nothing(tmp_path: Path, url: str) -> None:
+    keyring = Keyring(tmp_path, "mirror.example:8443")
+
+    assert Credentials(str(keyring.program)).of(url, [INDEX]) is None
+    assert Credentials(None).of(url, [INDEX.replace("me@", "me:secret@")]) is None
+    assert keyring.asked() == []
+
+
+def test_of_several_indexes_the_one_on_this_host_counts(tmp_path: Path) -> None:
+    indexes = [
+        "https://mirror.example:8443/other",
+        "https://a:1@b.example/simple",
+        "https://me:2@mirror.example:8443/simple",
+    ]
+
+    assert Credentials(None).of(FILE, indexes) == ("me", "2")
+    assert Credentials(None).of(FILE, indexes[:2]) is None
+    assert Credentials(None).of(FILE, [INDEX]) == ("me", "")
+    assert Credentials(str(tmp_path / "gone")).of(FILE, [INDEX]) == ("me", "")
