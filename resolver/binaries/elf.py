@@ -23,6 +23,8 @@ _BINDINGS = frozenset({0, 1, 2, 10})
 _UNDEFINED, _LOCAL = 0, 0
 _FRONT_SEARCH = 0x4000
 _LAST_TYPE, _HIDDEN_TO, _STEPS_BACK = 10, 3, 8
+_LEAST_OWN = 4
+"""At most one symbol in so many has a name that is the end of another name."""
 _TEXT = re.compile(rb"[ -~]+")
 _NAME = re.compile(rb"[A-Za-z_.$][A-Za-z0-9_.$@]*")
 _MOST_SYMBOLS = 1_000_000
@@ -159,8 +161,9 @@ def exports_at_front(data: Content) -> frozenset[str] | None:
 
     The symbol and string tables lie side by side near the start in all that NVIDIA ships, while
     what points at them lies at the end. The tables are recognised by shape: a null symbol, then
-    valid symbols up to the string table, in which each symbol's name follows a NUL byte. None
-    means that no such place was found or that `data` ends too early.
+    valid symbols up to the string table, in which nearly each symbol's name follows a NUL byte (a
+    few are the end of another name). None means that no such place was found or that `data` ends
+    too early.
     """
     _, symbols = _front(data)
     return frozenset(name for name, exported in symbols if exported) if symbols else None
@@ -229,10 +232,14 @@ def _front_names(
     if strings >= len(data) or data[strings] != 0:
         return []
     names = []
+    shared = 0
     for name_at, exported in symbols:
         start = strings + name_at
         end = data.find(b"\0", start, start + 65536)
-        if end < 0 or data[start - 1] != 0 or not _NAME.fullmatch(data, start, end):
+        if end < 0 or not _NAME.fullmatch(data, start, end):
+            return []
+        shared += data[start - 1] != 0
+        if shared * _LEAST_OWN > len(symbols):
             return []
         names.append((bytes(data[start:end]).decode("ascii"), exported))
     return names

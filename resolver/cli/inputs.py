@@ -27,6 +27,7 @@ from ..probe.machine import probe, target_of
 from ..probe.shadow import find_shadow
 from ..resolve.options import PlanOptions
 from ..utils.process import run
+from .matrix_files import wheels_folder
 from .options import capability, parse_plan_options
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ def index_config_of(
         index_url=arguments.index_url,
         torch_index=arguments.torch_index_url,
         find_links=find_links,
+        kept=wheels_folder(environ),
         offline=arguments.offline,
         prefix=prefix,
     )

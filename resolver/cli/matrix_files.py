@@ -30,6 +30,12 @@ def readings_folder(environ: Mapping[str, str]) -> Path | None:
     return folder / "readings" if folder else None
 
 
+def wheels_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder of wheels that had to be downloaded whole to be read."""
+    folder = _user_folder(environ, "XDG_CACHE_HOME", ".cache")
+    return folder / "wheels" if folder else None
+
+
 def _user_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
     if sys.platform == "win32":
         local = environ.get("LOCALAPPDATA")

@@ -31,7 +31,11 @@ class ReadingCache:
         text = json.dumps({"key": key, "value": make()}, sort_keys=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(temporary).replace(path)
+        except OSError as error:
+            Path(temporary).unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror, str(self._folder)) from error
         return json.loads(text)["value"]

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from pathlib import Path
 
 from ..errors import Error
 from ..index.client import Index
-from ..plan.wheels import PYPI
+from ..index.download import download_one
+from ..plan.wheels import PYPI, Wheel
 from .wheels import IndexWheel, wheel_of
 
 _NOT_FOUND = 404
 
 
 class IndexSource:
-    """Pages and parts of wheels of the configured index; counts the bytes received."""
+    """Pages and parts of wheels of the configured index; counts the bytes received.
 
-    def __init__(self, index: Index) -> None:
+    A wheel whose server gives no parts of files is downloaded whole, once, into a folder.
+    """
+
+    def __init__(self, index: Index, folder: Path) -> None:
         self._index = index
+        self._folder = folder
         self._lock = threading.Lock()
-        self.bytes_received = 0
+        self._listed: dict[str, IndexWheel] = {}
+        self._whole: dict[str, threading.Lock] = {}
+        self.received: Counter[str] = Counter()
+        """The bytes of each wheel that came from the index, by file name."""
+        self.failure: BaseException | None = None
+        """What ended the first request that failed; every other one ends with it."""
+
+    @property
+    def bytes_received(self) -> int:
+        """Return the bytes of all wheels that came from the index."""
+        with self._lock:
+            return self.received.total()
 
     def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
         """Return the wheels of a project page, yanked ones left out, the oldest first."""
@@ -28,14 +46,56 @@ class IndexSource:
             if error.code == "index-refused" and error.values.get("status") == _NOT_FOUND:
                 return []  # an index of a company, or a feed, need not have everything
             raise
-        found = (wheel_of(row.name, row.url, row.sha256 or "") for row in files if not row.yanked)
-        return sorted(
-            filter(None, found), key=lambda wheel: (wheel.version, wheel.platform, wheel.file)
-        )
+        rows = (wheel_of(row.name, row.url, row.sha256 or "") for row in files if not row.yanked)
+        found = [wheel for wheel in rows if wheel is not None]
+        self._listed.update((wheel.url, wheel) for wheel in found)
+        return sorted(found, key=lambda wheel: (wheel.version, wheel.platform, wheel.file))
 
     def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
         """Return part of a file, and the size of the whole."""
-        content, total = self._index.read_part(url, byte_range)
+        try:
+            if url in self._whole:
+                return self._part_of_whole(url, byte_range)
+            content, total = self._index.read_part(url, byte_range)
+        except Error as error:
+            if error.code == "index-without-ranges" and url in self._listed:
+                return self._part_of_whole(url, byte_range)
+            self._end(error)
+            raise
+        except BaseException as error:
+            self._end(error)
+            raise
         with self._lock:
-            self.bytes_received += len(content)
+            self.received[url.rpartition("/")[2]] += len(content)
         return content, total
+
+    def _end(self, error: BaseException) -> None:
+        with self._lock:
+            self.failure = self.failure or error
+        self._index.stop.set()
+
+    def _part_of_whole(self, url: str, byte_range: str) -> tuple[bytes, int]:
+        """Return part of a file that is downloaded whole first."""
+        with self._lock:
+            downloading = self._whole.setdefault(url, threading.Lock())
+        listed = self._listed[url]
+        path = self._folder / listed.file
+        with downloading:
+            if listed.file not in self.received:
+                wheel = Wheel(
+                    name=listed.file.partition("-")[0],
+                    version=str(listed.version),
+                    index_url="",
+                    file=listed.file,
+                    size=0,
+                    sha256=listed.sha256,
+                )
+                download_one(self._index, wheel, self._folder, url)
+                with self._lock:
+                    self.received[listed.file] = path.stat().st_size
+        first, _, last = byte_range.partition("-")
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            start = int(first) if first else max(0, size - int(last))
+            file.seek(start)
+            return file.read(int(last) + 1 - start if first else -1), size

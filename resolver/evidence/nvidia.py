@@ -17,7 +17,7 @@ from .wheels import PLATFORMS, IndexWheel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .reader import Reader, ReadLibrary
+    from .reader import Reader
 
 DISTRIBUTIONS = {
     f"nvidia-{component}{suffix}": major
@@ -109,14 +109,18 @@ def component(distribution: str) -> str:
     return re.sub(r"-cu\d+\Z", "", distribution.removeprefix("nvidia-"))
 
 
-def gpu_code(reader: Reader, distribution: str, release: ReadRelease) -> CodeTargets:
+def gpu_code(
+    reader: Reader, distribution: str, release: ReadRelease, threads: int = 1
+) -> CodeTargets:
     """Return the targets (machine code, PTX) that the judged libraries of a wheel support."""
     patterns, with_ptx = JUDGED[component(distribution)]
-    judged: list[ReadLibrary] = []
-    for pattern in patterns:
-        for name, path in release.libraries.items():
-            if re.fullmatch(pattern, library_names.stem(name)):
-                judged.append(reader.library(release.wheel, path))
+    paths = [
+        path
+        for pattern in patterns
+        for name, path in release.libraries.items()
+        if re.fullmatch(pattern, library_names.stem(name))
+    ]
+    judged = each(lambda path: reader.library(release.wheel, path), paths, threads)
     if not judged:
         return (), ()
     sass, ptx = gpu_targets.supported(judged[0].groups, with_ptx=with_ptx)
@@ -180,7 +184,7 @@ def file_groups(reader: Reader, here: Sequence[ReadRelease]) -> list[str]:
 
 
 def external_uses(
-    reader: Reader, members: Sequence[ReadRelease]
+    reader: Reader, members: Sequence[ReadRelease], threads: int = 1
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return for each release what its libraries link and load from outside it (CUDA only).
 
@@ -189,13 +193,16 @@ def external_uses(
     own = set(members[0].libraries)
     links: list[set[str]] = [set() for _ in members]
     mentions: list[set[str]] = [set() for _ in members]
-    for library in own:
 
-        def used(release: ReadRelease, library: str = library) -> tuple[set[str], set[str]]:
+    def uses_of(library: str) -> list[tuple[set[str], set[str]]]:
+        def used(release: ReadRelease) -> tuple[set[str], set[str]]:
             linked, mentioned = reader.uses(release.wheel, release.libraries[library])
             return _outside(linked, own), _outside(mentioned, own)
 
-        for at, (linked, mentioned) in enumerate(by_bisection(members, used)):
+        return by_bisection(members, used)
+
+    for facts in each(uses_of, sorted(own), threads):
+        for at, (linked, mentioned) in enumerate(facts):
             links[at] |= linked
             mentions[at] |= mentioned
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, Protocol
 
 from .errors import EvidenceError
@@ -20,11 +21,12 @@ TAIL = 64 * 1024
 SMALLEST_READ = 64 * 1024
 LARGEST_READ = 64 * 1024 * 1024
 """A server that must fetch a part itself first takes as long for 64 MB as for one."""
-_FRONT = 16 * 1024 * 1024
-"""First read of a member that may be enough in part."""
 _LOCAL_HEADER = 4096
 """Room for what precedes a member's data: name and extra fields."""
 _STEP = 4 * 1024 * 1024
+_DAMAGED = (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error)
+Tail = tuple[bytes, int]
+"""The last bytes of a file, and its size in bytes."""
 
 
 class WheelSource(Protocol):
@@ -41,19 +43,21 @@ class RemoteFile(io.RawIOBase):
     """A read-only, seekable view of a file on the web that fetches what is read.
 
     Reads that follow each other fetch ever larger parts, so that a long read costs few requests
-    and a short one few bytes.
+    and a short one few bytes; none goes beyond the bytes that `expect` named last.
     """
 
-    def __init__(self, web: WheelSource, url: str) -> None:
+    def __init__(self, web: WheelSource, url: str, tail: Tail | None = None) -> None:
+        """View the file at `url`; its `tail`, where an earlier view has fetched that."""
         super().__init__()
         self._web = web
         self._url = url
-        self._tail, self.size = web.get_range(url, f"-{TAIL}")
+        self._tail, self.size = tail or web.get_range(url, f"-{TAIL}")
         self._tail_start = self.size - len(self._tail)
         self._position = 0
         self._part = b""
         self._part_start = 0
         self._read_size = SMALLEST_READ
+        self._stop = 0
 
     def readable(self) -> bool:
         """Say that reading works."""
@@ -76,22 +80,23 @@ class RemoteFile(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill `buffer` from the position on; return how many bytes, 0 at the end."""
         view = memoryview(buffer)
-        chunk = self._bytes_here(len(view))[: len(view)]
-        view[: len(chunk)] = chunk
-        self._position += len(chunk)
-        return len(chunk)
+        filled = 0
+        while chunk := self._bytes_here(len(view) - filled)[: len(view) - filled]:
+            view[filled : filled + len(chunk)] = chunk
+            filled += len(chunk)
+            self._position += len(chunk)
+        return filled
 
-    def prefetch(self, start: int, length: int) -> None:
-        """Fetch `length` bytes from `start` on with one request; reads there then cost none."""
-        last = min(start + length, self.size) - 1
-        if start < self._tail_start and last >= start:
-            self._part, _ = self._web.get_range(self._url, f"{start}-{last}")
-            self._part_start = start
+    def expect(self, start: int, stop: int, first: int) -> None:
+        """Prepare for a read from `start` up to `stop`: the first request is for `first` bytes."""
+        self._stop = stop
+        if start < self._tail_start:
+            self._fetch(start, first)
             self._read_size = len(self._part)
 
     def _bytes_here(self, wanted: int) -> memoryview:
-        """Return at least one byte from the position on, unless it is the end."""
-        if self._position >= self.size:
+        """Return at least one byte from the position on, unless it is the end or none is wanted."""
+        if self._position >= self.size or not wanted:
             return memoryview(b"")
         if self._position >= self._tail_start:
             return memoryview(self._tail)[self._position - self._tail_start :]
@@ -99,70 +104,75 @@ class RemoteFile(io.RawIOBase):
         if not self._part_start <= self._position < part_end:
             follows = self._position == part_end
             self._read_size = min(self._read_size * 4, LARGEST_READ) if follows else SMALLEST_READ
-            length = max(self._read_size, min(wanted, LARGEST_READ))
-            last = min(self._position + length, self.size) - 1
-            self._part, _ = self._web.get_range(self._url, f"{self._position}-{last}")
-            self._part_start = self._position
+            self._fetch(self._position, max(self._read_size, min(wanted, LARGEST_READ)))
         return memoryview(self._part)[self._position - self._part_start :]
 
+    def _fetch(self, start: int, length: int) -> None:
+        stop = self._stop if start < self._stop else self.size
+        last = min(start + length, stop, self._tail_start) - 1
+        self._part, _ = self._web.get_range(self._url, f"{start}-{last}")
+        self._part_start = start
 
-def open_zip(web: WheelSource, url: str) -> tuple[zipfile.ZipFile, int]:
+
+def open_zip(web: WheelSource, url: str, tail: Tail | None = None) -> tuple[zipfile.ZipFile, int]:
     """Open the zip archive at `url`; return it with the size of the file in bytes."""
-    file = RemoteFile(web, url)
+    file = RemoteFile(web, url, tail)
     try:
         return zipfile.ZipFile(file), file.size
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise EvidenceError(f"{url}: not a zip archive: {error}") from error
 
 
+class ArchiveMember:
+    """A member of an archive, inflated from its start as far as somebody asks, and once only."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str, first: int = LARGEST_READ) -> None:
+        """Open it; the first request fetches up to `first` compressed bytes of it."""
+        self._place = f"{archive.filename or 'archive'}: {name}"
+        self.data = bytearray()
+        try:
+            info = archive.getinfo(name)
+            self.size = info.file_size
+            file: object = archive.fp
+            if isinstance(file, RemoteFile):
+                begins = [one.header_offset for one in archive.infolist()]
+                after = [begin for begin in begins if begin > info.header_offset]
+                stop = min(after, default=archive.start_dir)
+                length = min(info.compress_size, first) + _LOCAL_HEADER
+                file.expect(info.header_offset, stop, length)
+            self._stream = archive.open(info)
+        except _DAMAGED as error:
+            raise EvidenceError(f"{self._place}: {error!r}") from error
+
+    def read(self, size: int | None = None) -> bytearray:
+        """Return its first `size` bytes, or all; where it is read to its end its CRC is checked."""
+        wanted = self.size if size is None else min(size, self.size)
+        while len(self.data) < wanted:
+            self._more(min(_STEP, wanted - len(self.data)))
+        if len(self.data) >= self.size:
+            self._more(1)
+        return self.data
+
+    def read_until(self, found: Callable[[bytearray, int], int | None]) -> int | None:
+        """Read on until `found(data, start of the newest part)` names a place, and return that."""
+        while len(self.data) < self.size:
+            start = len(self.data)
+            self._more(min(_STEP, self.size - start))
+            place = found(self.data, start)
+            if place is not None:
+                return place
+        return None
+
+    def _more(self, length: int) -> None:
+        try:
+            chunk = self._stream.read(length)
+        except _DAMAGED as error:
+            raise EvidenceError(f"{self._place}: {error!r}") from error
+        self.data += chunk
+        if not chunk and len(self.data) < self.size:
+            raise EvidenceError(f"{self._place}: {len(self.data)} of {self.size} bytes")
+
+
 def read_member(archive: zipfile.ZipFile, name: str, size: int | None = None) -> bytearray:
     """Inflate a member, or its first `size` bytes, checking the CRC where it is read to its end."""
-    try:
-        info = archive.getinfo(name)
-        limit = info.file_size if size is None else min(size, info.file_size)
-        data = bytearray(limit)
-        view = memoryview(data)
-        done = 0
-        if size is None:
-            _prefetch(archive, info, info.compress_size)
-        with archive.open(info) as stream:
-            while done < limit:
-                chunk = stream.read(min(8 * 1024 * 1024, limit - done))
-                if not chunk:
-                    break
-                view[done : done + len(chunk)] = chunk
-                done += len(chunk)
-            if size is None:
-                stream.read(1)
-    except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
-        raise EvidenceError(f"{archive.filename or 'archive'}: {name}: {error!r}") from error
-    if done < limit:
-        raise EvidenceError(f"{name}: {done} of {limit} bytes")
-    return data
-
-
-def read_member_until(
-    archive: zipfile.ZipFile, name: str, found: Callable[[bytearray, int], int | None]
-) -> bytearray:
-    """Inflate a member up to where `found(data, start of the newest part)` says, or whole."""
-    data = bytearray()
-    try:
-        info = archive.getinfo(name)
-        _prefetch(archive, info, min(info.compress_size, _FRONT))
-        with archive.open(info) as stream:
-            while chunk := stream.read(_STEP):
-                data += chunk
-                end = found(data, len(data) - len(chunk))
-                if end is not None:
-                    del data[end:]
-                    break
-    except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
-        raise EvidenceError(f"{archive.filename or 'archive'}: {name}: {error!r}") from error
-    return data
-
-
-def _prefetch(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> None:
-    """Fetch the first `size` compressed bytes of a member with one request."""
-    file: object = archive.fp
-    if isinstance(file, RemoteFile):
-        file.prefetch(info.header_offset, size + _LOCAL_HEADER)
+    return ArchiveMember(archive, name, LARGEST_READ if size is None else size).read(size)

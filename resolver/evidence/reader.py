@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..binaries import elf, fatbin, library_names, pe, ptx
 from ..binaries.native import BinaryError
-from .ranges import WheelSource, open_zip, read_member, read_member_until
+from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_member
+from .room import Room
 from .wheels import IndexWheel
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 FORMAT = 3
 """Part of every cache key: raised when a reading changes its content."""
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+_FRONT = 16 * 1024 * 1024
+"""First request for a library that may be enough in part."""
+_MEMORY = 2 * 1024 * 1024 * 1024
+"""Bytes of libraries that are in memory together; one that is larger is read alone."""
 _HEAD = 4096
 _SONAME = re.compile(r"lib[^/]+[.]so[.0-9]*")
 _PTX_READ = 100
@@ -72,6 +77,8 @@ class Reader:
         self._index_url = index_url.rstrip("/")
         self._progress = progress
         self._pages: dict[str, list[IndexWheel]] = {}
+        self._tails: dict[str, Tail] = {}
+        self._room = Room(_MEMORY)
 
     def wheels(self, distribution: str) -> list[IndexWheel]:
         """Return the wheels of a project page: asked anew in each run, never from the cache."""
@@ -83,7 +90,7 @@ class Reader:
         """Return size, libraries and METADATA of a wheel: one or two small requests."""
 
         def make() -> dict[str, Any]:
-            archive, size = open_zip(self._web, wheel.url)
+            archive, size = self._open(wheel)
             members = {
                 info.filename: [info.file_size, info.CRC]
                 for info in archive.infolist()
@@ -101,7 +108,7 @@ class Reader:
         """Return a small text file in a wheel; empty where the wheel has none of that name."""
 
         def make() -> str:
-            archive, _ = open_zip(self._web, wheel.url)
+            archive, _ = self._open(wheel)
             if member not in archive.namelist():
                 return ""
             return read_member(archive, member).decode("utf-8", "replace")
@@ -123,7 +130,7 @@ class Reader:
 
         def make() -> list[str]:
             self._progress(f"searching {wheel.file}")
-            archive, _ = open_zip(self._web, wheel.url)
+            archive, _ = self._open(wheel)
             member = next((name for name in members if name in archive.namelist()), None)
             data = read_member(archive, member) if member else b""
             return sorted({match[0].decode("ascii") for match in pattern.finditer(data)})
@@ -136,14 +143,16 @@ class Reader:
 
         def make() -> dict[str, Any]:
             self._progress(f"reading {wheel.file}: {member}")
-            archive, _ = open_zip(self._web, wheel.url)
-            data = read_member(archive, member)
-            found = _library(data)
-            front = fatbin.first(data)
-            if front is not None:
-                data = data[:front]  # that is what `uses` reads: it need not fetch it again
-            links = found["links"] + found["delayed"]
-            used = _uses_at_front(data) or [sorted(links), found["mentions"]]
+            archive, _ = self._open(wheel)
+            with self._room.for_bytes(archive.getinfo(member).file_size):
+                data = read_member(archive, member)
+                found = _library(data)
+                self._keep_exports(wheel, member, found["exports"])
+                front = fatbin.first(data)
+                if front is not None:
+                    del data[front:]  # that is what `uses` reads: it need not fetch it again
+                links = found["links"] + found["delayed"]
+                used = _uses_at_front(data) or [sorted(links), found["mentions"]]
             self._cached("front", wheel, member, lambda: used)
             return found
 
@@ -163,15 +172,19 @@ class Reader:
 
         def make() -> list[list[str]]:
             self._progress(f"what {wheel.file} uses: {member}")
-            archive, _ = open_zip(self._web, wheel.url)
-            front = read_member_until(
-                archive, member, lambda data, start: fatbin.first(data, max(0, start - 16))
-            )
-            used = _uses_at_front(front)
-            if used is None:
-                whole = read_member(archive, member)
-                native = _native(whole)
-                used = [sorted(native.links + native.delayed), sorted(_mentions(whole))]
+            archive, _ = self._open(wheel)
+            with self._room.for_bytes(archive.getinfo(member).file_size):
+                library = ArchiveMember(archive, member, _FRONT)
+                code = library.read_until(_first_code)
+                front = library.data if code is None else library.data[:code]
+                exports = _exports_at_front(front)
+                used = _uses_at_front(front)
+                if used is None:
+                    native = _native(library.read())
+                    exports = native.exports
+                    used = [sorted(native.links + native.delayed), sorted(_mentions(library.data))]
+            if exports:
+                self._keep_exports(wheel, member, sorted(exports))
             return used
 
         links, mentions = self._cached("front", wheel, member, make)
@@ -185,15 +198,13 @@ class Reader:
 
         def make() -> dict[str, list[str]]:
             self._progress(f"what {wheel.file} uses")
-            archive, _ = open_zip(self._web, wheel.url)
+            archive, _ = self._open(wheel)
             found: dict[str, list[str]] = {}
             for info in archive.infolist():
                 if _worth_listing(info) and ".dist-info/" not in info.filename:
-                    front = read_member_until(
-                        archive,
-                        info.filename,
-                        lambda data, start: fatbin.first(data, max(0, start - 16)),
-                    )
+                    library = ArchiveMember(archive, info.filename, _FRONT)
+                    code = library.read_until(_first_code)
+                    front = library.data if code is None else library.data[:code]
                     found[info.filename] = sorted(_mentions(front))
             return found
 
@@ -205,12 +216,14 @@ class Reader:
 
         def make() -> list[str]:
             self._progress(f"symbols of {wheel.file}: {member}")
-            archive, _ = open_zip(self._web, wheel.url)
+            archive, _ = self._open(wheel)
+            library = ArchiveMember(archive, member, _FRONT_SIZES[0])
             for size in _FRONT_SIZES:
-                exports = _exports_at_front(bytes(read_member(archive, member, size)))
+                exports = _exports_at_front(library.read(size))
                 if exports:
                     return sorted(exports)
-            return sorted(_native(bytes(read_member(archive, member))).exports)
+            with self._room.for_bytes(library.size):
+                return sorted(_native(library.read()).exports)
 
         return frozenset(self._cached("exports", wheel, member, make))
 
@@ -218,10 +231,19 @@ class Reader:
         """Return the version of the MSVC build tools that linked a DLL, from its head."""
 
         def make() -> str:
-            archive, _ = open_zip(self._web, wheel.url)
+            archive, _ = self._open(wheel)
             return pe.toolset(read_member(archive, member, _HEAD))
 
         return str(self._cached("toolset", wheel, member, make))
+
+    def _open(self, wheel: IndexWheel) -> tuple[zipfile.ZipFile, int]:
+        """Open a wheel; its end, which names its members, is fetched once."""
+        tail = self._tails.get(wheel.url) or self._web.get_range(wheel.url, f"-{TAIL}")
+        self._tails[wheel.url] = tail
+        return open_zip(self._web, wheel.url, tail)
+
+    def _keep_exports(self, wheel: IndexWheel, member: str, exports: list[str]) -> None:
+        self._cached("exports", wheel, member, lambda: exports)
 
     def _cached(self, what: str, wheel: IndexWheel, member: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
         identity = wheel.sha256 or wheel.url
@@ -235,11 +257,15 @@ def _worth_listing(info: zipfile.ZipInfo) -> bool:
     )
 
 
+def _first_code(data: bytearray, start: int) -> int | None:
+    return fatbin.first(data, max(0, start - 16))
+
+
 def _native(data: bytes | bytearray) -> Native:
     return pe.read(data) if pe.is_pe(data) else elf.read(data)
 
 
-def _exports_at_front(data: bytes) -> frozenset[str] | None:
+def _exports_at_front(data: bytes | bytearray) -> frozenset[str] | None:
     if not pe.is_pe(data):
         return elf.exports_at_front(data)
     try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -50,3 +51,24 @@ def by_bisection(items: Sequence[_Item], fact: Callable[[_Item], _Result]) -> li
         ask(len(items) - 1)
         fill(0, len(items) - 1)
     return [facts[index] for index in range(len(items))]
+
+
+class Gap(NamedTuple):
+    """Items that follow each other, of which nothing is known."""
+
+    items: list[int]
+    """Their positions."""
+    before: int | None
+    """The position of the known item before them, or None."""
+    after: int | None
+    """The position of the known item after them, or None."""
+
+
+def gaps(known: Sequence[bool]) -> Iterator[Gap]:
+    """Yield the runs of positions at which `known` is false."""
+    for is_known, run in groupby(range(len(known)), key=known.__getitem__):
+        items = list(run)
+        if not is_known:
+            first, last = items[0], items[-1]
+            after = last + 1 if last + 1 < len(known) else None
+            yield Gap(items, first - 1 if first else None, after)

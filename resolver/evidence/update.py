@@ -1,15 +1,17 @@
 """What an index has and the matrix lacks, read from its wheels: rows as the shipped ones.
 
 The same readers make the shipped tables. Only what is new is read: of a new release of an NVIDIA
-distribution its files and its GPU code where they differ from the newest known one's, of a new
-onnxruntime-gpu its provider.
+distribution its files and its GPU code where those of its known neighbours do not tell them, of a
+new onnxruntime-gpu its provider.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -17,7 +19,7 @@ from . import nvidia, onnxruntime, onnxruntime_rows, symbols, toolkits, torch_wh
 from .catalogue import Catalogue
 from .nvidia import CodeTargets, ReadRelease
 from .reader import Reader
-from .spread import by_bisection, each
+from .spread import by_bisection, each, gaps
 from .wheels import IndexWheel
 
 if sys.version_info >= (3, 11):
@@ -27,11 +29,13 @@ else:
 
 if TYPE_CHECKING:
     from .cache import ReadingCache
+    from .onnxruntime import ReadBuild
     from .ranges import WheelSource
 
 Tables = Mapping[str, Mapping[str, Any]]
 """The tables of `data/`, by name."""
-Fact = TypeVar("Fact")
+Uses = tuple[tuple[str, ...], tuple[str, ...]]
+"""The CUDA libraries that a release links, and those that it loads."""
 _ORT = "onnxruntime-gpu"
 
 
@@ -96,13 +100,22 @@ class MatrixReader:
             lambda name: nvidia.releases(self._new, name, self._threads), names, self._threads
         )
         fresh = dict(zip(names, listed, strict=True))
-        described = each(lambda name: self._distribution(name, fresh[name]), names, self._threads)
+        # The largest first, so that no thread begins one when the others are done.
+        names.sort(key=lambda name: -sum(release.size for release in fresh[name]))
+        with ThreadPoolExecutor(2) as beside:
+            builds = beside.submit(onnxruntime.builds, self._new, self._threads)
+            torch = beside.submit(torch_wheels.tables, self._new, self._threads)
+            described = each(
+                lambda name: self._distribution(name, fresh[name]), names, self._threads
+            )
+            rows = self.builds(builds.result(), fresh)
         known = {name: [*self._known(name), *fresh[name]] for name in names}
+        described.sort(key=lambda row: str(row["name"]))
         return {
-            "onnxruntime": {"build": self.builds(fresh)},
+            "onnxruntime": {"build": rows},
             "nvidia": {"distribution": [row for row in described if row["releases"]]},
             "toolkits": {"toolkit": self._toolkits(known)},
-            "torch": _parsed(torch_wheels.tables(self._new, self._threads), "torch", "companion"),
+            "torch": _parsed(torch.result(), "torch", "companion"),
         }
 
     def _toolkits(self, known: dict[str, list[ReadRelease]]) -> list[dict[str, Any]]:
@@ -122,7 +135,8 @@ class MatrixReader:
 
         They have numbers that PyPI's builds have, too.
         """
-        builds = [row | {"index_url": self._index_url} for row in self.builds({})]
+        read = onnxruntime.builds(self._new, self._threads)
+        builds = [row | {"index_url": self._index_url} for row in self.builds(read, {})]
         return {
             "onnxruntime": {"build": builds},
             "nvidia": {"distribution": []},
@@ -130,9 +144,10 @@ class MatrixReader:
             "torch": {"torch": [], "companion": []},
         }
 
-    def builds(self, fresh: Mapping[str, Sequence[ReadRelease]]) -> list[dict[str, Any]]:
+    def builds(
+        self, read: Sequence[ReadBuild], fresh: Mapping[str, Sequence[ReadRelease]]
+    ) -> list[dict[str, Any]]:
         """Return the rows of the new builds of onnxruntime-gpu; `fresh` are new NVIDIA releases."""
-        read = onnxruntime.builds(self._new, self._threads)
         if not read:
             return []
         majors = {build.major for build in read}
@@ -177,8 +192,10 @@ class MatrixReader:
         for platform in self._platforms:
             here = [release for release in fresh if release.wheel.platform == platform]
             if here:
-                code += self._code(name, platform, here)  # it reads what the files then know
-                files += self._files(name, platform, here)
+                known = [row for row in self._known(name) if row.wheel.platform == platform]
+                order = sorted([*known, *here], key=lambda release: release.wheel.version)
+                code += self._code(name, platform, order, here)  # it reads what the files then know
+                files += self._files(name, platform, order, here)
         return {
             "name": name,
             "cuda": nvidia.DISTRIBUTIONS[name],
@@ -187,68 +204,82 @@ class MatrixReader:
             "code": code,
         }
 
-    def _files(self, name: str, platform: str, here: Sequence[ReadRelease]) -> list[dict[str, Any]]:
+    def _files(
+        self, name: str, platform: str, order: Sequence[ReadRelease], here: Sequence[ReadRelease]
+    ) -> list[dict[str, Any]]:
+        blocks = {
+            version: (tuple(block["links"]), tuple(block["loads"]))
+            for block in self._rows(name, "files", platform)
+            for version in block["versions"]
+        }
         rows = []
-        for libraries in {repr(release.libraries): release.libraries for release in here}.values():
-            members = [release for release in here if release.libraries == libraries]
-            block = self._row(name, "files", platform)
-            known = None
-            if block and block["libraries"] == libraries:
-                known = (tuple(block["links"]), tuple(block["loads"]))
-            newest = nvidia.external_uses(self._new, members[-1:])
-            same = [known] == newest
-            uses = newest * len(members) if same else nvidia.external_uses(self._new, members)
-            rows += [
-                {
-                    "platform": platform,
-                    "versions": [str(release.wheel.version)],
-                    "libraries": dict(libraries),
-                    "links": list(links),
-                    "loads": list(loads),
-                }
-                for release, (links, loads) in zip(members, uses, strict=True)
-            ]
+        for _, run in groupby(order, key=lambda release: repr(release.libraries)):
+            members = list(run)
+            for release, (links, loads) in self._uses(members, blocks, here):
+                rows.append(
+                    {
+                        "platform": platform,
+                        "versions": [str(release.wheel.version)],
+                        "libraries": dict(release.libraries),
+                        "links": list(links),
+                        "loads": list(loads),
+                    }
+                )
         return rows
 
-    def _code(self, name: str, platform: str, here: Sequence[ReadRelease]) -> list[dict[str, Any]]:
+    def _uses(
+        self,
+        members: Sequence[ReadRelease],
+        blocks: Mapping[str, Uses],
+        here: Sequence[ReadRelease],
+    ) -> Iterator[tuple[ReadRelease, Uses]]:
+        """Yield what each new release of `members`, which hold the same libraries, uses."""
+        for gap in gaps([release not in here for release in members]):
+            fresh = [members[at] for at in gap.items]
+            before, after = (
+                None if at is None else blocks.get(str(members[at].wheel.version))
+                for at in (gap.before, gap.after)
+            )
+            if before is not None and after is None and gap.after is None:
+                [after] = nvidia.external_uses(self._new, fresh[-1:], self._threads)
+            if before is not None and before == after:
+                yield from ((release, before) for release in fresh)
+            else:
+                read = nvidia.external_uses(self._new, fresh, self._threads)
+                yield from zip(fresh, read, strict=True)
+
+    def _code(
+        self, name: str, platform: str, order: Sequence[ReadRelease], here: Sequence[ReadRelease]
+    ) -> list[dict[str, Any]]:
+        """Return the blocks of GPU code of the new releases, but for those within a known block."""
         if nvidia.component(name) not in nvidia.JUDGED:
             return []
-        block = self._row(name, "code", platform)
-        known: CodeTargets | None = None
-        if block is not None:
-            known = (tuple(block["sass"]), tuple(block["ptx"]))
-        codes = _after(known, here, lambda one: nvidia.gpu_code(self._new, name, one))
-        return [
-            {
-                "platform": platform,
-                "first": str(release.wheel.version),
-                "last": str(release.wheel.version),
-                "sass": list(sass),
-                "ptx": list(ptx),
-            }
-            for release, (sass, ptx) in zip(here, codes, strict=True)
-        ]
+        known: dict[str, CodeTargets] = {}
+        for release in order:
+            for block in self._rows(name, "code", platform):
+                if Version(block["first"]) <= release.wheel.version <= Version(block["last"]):
+                    known[str(release.wheel.version)] = tuple(block["sass"]), tuple(block["ptx"])
 
-    def _row(self, name: str, kind: str, platform: str) -> dict[str, Any] | None:
-        """Return the block of the newest known release of a distribution on a platform."""
+        def code_of(release: ReadRelease) -> CodeTargets:
+            there = known.get(str(release.wheel.version))
+            return there or nvidia.gpu_code(self._new, name, release, self._threads)
+
+        rows = []
+        for gap in gaps([str(release.wheel.version) in known for release in order]):
+            ends = [at for at in (gap.before, *gap.items, gap.after) if at is not None]
+            facts = dict(zip(ends, by_bisection([order[at] for at in ends], code_of), strict=True))
+            for at in gap.items:
+                if order[at] in here:
+                    version = str(order[at].wheel.version)
+                    sass, ptx = facts[at]
+                    row = {"platform": platform, "first": version, "last": version}
+                    rows.append(row | {"sass": list(sass), "ptx": list(ptx)})
+        return rows
+
+    def _rows(self, name: str, kind: str, platform: str) -> list[dict[str, Any]]:
+        """Return the known blocks (`files`, `code`) of a distribution on a platform."""
         rows = next((row for row in _distributions(self._tables) if row["name"] == name), {})
-        blocks = [row for row in rows.get(kind, ()) if row["platform"] == platform]
-        newest = (lambda row: Version(row["last"])) if kind == "code" else _newest_of
-        return max(blocks, key=newest, default=None)
-
-
-def _newest_of(block: Mapping[str, Any]) -> Version:
-    return max(map(Version, block["versions"]))
-
-
-def _after(
-    known: Fact | None, here: Sequence[ReadRelease], read: Callable[[ReadRelease], Fact]
-) -> list[Fact]:
-    """Return a fact of each release, read where it differs from the newest `known` one's."""
-    if known is None:
-        return by_bisection(here, read)
-    facts = by_bisection([None, *here], lambda one: known if one is None else read(one))
-    return facts[1:]
+        return [row for row in rows.get(kind, ()) if row["platform"] == platform]
 
 
 def _distributions(tables: Tables) -> Sequence[Mapping[str, Any]]:

@@ -36,6 +36,8 @@ class IndexConfig:
     """The address of PyTorch's own indexes, from a flag; may contain credentials."""
     find_links: Path | None = None
     """A folder of wheels that is searched first."""
+    kept: Path | None = None
+    """A folder of wheels that an earlier run of this program had to download whole."""
     offline: bool = False
     alone: bool = False
     """Ignore the other indexes of the user's configuration."""
@@ -69,6 +71,7 @@ def load_index_config(
     index_url: str | None = None,
     torch_index: str | None = None,
     find_links: Path | None = None,
+    kept: Path | None = None,
     offline: bool = False,
     prefix: Path | None = None,
 ) -> IndexConfig:
@@ -99,6 +102,7 @@ def load_index_config(
         origin=origin,
         torch_index=torch_index,
         find_links=find_links,
+        kept=kept,
         offline=offline,
         cert=(
             (environ.get("SSL_CERT_FILE") if origin == "uv" else None)

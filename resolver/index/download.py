@@ -18,14 +18,15 @@ from threading import Lock
 from ..errors import Error
 from ..plan.wheels import Wheel
 from ..utils.file_names import plain_name
-from ..utils.progress import Progress
+from ..utils.progress import Progress, silent
 from .client import Index, TransferStopped
 from .folder import local_path
 from .network_errors import TransferInterrupted
 from .page import without_credentials
 
 _CHUNK = 1 << 20
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The errors of a disk that has no room."""
 
 
 def download_all(
@@ -72,9 +73,20 @@ def download_all(
     return tuple(job.result() for job in jobs)
 
 
+def download_one(index: Index, wheel: Wheel, into: Path, url: str) -> Path:
+    """Download `wheel` from `url` into the folder `into`; raises as `download_all` does."""
+    if plain_name(wheel.file) != wheel.file or not wheel.file:
+        raise Error("wheel-escapes", file=wheel.name, member=wheel.file)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, into) from error
+    return _Downloader(index, into, silent, (wheel,), {wheel.file: url}).download(wheel)
+
+
 def disk_error(error: OSError, path: Path) -> Error:
     """Return the Error for a write that failed: `disk-full`, or `disk-failed` with the reason."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return Error("disk-full", folder=str(path.parent))
     return Error("disk-failed", path=str(path), reason=error.strerror or type(error).__name__)
 
@@ -105,11 +117,18 @@ class _Downloader:
 
     def is_local(self, wheel: Wheel) -> bool:
         """Return whether `wheel` needs no network."""
-        return self._is_complete(wheel) or self._index.sources.near(wheel.file) is not None
+        return self._is_complete(wheel) or self._near(wheel) is not None
 
     def _is_complete(self, wheel: Wheel) -> bool:
-        path = self._into / wheel.file
-        return path.is_file() and file_digest(path) == wheel.sha256
+        return _is(wheel, self._into / wheel.file)
+
+    def _near(self, wheel: Wheel) -> Path | None:
+        """Return where `wheel` lies on this machine: `--find-links`, or what was kept of before."""
+        kept = self._index.sources.kept
+        named = self._index.sources.near(wheel.file)
+        if named is None and kept is not None and _is(wheel, kept / wheel.file):
+            return kept / wheel.file
+        return named
 
     def download(self, wheel: Wheel) -> Path:
         """Download `wheel` and return its path; raises as `download_all` does."""
@@ -118,7 +137,7 @@ class _Downloader:
             if self._is_complete(wheel):
                 self._report(wheel, wheel.size)
                 return path
-            local = self._index.sources.near(wheel.file)
+            local = self._near(wheel)
             if local is not None:
                 return self._copy(wheel, local, path)
             url = self._urls.get(wheel.file) or self._index.find(wheel)
@@ -184,6 +203,10 @@ class _Downloader:
         self._progress(
             "download", done=done, total=self._total, file=wheel.file, have=moved, size=wheel.size
         )
+
+
+def _is(wheel: Wheel, path: Path) -> bool:
+    return path.is_file() and file_digest(path) == wheel.sha256
 
 
 def _hash_of(path: Path) -> hashlib._Hash:

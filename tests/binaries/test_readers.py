@@ -145,6 +145,20 @@ def test_exports_from_the_front_of_an_elf_file() -> None:
     assert elf.strings_at_front(data[:700]) is None
 
 
+def test_a_symbol_whose_name_is_the_end_of_another() -> None:
+    """Linkers share the ends of names; where too many begin within another it is no such table."""
+    exports = [f"cublasGemm{number}" for number in range(20)]
+    data = bytearray(samples.elf(exports=exports, extra=bytes(2048)))
+    first = data.index(samples.elf_symbol(name_at=1))
+    for number in range(5):
+        data[first + 24 * number] += len("cublas")
+    told = elf.exports_at_front(data[:2048])
+    data[first + 24 * 5] += len("cublas")
+
+    assert told == frozenset({*exports[5:], *(f"Gemm{number}" for number in range(5))})
+    assert elf.exports_at_front(data[:2048]) is None
+
+
 def _real_libraries() -> list[Path]:
     folder = sysconfig.get_config_var("DESTSHARED")
     return sorted(Path(folder).glob("*.so"))[:12] if folder else []

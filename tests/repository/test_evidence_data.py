@@ -16,14 +16,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.version import Version
 from reread import disagreements
+from same_rows import said
 
 from matrix.evidence import checks
 from matrix.evidence.remote import Web
 from ortgpu_fix.binaries import fatbin, gpu_targets
 from ortgpu_fix.evidence.cache import ReadingCache
+from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.ranges import open_zip, read_member
 from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.matrix.additions import additions_json, parse_additions, with_additions
+from support.cut_matrix import GROWING, cut_tables
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -271,6 +278,45 @@ def test_every_wheel_is_on_the_index(data: checks.Data, tmp_path: Path) -> None:
     reader = Reader(Web(), ReadingCache(tmp_path), "https://pypi.org/simple", lambda _: None)
 
     assert list(checks.missing_on(reader, data)) == []
+
+
+SMALL = {
+    ("cuda-toolkit", "13.5.0"),
+    ("nvidia-cuda-nvrtc-cu12", "12.8.93"),
+    ("nvidia-cuda-runtime", "13.5.37"),
+    ("nvidia-curand", "10.4.4.72"),
+    ("nvidia-nvjitlink-cu12", "12.9.86"),
+    ("torchvision", "0.29.2"),
+}
+"""Releases whose wheels are small: at the end of their line, and between others."""
+
+
+@pytest.mark.online
+def test_what_an_older_matrix_lacks_comes_back_from_the_index(
+    tmp_path: Path, data: checks.Data
+) -> None:
+    """Of a few small releases; scripts/prove/update.py does it with all of three months."""
+    cut = cut_tables(data, lambda name, version: (name, version) in SMALL)
+    index = Index(IndexConfig(index_url="https://pypi.org/simple", origin="flag"))
+    source = IndexSource(index, tmp_path)
+    place = "linux_x86_64"
+
+    rows = MatrixReader(
+        source, ReadingCache(tmp_path / "cache"), cut, (place,), index_url="", progress=print
+    ).read()
+
+    added = parse_additions(json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x")
+    grown = {name: with_additions(name, cut[name], [added]) for name in GROWING}
+    assert {tuple(text.split()) for text in added.releases} == SMALL
+    assert said(grown, place) == said(data, place)
+    sizes = {row["file"]: row["size"] for row in _files(data)}
+    over = {name: count for name, count in source.received.items() if count > sizes.get(name, 0)}
+    assert not [name for name in over if not name.startswith(("cuda_toolkit", "torchvision"))]
+
+
+def _files(data: checks.Data) -> Iterator[dict[str, Any]]:
+    for distribution in data["nvidia"]["distribution"]:
+        yield from distribution["releases"]
 
 
 @pytest.mark.online

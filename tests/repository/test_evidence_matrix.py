@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import platform
@@ -10,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ import synthetic
 from matrix.evidence import checks, matrix
 from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from matrix.evidence.remote import Web
+from ortgpu_fix.errors import Error
 from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
@@ -31,7 +32,11 @@ from ortgpu_fix.evidence.reader import Reader
 from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.index.download import download_all
 from ortgpu_fix.matrix.additions import additions_json, parse_additions, with_additions
+from ortgpu_fix.plan.wheels import PYPI, Wheel
+from ortgpu_fix.utils.progress import silent
+from support.cut_matrix import cut_tables
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -394,6 +399,11 @@ def test_a_sample_that_is_read_again_finds_errors(
     assert found(_plant(tmp_path, name, said, instead)) != []
 
 
+def _readings(cache: Path) -> dict[str, int]:
+    """Return when each reading was written, by its file."""
+    return {path.name: path.stat().st_mtime_ns for path in cache.rglob("*.json")}
+
+
 def test_an_interrupted_refresh_goes_on(index: samples.Index, tmp_path: Path) -> None:
     """Killed in the middle, it reads on from there, and writes what an unbroken one writes."""
     _run(index, tmp_path / "whole")
@@ -408,11 +418,12 @@ def test_an_interrupted_refresh_goes_on(index: samples.Index, tmp_path: Path) ->
             time.sleep(0.01)
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    index.requests.clear()
+    before = _readings(broken / "cache")
 
     assert _run(index, broken) == 0
-    again = [path for path, _ in index.requests if not path.startswith("/simple/")]
-    assert 0 < len(again) < len(wheels)
+    after = _readings(broken / "cache")
+    assert 0 < len(before) < len(after)
+    assert before.items() <= after.items()  # none was made again
     for name in matrix.FILES:
         written = (broken / f"{name}.toml").read_bytes()
         assert written == (tmp_path / "whole" / f"{name}.toml").read_bytes()
@@ -466,19 +477,11 @@ def test_an_unknown_file_is_a_mistake_in_usage() -> None:
 TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
 
 
-def _cut(whole: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables as they were before the newest cuBLAS, onnxruntime, toolkit and torch."""
-    cut = copy.deepcopy(whole)
-    cut["onnxruntime"]["build"] = []
-    cut["toolkits"]["toolkit"] = []
-    cut["torch"] |= {"torch": [], "companion": []}
-    [cublas] = [row for row in cut["nvidia"]["distribution"] if "cublas" in row["name"]]
-    cublas["releases"] = [row for row in cublas["releases"] if row["version"] != "12.9.1.4"]
-    for block in cublas["files"]:
-        block["versions"] = [version for version in block["versions"] if version != "12.9.1.4"]
-    for block in cublas["code"]:
-        block["last"] = "12.8.3.14" if block["last"] == "12.9.1.4" else block["last"]
-    return cut
+def _cut(whole: dict[str, Any], cublas: str = "12.9.1.4") -> dict[str, Any]:
+    """Return the tables without that cuBLAS, and without any onnxruntime, toolkit and torch."""
+    return cut_tables(
+        whole, lambda name, version: version == cublas or not name.startswith("nvidia-")
+    )
 
 
 def _whole(index: samples.Index, folder: Path) -> dict[str, Any]:
@@ -490,7 +493,9 @@ def _matrix_reader(
     index: samples.Index, cache: Path, cut: dict[str, Any], **more: Any
 ) -> MatrixReader:
     _fill(index)
-    source = IndexSource(Index(IndexConfig(index_url=f"{index.url}/simple", origin="flag")))
+    source = IndexSource(
+        Index(IndexConfig(index_url=f"{index.url}/simple", origin="flag")), cache / "wheels"
+    )
     values: dict[str, Any] = {"index_url": "", "progress": lambda _: None, "threads": 2} | more
     places = values.pop("platforms", ("linux_x86_64",))
     return MatrixReader(source, ReadingCache(cache), cut, places, **values)
@@ -502,12 +507,21 @@ def _fill(index: samples.Index) -> None:
         there.setdefault(f"{name}-0.tar.gz", b"")
 
 
-@pytest.mark.parametrize("place", ["linux_x86_64", "windows_x86_64"])
+@pytest.mark.parametrize(
+    ("place", "cublas"),
+    [
+        ("linux_x86_64", "12.9.1.4"),
+        ("linux_x86_64", "12.8.3.14"),
+        ("linux_x86_64", "12.1.3.1"),
+        ("windows_x86_64", "12.8.3.14"),
+    ],
+    ids=["the newest", "one between others", "the oldest", "the only one"],
+)
 def test_what_the_matrix_lacks_is_read_into_the_same_rows(
-    place: str, index: samples.Index, tmp_path: Path
+    place: str, cublas: str, index: samples.Index, tmp_path: Path
 ) -> None:
     whole = _whole(index, tmp_path / "whole")
-    cut = _cut(whole)
+    cut = _cut(whole, cublas)
 
     rows = _matrix_reader(index, tmp_path / "cache", cut, platforms=(place,)).read()
     added = parse_additions(json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x")
@@ -515,6 +529,55 @@ def test_what_the_matrix_lacks_is_read_into_the_same_rows(
 
     assert said(grown, place) == said(whole, place)
     assert said(cut, place) != said(whole, place)
+
+
+def test_a_late_patch_between_equal_releases_is_not_read(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """What its neighbours both say it says too; its outside alone is looked at."""
+    name, content = _cublas("12.9.0.13", ["cublasCreate_v2", "cublasNew"])
+    index.files["nvidia-cublas-cu12"][name] = content
+    whole = _whole(index, tmp_path / "whole")
+    cut = cut_tables(whole, lambda _, version: version == "12.9.0.13")
+    read: list[str] = []
+
+    rows = _matrix_reader(index, tmp_path / "cache", cut, progress=read.append).read()
+    added = parse_additions(json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x")
+    grown = {name: with_additions(name, cut[name], [added]) for name in TABLES}
+
+    assert read == []
+    assert added.releases == ("nvidia-cublas-cu12 12.9.0.13",)
+    assert said(grown, "linux_x86_64") == said(whole, "linux_x86_64")
+
+
+def test_without_ranges_each_wheel_is_downloaded_once_and_kept(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """The rows are the same, and an apply finds the wheels."""
+    cut = _cut(_whole(index, tmp_path / "whole"))
+    by_parts = _matrix_reader(index, tmp_path / "parts", cut).read()
+    index.requests.clear()
+    index.ranges = False
+
+    rows = _matrix_reader(index, tmp_path / "cache", cut).read()
+
+    assert rows == by_parts
+    asked = Counter(path for path, wanted in index.requests if path.endswith(".whl") and not wanted)
+    assert set(asked.values()) == {1}
+    kept = tmp_path / "cache" / "wheels"
+    [wheel] = rows["onnxruntime"]["build"][0]["wheels"]
+    wanted = Wheel(name="onnxruntime-gpu", version="1.26.0", index_url=PYPI, **_identity(wheel))
+    nowhere = Index(IndexConfig(index_url="http://127.0.0.1:9/simple", kept=kept, offline=True))
+    [path] = download_all(nowhere, [wanted], tmp_path / "staging", silent)
+    assert path.read_bytes() == index.files["onnxruntime-gpu"][wheel["file"]]
+
+    (kept / wheel["file"]).write_bytes(b"damaged since")
+    with pytest.raises(Error, match="files-not-here"):
+        download_all(nowhere, [wanted], tmp_path / "again", silent)
+
+
+def _identity(wheel: dict[str, Any]) -> dict[str, Any]:
+    return {key: wheel[key] for key in ("file", "size", "sha256")}
 
 
 def test_nothing_is_read_where_the_matrix_lacks_nothing(
@@ -632,6 +695,23 @@ def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path)
     assert done.returncode == 0
     assert "has nothing that this matrix" in done.stdout
     assert not (tmp_path / ".local").exists()
+
+
+def test_an_index_that_fails_on_the_way_ends_all_at_once(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """One sentence names it, and the next run goes on."""
+    flags = _newer(index)
+    name = next(name for name in index.files["onnxruntime-gpu"] if "1.99.0" in name)
+    index.broken.add(name)
+
+    done = _command(tmp_path, "matrix", "--update", *flags)
+
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "Traceback" not in done.stderr
+    assert "410" in done.stderr
+    index.broken.clear()
+    assert _command(tmp_path, "matrix", "--update", *flags).returncode == 0
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["no index", "no room"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +22,11 @@ from matrix.evidence.index import parse_page
 from ortgpu_fix.evidence import ranges, torch_wheels
 from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.errors import EvidenceError
+from ortgpu_fix.evidence.index_source import IndexSource
+from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.room import Room
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
 
 PAGE_URL = "https://index.example/simple/nvidia-cublas-cu12/"
 
@@ -128,6 +135,34 @@ def test_reading_one_member_fetches_little() -> None:
         assert ranges.read_member(archive, "a.bin", 100) == _noise(3_000_000)[:100]
 
 
+def test_no_byte_of_a_wheel_comes_twice(tmp_path: Path) -> None:
+    """However often its libraries are asked, and whatever about: each part is fetched once."""
+    code = samples.fatbin(samples.fatbin_entry(80), samples.fatbin_entry(90))
+    library = samples.elf(links=["libcublas.so.12"], exports=["open"], extra=_noise(400_000) + code)
+    plain = samples.elf(exports=["close"], extra=_noise(300_000))
+    members = {"lib/liba.so.1": library, "lib/libb.so.1": plain, "lib/libc.so.1": library}
+    content = samples.wheel({**members, "rest.bin": _noise(100_000)})
+    name = "nvidia_x-1.0-py3-none-manylinux_2_27_x86_64.whl"
+    with samples.serve() as index:
+        index.files["nvidia-x"] = {name: content}
+        source = IndexSource(
+            Index(IndexConfig(index_url=f"{index.url}/simple", origin="flag")), tmp_path
+        )
+        reader = Reader(source, ReadingCache(tmp_path / "cache"), "", lambda _: None)
+        [wheel] = reader.wheels("nvidia-x")
+        for member in members:
+            reader.contents(wheel)
+            reader.library(wheel, member)
+            reader.uses(wheel, member)
+            reader.exports(wheel, member)
+
+        parts = [wanted for path, wanted in index.requests if path.endswith(name)]
+
+    assert source.received[name] <= len(content)
+    assert len(parts) == 4  # the end, and each library
+    assert reader.exports(wheel, "lib/libb.so.1") == {"close"}
+
+
 def test_a_busy_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two answers of 503 are survived."""
     monkeypatch.setattr("time.sleep", lambda _: None)
@@ -225,3 +260,23 @@ def test_the_sample_wheel_is_a_zip_archive(tmp_path: Path) -> None:
 def _noise(count: int) -> bytes:
     """Return bytes that do not compress, the same each time."""
     return random.Random(1).randbytes(count)  # noqa: S311 - nobody must not guess them
+
+
+def test_room_lets_in_what_fits_and_the_largest_alone() -> None:
+    """Together they never hold more than there is room; one that is larger waits for all others."""
+    room = Room(10)
+    held: list[int] = []
+    most: list[list[int]] = []
+
+    def hold(count: int) -> None:
+        with room.for_bytes(count):
+            held.append(count)
+            most.append(list(held))
+            time.sleep(0.01)
+            held.remove(count)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(hold, [4, 5, 20, 6, 3, 20, 1]))
+
+    assert all(sum(counts) <= 10 or counts == [20] for counts in most)
+    assert max(len(counts) for counts in most) > 1

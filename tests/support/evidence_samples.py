@@ -32,6 +32,11 @@ def fatbin(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
+def elf_symbol(*, name_at: int) -> bytes:
+    """Return the entry of an exported symbol whose name lies at `name_at` in the strings."""
+    return struct.pack("<IBBHQQ", name_at, 0x12, 0, 7, 0x1000, 8)
+
+
 def elf(
     *,
     name: str = "",
@@ -65,7 +70,7 @@ def elf(
             needed_versions += struct.pack("<HHIII", 1, 1, string(library), 16, 0 if last else 32)
             needed_versions += struct.pack("<IHHII", 0, 0, number + 2, string("v1"), 0)
     for symbol in exports:
-        symbols.append(struct.pack("<IBBHQQ", string(symbol), 0x12, 0, 7, 0x1000, 8))
+        symbols.append(elf_symbol(name_at=string(symbol)))
         versions.append(1)
     tags = [(1, string(link)) for link in links]
     tags += [(14, string(name))] if name else []
@@ -203,6 +208,8 @@ class Index:
         """Whether range requests are answered as such."""
         self.failures = 0
         """How many of the next requests are answered with 503."""
+        self.broken: set[str] = set()
+        """Files that are listed and answered with 410."""
         self.url = ""
 
     def page(self, project: str) -> str:
@@ -232,13 +239,13 @@ def serve() -> Iterator[Index]:
             if parts[0] == "simple" and parts[1] in index.files:
                 self._answer(200, index.page(parts[1]).encode(), "text/html")
             elif parts[0] == "files" and parts[2] in index.files.get(parts[1], {}):
-                self._file(index.files[parts[1]][parts[2]], wanted)
+                self._file(index.files[parts[1]][parts[2]], wanted, parts[2] in index.broken)
             else:
                 self._answer(404, b"", "text/plain")
 
-        def _file(self, content: bytes, wanted: str) -> None:
-            if not wanted or not index.ranges:
-                self._answer(200, content, "application/octet-stream")
+        def _file(self, content: bytes, wanted: str, gone: bool) -> None:  # noqa: FBT001
+            if gone or not wanted or not index.ranges:
+                self._answer(410 if gone else 200, content, "application/octet-stream")
                 return
             first, _, last = wanted.removeprefix("bytes=").partition("-")
             start = int(first) if first else max(0, len(content) - int(last))

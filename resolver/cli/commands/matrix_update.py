@@ -9,8 +9,10 @@ import platform as machine
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from ...binaries.native import BinaryError
 from ...data_files import load_table
@@ -20,7 +22,8 @@ from ...evidence.errors import EvidenceError
 from ...evidence.index_source import IndexSource
 from ...evidence.update import MatrixReader
 from ...evidence.wheels import PLATFORMS
-from ...index.client import Index
+from ...index.client import Index, TransferStopped
+from ...index.download import FULL
 from ...index.page import without_credentials
 from ...matrix.additions import additions_json, parse_additions
 from ...messages.catalog import Language, load_texts
@@ -28,9 +31,10 @@ from ...messages.sections import size
 from ...utils.files import write
 from .. import console
 from ..inputs import index_config_of
-from ..matrix_files import readings_folder, user_file
+from ..matrix_files import readings_folder, user_file, wheels_folder
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
+AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 
@@ -45,7 +49,6 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     if goal is None:
         raise Error("usage", problem="without a home, matrix --update needs -o FILE")
     index = Index(index_config_of(arguments, environ, None))
-    source = IndexSource(index)
     lock = threading.Lock()
 
     def progress(text: str) -> None:
@@ -57,6 +60,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     tables = {name: load_table(name) for name in _TABLES}
     platforms = PLATFORMS if arguments.all_platforms else (_platform(),)
     with tempfile.TemporaryDirectory() as nowhere:
+        source = IndexSource(index, wheels_folder(environ) or Path(nowhere))
         reader = MatrixReader(
             source,
             ReadingCache(readings_folder(environ) or Path(nowhere)),
@@ -65,14 +69,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
             index_url=arguments.ort_index_url or "",
             progress=progress,
         )
-        try:
-            rows = reader.read_builds_of_index() if arguments.ort_index_url else reader.read()
-        except (EvidenceError, BinaryError) as error:
-            raise Error("matrix-update-failed", cause=error) from error
-        except OSError as error:
-            raise Error("matrix-update-failed", cause=error.strerror or error) from error
-        finally:
-            index.stop.set()
+        read = reader.read_builds_of_index if arguments.ort_index_url else reader.read
+        rows = _finished(read, index, source)
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     address = without_credentials(arguments.ort_index_url or index.sources.index_url)
     document = additions_json(today, address, rows)
@@ -83,7 +81,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         write(goal, text)
     if arguments.json:
         shown = {"schema": 1, "read": today, "index": address, "added": list(releases)}
-        console.print_json(shown | {"file": str(goal) if releases else None})
+        received = dict(sorted(source.received.items()))
+        console.print_json(shown | {"file": str(goal) if releases else None, "received": received})
     elif releases:
         named = ", ".join(releases)
         console.print_result(
@@ -93,6 +92,25 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         date = tables["onnxruntime"]["date"]
         console.print_result(texts.label("matrix-nothing-new", date=date))
     return 0
+
+
+def _finished(read: Callable[[], AddedTables], index: Index, source: IndexSource) -> AddedTables:
+    """Return what `read` returns; a failure, or Ctrl-C, ends every transfer at its next piece."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            return pool.submit(read).result()
+        except TransferStopped:
+            if isinstance(source.failure, Error):
+                raise source.failure from None
+            raise
+        except (EvidenceError, BinaryError) as error:
+            raise Error("matrix-update-failed", cause=error) from error
+        except OSError as error:
+            if error.errno in FULL:
+                raise Error("disk-full", folder=error.filename or "-") from error
+            raise Error("matrix-update-failed", cause=error.strerror or error) from error
+        finally:
+            index.stop.set()
 
 
 def _platform() -> str:
