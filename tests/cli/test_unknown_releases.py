@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +26,28 @@ NEWER = {
     "nvidia-curand": ("10.4.6.3", ("cu13/lib/libcurand.so.10",)),
     "nvidia-nvjitlink": ("13.6.12", ("cu13/lib/libnvJitLink.so.13",)),
 }
+KNOWN = {
+    "nvidia-cublas": "13.1.1.3",
+    "nvidia-cuda-nvrtc": "13.0.88",
+    "nvidia-curand": "10.4.0.35",
+    "nvidia-cuda-runtime": "13.0.96",
+    "nvidia-cufft": "12.0.0.61",
+    "nvidia-cudnn-cu13": "9.28.0.42",
+    "nvidia-nvjitlink": "13.0.88",
+}
 ORDINARY = {"flatbuffers": "25.2.10", "numpy": "2.2.6", "packaging": "25.0", "protobuf": "6.31.1"}
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(simulate: Callable[..., dict[str, str]], venv: Path) -> Run:
-    """Return what runs the program on `venv`, beside a driver for CUDA 13.0 and an L4."""
-    environ = simulate(release="580.82.07", cuda=13000, cards=[L4])
+def environ(simulate: Callable[..., dict[str, str]]) -> dict[str, str]:
+    """Return the environment of a machine with a driver for CUDA 13.0 and an L4."""
+    return simulate(release="580.82.07", cuda=13000, cards=[L4])
+
+
+@pytest.fixture
+def run(environ: dict[str, str], venv: Path) -> Run:
+    """Return what runs the program on `venv`."""
 
     def command(*argv: str) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "ortgpu_fix", "--python", str(venv), *argv]
@@ -39,10 +56,13 @@ def run(simulate: Callable[..., dict[str, str]], venv: Path) -> Run:
     return command
 
 
-def fill(venv: Path, run: Run, release: str) -> dict[str, Any]:
+def fill(
+    venv: Path, run: Run, release: str, versions: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Put the newer wheels there, and the companions of the plan; return the plan before them."""
     site = site_packages(venv)
-    for name, (version, libraries) in NEWER.items():
+    for name, (newer, libraries) in NEWER.items():
+        version = (versions or {}).get(name, newer)
         put(site, name, version, files={f"nvidia/{path}": b"code" for path in libraries})
     for name, version in ORDINARY.items():
         put(site, name, version)
@@ -67,6 +87,38 @@ def test_a_healthy_environment_of_newer_wheels_is_healthy(
     assert made["verdict"] == "healthy"
     assert made["install"] == []
     assert "unknown-release" in {row["code"] for row in made["findings"]}
+
+
+OPENED = re.compile(r'openat\(.*"([^"]+)".* = \d+$')
+VERSION = re.compile(r"-[0-9][^/]*(?=\.dist-info)")
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_newer_wheels_cost_the_check_no_more_files(
+    tmp_path: Path, venv: Path, environ: dict[str, str], run: Run
+) -> None:
+    """With every wheel of NVIDIA's newer than the matrix it opens the files that it opens else."""
+    opened: list[Counter[str]] = []
+    site = site_packages(venv)
+    for versions in (KNOWN, None):
+        shutil.rmtree(site)
+        site.mkdir()
+        fill(venv, run, "1.31.1", versions)
+        for log in (tmp_path / f"{len(opened)}-0", tmp_path / f"{len(opened)}-1"):
+            log.mkdir()  # of two runs: the first writes and reads what is compiled
+            argv = ["strace", "-ff", "-qq", "-e", "trace=openat", "-o", f"{log}/of", sys.executable]
+            argv += ["-m", "ortgpu_fix", "--python", str(venv), "--check"]
+            done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+        log = tmp_path / f"{len(opened)}-1"
+        lines = [line for file in log.iterdir() for line in file.read_text().splitlines()]
+        paths = map(OPENED.search, lines)
+        names = [VERSION.sub("", match[1]) for match in paths if match]
+        opened.append(Counter(name for name in names if name.startswith(str(venv.parents[1]))))
+
+    known, newer = opened
+    assert len(known) > 2 * len(NEWER)
+    assert sorted((newer - known).elements()) == []
 
 
 def test_what_was_seen_travels_in_the_facts(tmp_path: Path, venv: Path, run: Run) -> None:
