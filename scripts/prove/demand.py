@@ -34,10 +34,10 @@ from support.pythons import find_python
 STARTS = 20
 LIMITS_KB = (400_000, 600_000, 800_000, 1_200_000, 1_600_000)
 MOST_MS, MOST_KB = 10.0, 5_000
-AT_IMPORT = {"1.27.0"}
-"""Its compiled module links libcudart.so.13, so that the libraries are loaded at the import."""
+LINKS_THE_RUNTIME = {"1.27.0"}
+"""Its compiled module links libcudart.so.13: this one is in the process with or without us."""
 ON_CPU = """
-import json, resource, sys, time
+import json, re, resource, sys, time
 def private():
     lines = open("/proc/self/status")
     return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
@@ -46,7 +46,7 @@ import onnxruntime
 spent = (time.process_time() - before) * 1000
 kib = private()
 onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
-cuda = sorted({l.split()[-1] for l in open("/proc/self/maps") if "/nvidia/" in l})
+cuda = sorted({l.split()[-1] for l in open("/proc/self/maps") if re.search(r"/lib(cu|nv)", l)})
 print(json.dumps({"ms": spent, "kib": kib, "libraries": cuda}))
 """
 SESSION = """
@@ -84,23 +84,31 @@ def releases(prover: Prover) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda row: numbers(row[0])))
 
 
-def on_cpu(prover: Prover, python: Path, *, on: bool) -> dict[str, Any]:
+def switch(python: Path, release: str, *, on: bool) -> dict[str, str]:
+    """Return the variables that turn loading on or off; off, what is linked is given otherwise."""
+    if on:
+        return {}
+    runtime = site_packages(python).glob("nvidia/**/libcudart.so.*")
+    folders = ":".join(str(path.parent) for path in runtime) if release in LINKS_THE_RUNTIME else ""
+    return {"ORTGPU_FIX_AUTOLOAD": "0", "LD_LIBRARY_PATH": folders}
+
+
+def on_cpu(prover: Prover, python: Path, release: str, *, on: bool) -> dict[str, Any]:
     """Return what an import and a session on the CPU cost."""
-    switch = {} if on else {"ORTGPU_FIX_AUTOLOAD": "0"}
-    finished = prover.run(python, ON_CPU, MODEL, **switch)
+    finished = prover.run(python, ON_CPU, MODEL, **switch(python, release, on=on))
     answer: dict[str, Any] = json.loads(finished.stdout.strip().rpartition("\n")[2])
     return answer
 
 
-def limited(prover: Prover, python: Path, *, on: bool) -> list[int]:
+def limited(prover: Prover, python: Path, release: str, *, on: bool) -> list[int]:
     """Return the limits of address space, in kB, under which the import works."""
-    switch = {} if on else {"ORTGPU_FIX_AUTOLOAD": "0"}
+    given = switch(python, release, on=on)
     code = "import resource, sys; limit = int(sys.argv[1]) * 1024\n"
     code += "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)); import onnxruntime"
     return [
         limit
         for limit in LIMITS_KB
-        if prover.run(python, code, str(limit), **switch).returncode == 0
+        if prover.run(python, code, str(limit), **given).returncode == 0
     ]
 
 
@@ -121,7 +129,7 @@ def prove(prover: Prover, release: str, version: str) -> None:
     costs: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for _turn in range(STARTS):
         for on in (False, True):
-            costs[on].append(on_cpu(prover, python, on=on))
+            costs[on].append(on_cpu(prover, python, release, on=on))
     added = {
         key: round(
             statistics.median(row[key] for row in costs[True])
@@ -131,17 +139,14 @@ def prove(prover: Prover, release: str, version: str) -> None:
         for key in ("ms", "kib")
     }
     loaded = sorted({path for row in costs[True] for path in row["libraries"]})
-    limits = {on: limited(prover, python, on=on) for on in (True, False)}
+    limits = {on: limited(prover, python, release, on=on) for on in (True, False)}
     prover.say(
         "on the CPU",
         release,
-        good=(release in AT_IMPORT and bool(loaded))
-        or (
-            added["ms"] <= MOST_MS
-            and added["kib"] <= MOST_KB
-            and not loaded
-            and limits[True] == limits[False]
-        ),
+        good=added["ms"] <= MOST_MS
+        and added["kib"] <= MOST_KB
+        and len(loaded) == (release in LINKS_THE_RUNTIME)
+        and limits[True] == limits[False],
         python=version,
         added_ms=added["ms"],
         added_kib=added["kib"],
@@ -168,10 +173,11 @@ def prove(prover: Prover, release: str, version: str) -> None:
         }
         good = not others and len(needed) >= 3  # noqa: PLR2004 - one of each at least
         prover.say(part, release, good=good, libraries=sorted(copies), others=others)
-    off = copies_of(
-        prover.run(python, VALUE.replace("assert", "") + COPIES, ORTGPU_FIX_AUTOLOAD="0")
-    )
-    prover.say("switched off", release, good=not off, libraries=sorted(off))
+    given = switch(python, release, on=False)
+    done = prover.run(python, VALUE.replace("assert ", "") + COPIES, **given)
+    off = copies_of(done)
+    alone = done.returncode == 0 and len(off) == (release in LINKS_THE_RUNTIME)
+    prover.say("switched off", release, good=alone, libraries=sorted(off))
     drop(prover, python)
 
 

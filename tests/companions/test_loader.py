@@ -915,11 +915,21 @@ def test_an_import_that_fails_for_another_reason_fails(shaped: Path) -> None:
     assert finished.stderr.rstrip().endswith("ImportError: numpy is too old")
 
 
-def test_onnxruntime_1_27_finds_them_at_its_import(shaped: Path) -> None:
-    package = environments.site_packages(shaped) / "onnxruntime"
-    (package / "capi/build_and_package_info.py").write_text("__version__ = '1.27.0'")
+def test_onnxruntime_1_27_finds_what_it_links_at_its_import(shaped: Path) -> None:
+    site = environments.site_packages(shaped)
+    (site / "onnxruntime/capi/build_and_package_info.py").write_text("__version__ = '1.27.0'")
+    runtime = "nvidia/cu13/lib/libcudart.so.13"
+    (site / runtime).parent.mkdir(parents=True)
+    make = ["gcc", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{Path(runtime).name}"]
+    subprocess.run([*make, "-o", site / runtime], check=True)
+    with (site / "_ortgpu_fix_libraries/libraries.txt").open("a") as file:
+        file.write(f"always nvidia-cuda-runtime {runtime}\n")
 
-    assert mapped_by(shaped, "") == ALL
+    assert mapped_by(shaped, "") == ["libcudart.so.13"]
+    asked = mapped_by(shaped, "onnxruntime.session('CUDAExecutionProvider')")
+    assert {*ALL, "libcudart.so.13"} <= set(asked)
+    (site / PROVIDER).unlink()
+    assert mapped_by(shaped, "") == []
 
 
 # Others that need the same libraries.

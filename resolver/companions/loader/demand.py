@@ -111,14 +111,14 @@ def demand() -> None:
 
 
 def before_onnxruntime(module: ModuleType) -> None:
-    """Load for a release whose compiled module links them, or is not where those known here are."""
+    """Load what a known release links; all for one whose compiled module is elsewhere."""
     folder = os.path.dirname(module.__file__ or "")
     known = os.path.isfile(os.path.join(folder, "capi", "_pybind_state.py"))
-    if (not known or links_itself(folder)) and load.has_provider(folder):
-        demand()
+    if (not known or links_the_runtime(folder)) and load.has_provider(folder):
+        load.load_all("cudart") if known else demand()
 
 
-def links_itself(folder: str) -> bool:
+def links_the_runtime(folder: str) -> bool:
     """Tell whether this is onnxruntime 1.27.0, whose compiled module links libcudart.so.13."""
     try:
         with open(os.path.join(folder, "capi", "build_and_package_info.py"), "rb") as file:

@@ -53,14 +53,15 @@ def has_provider(folder: str) -> bool:
     return False
 
 
-def load_all() -> None:
-    """Load everything that the list names."""
+def load_all(only: str = "") -> None:
+    """Load what the list names, or the libraries among it that have `only` in their name."""
     roots = list(dict.fromkeys([os.path.dirname(HERE), *filter(None, sys.path)]))
     groups: dict[str, list[tuple[str, str]]] = {}
     with open(os.path.join(HERE, "libraries.txt"), encoding="utf-8") as file:
         for line in file:
             when, group, path = line.rstrip("\n").split(" ", 2)
-            groups.setdefault(group, []).append((when, path))
+            if only in path.rpartition("/")[2]:
+                groups.setdefault(group, []).append((when, path))
     for entries in groups.values():
         load_group(entries, roots)
 
