@@ -24,7 +24,7 @@ from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe, target_of
-from ..probe.shadow import find_shadow
+from ..probe.shadow import find_other_command, find_shadow
 from ..resolve.options import PlanOptions
 from ..utils.process import run
 from .matrix_files import wheels_folder
@@ -181,11 +181,13 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     lock = find_text(folder / LOCKS[tools[0]]) if tools and project else None
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
+    command = find_other_command(target, environ)
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
         locked=None if lock is None else locked_release(lock),
         shadow=None if shadow is None else redact(str(shadow), home),
+        command=None if command is None else redact(str(command), home),
         change=change,
         change_size=size,
     )

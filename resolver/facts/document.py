@@ -63,7 +63,7 @@ def to_json(facts: Facts) -> dict[str, object]:
         document["onnxruntime"] = {name: build[name] for name in build if name != "provider"}
     python = as_table(facts.python)
     absent = {"change", "change_size"} if facts.python.change is None else set[str]()
-    absent |= {name for name in ("locked", "shadow") if python[name] is None}
+    absent |= {name for name in ("locked", "shadow", "command") if python[name] is None}
     document["python"] = {name: python[name] for name in python if name not in absent}
     return document
 
@@ -189,6 +189,7 @@ def _interpreter(table: StrictObject) -> Interpreter:
         project=table.text_or_none("project"),
         locked=table.text_or_none("locked"),
         shadow=table.text_or_none("shadow"),
+        command=table.text_or_none("command"),
         change=None if table.null("change") else table.choice("change", get_args(ChangeState)),
         change_size=table.integer_or_none("change_size") or 0,
     )
@@ -202,6 +203,7 @@ def _package(table: StrictObject) -> Package:
         provided=table.flag("provided"),
         intact=table.flag("intact", default=True),
         libraries=table.texts("libraries"),
+        outside=table.flag("outside"),
     )
 
 

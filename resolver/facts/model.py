@@ -86,6 +86,8 @@ class Interpreter(NamedTuple):
     """The release of onnxruntime-gpu in the lock of that tool; None: it has none, or no lock."""
     shadow: str | None = None
     """The file that `import onnxruntime` takes in place of the environment's."""
+    command: str | None = None
+    """The program that PATH has in place of one of the environment's that use onnxruntime."""
     change: ChangeState | None = None
     """The undo data of this program in the environment."""
     change_size: int = 0
@@ -105,6 +107,8 @@ class Package(NamedTuple):
     libraries: tuple[str, ...] = ()
     """The paths of its shared libraries, from the folder that it is installed in: of NVIDIA's
     releases that the matrix does not hold."""
+    outside: bool = False
+    """In a folder that the environment reads and does not own: the base Python's, the user's."""
 
 
 class Provider(NamedTuple):

@@ -65,6 +65,18 @@ class Target(NamedTuple):
     """In the order of sys.path: of two with one name the first is in use."""
     broken: tuple[str, ...]
     """Metadata folders without name or version, and remains of pip (`~nnxruntime`)."""
+    user_site: str | None = None
+    """The user's site folder, where it goes before the environment's own."""
+
+    def holds(self, installed: Installed) -> bool:
+        """Tell whether a distribution is in this environment, and not in another on its path."""
+        if self.kind == "user" or installed.editable:
+            return True
+        path = installed.metadata_path
+        return any(
+            path.startswith(folder) and path[len(folder) : len(folder) + 1] in {"/", "\\"}
+            for folder in (self.purelib, self.platlib)
+        )
 
     def find(self, name: str) -> Installed | None:
         """Return the distribution of this canonical name that is in use, or None."""
@@ -94,6 +106,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             provided=installed.provided,
             intact=installed.missing == 0,
             libraries=installed.libraries,
+            outside=not target.holds(installed),
         )
         for installed in reversed(target.installed)  # the first of a name is in use
     }

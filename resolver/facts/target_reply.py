@@ -64,6 +64,7 @@ def _target(reply: StrictObject) -> Target:
         scripts=reply.text("scripts"),
         kind=reply.choice("environment", get_args(Kind)),
         externally_managed=reply.flag("externally_managed", required=True),
+        user_site=reply.text_or_none("user_site"),
         pip_version=reply.text_or_none("pip"),
         pth=reply.flag("pth", required=True),
         libc=reply.matching("libc", LIBC),

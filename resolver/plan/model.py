@@ -8,7 +8,9 @@ from .reasons import Consumer, Finding, Reason
 from .wheels import Companion, Wheel
 
 SHADOWED = "onnxruntime-shadowed"
-"""The finding that no change of the environment mends."""
+COMMAND_ELSEWHERE = "command-elsewhere"
+BY_USER = frozenset({SHADOWED, COMMAND_ELSEWHERE})
+"""The findings that no change of the environment mends."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
@@ -58,7 +60,7 @@ class Plan(NamedTuple):
     @property
     def shadowed(self) -> bool:
         """Tell whether programs import another onnxruntime, whatever the environment has."""
-        return any(row.code == SHADOWED for row in self.findings)
+        return any(row.code in BY_USER for row in self.findings)
 
     @property
     def release(self) -> str | None:

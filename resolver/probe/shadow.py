@@ -1,26 +1,31 @@
-"""Find the onnxruntime that a program would import in place of the environment's."""
+"""Find the onnxruntime, or the program, that comes before the environment's own."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from ..facts.target import Target
+from .libraries import find_text
 
+_IS_ONNXRUNTIME = re.compile(r"onnxruntime([-_.]gpu)?(?![-_.\w])", re.IGNORECASE)
 _FILES = ("onnxruntime/__init__.py", "onnxruntime.py", "onnxruntime.pyc")
 
 
 def find_shadow(target: Target, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """Return the file that `import onnxruntime` takes before the environment's, or None.
 
-    Python puts before an environment the folder of the program, for which `cwd` stands here, and
-    the folders of PYTHONPATH. A folder without `__init__.py` does not go before a package
+    Python puts before an environment the folder of the program, for which `cwd` stands here, the
+    folders of PYTHONPATH, and for one that is no venv the user's site. A folder without
+    `__init__.py` does not go before a package
     (https://docs.python.org/3/library/sys.html#sys.path, PEP 420).
     """
     own = {Path(folder).resolve() for folder in (target.purelib, target.platlib)}
-    for folder in _folders_before(environ, cwd):
+    for folder in _folders_before(target, environ, cwd):
         if folder.resolve() in own:
             return None
         extensions = (f"onnxruntime{suffix}" for suffix in EXTENSION_SUFFIXES)
@@ -30,9 +35,33 @@ def find_shadow(target: Target, environ: Mapping[str, str], cwd: Path) -> Path |
     return None
 
 
-def _folders_before(environ: Mapping[str, str], cwd: Path) -> Iterator[Path]:
+def _folders_before(target: Target, environ: Mapping[str, str], cwd: Path) -> Iterator[Path]:
     if not environ.get("PYTHONSAFEPATH"):
         yield cwd
     paths = environ.get("PYTHONPATH", "")
     for entry in paths.split(os.pathsep) if paths else ():
         yield cwd / entry
+    if target.user_site is not None and not environ.get("PYTHONNOUSERSITE"):
+        yield Path(target.user_site)
+
+
+def find_other_command(target: Target, environ: Mapping[str, str]) -> Path | None:
+    """Return the program that PATH has before one of this environment's, or None.
+
+    Looked at are the console scripts of the distributions that require onnxruntime, where the
+    environment is active: its own folder of scripts is on PATH.
+    """
+    path = environ.get("PATH", "")
+    own = os.path.realpath(target.scripts)
+    if all(os.path.realpath(folder) != own for folder in path.split(os.pathsep) if folder):
+        return None
+    for installed in target.installed:
+        if target.holds(installed) and any(map(_IS_ONNXRUNTIME.match, installed.requires)):
+            text = find_text(Path(installed.metadata_path, "entry_points.txt")) or ""
+            section = text.partition("[console_scripts]")[2].partition("\n[")[0]
+            for name in re.findall(r"(?m)^([\w.-]+)\s*=", section):
+                found = shutil.which(name, path=path)
+                mine = shutil.which(name, path=target.scripts)
+                if mine and found and os.path.realpath(Path(found).parent) != own:
+                    return Path(found)
+    return None

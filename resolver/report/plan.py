@@ -13,7 +13,7 @@ from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import SHADOWED, Plan
+from ..plan.model import BY_USER, Plan
 from ..plan.reasons import Reason
 from ..plan.wheels import Wheel, short_name
 from .rejected import rejected_section
@@ -185,7 +185,7 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
 
 def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    problems = sum(row.severity == "error" and row.code != SHADOWED for row in plan.findings)
+    problems = sum(row.severity == "error" and row.code not in BY_USER for row in plan.findings)
     many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
     code = many if plan.verdict == "fixable" else plan.verdict
     if asked and plan.verdict == "impossible":

@@ -42,14 +42,16 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     owners = tuple(
         package.name
         for package in here.facts.packages
-        if package.name in here.matrix.owners and package.name != GPU_BUILD and not package.provided
+        if package.name in here.matrix.owners
+        and package.name != GPU_BUILD
+        and not (package.provided or package.outside)
     )
     chosen = subject.components.chosen
     displaced = {
         rival
         for component in chosen
         for rival in rivals(component.release.name, here)
-        if here.facts.package(rival) is not None
+        if (installed := here.facts.package(rival)) is not None and not installed.outside
     }
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
     gpu_build = wheel_on(subject.build.index_url, GPU_BUILD, subject.version, subject.wheel)

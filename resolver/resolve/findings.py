@@ -11,7 +11,7 @@ from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
 from ..messages.sections import size
-from ..plan.model import SHADOWED, Rejected
+from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
 from ..plan.reasons import Finding, Severity, finding
 from ..plan.wheels import PYPI, short_name
 from ..versions import allows, major, newest_first
@@ -124,6 +124,8 @@ def _shadow(here: Situation) -> Iterator[Finding]:
         pythonpath = here.facts.environment.get("PYTHONPATH")
         evidence = [f"PYTHONPATH={pythonpath}"] if pythonpath else []
         yield finding(SHADOWED, "error", *evidence, path=path)
+    if here.facts.python.command is not None:
+        yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
@@ -142,6 +144,9 @@ def _builds(here: Situation) -> Iterator[Finding]:
     gpu = facts.package(GPU_BUILD)
     for package in facts.packages:
         if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
+            continue
+        if package.outside:
+            yield finding("copy-outside", "info", distribution=f"{package.name} {package.version}")
             continue
         code = "cpu-build-installed" if package.name == CPU_BUILD else "other-build-installed"
         evidence = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []

@@ -1,6 +1,7 @@
 """Prove with real wheels that others that use CUDA are whole after an apply, and share one process.
 
-    python scripts/prove/consumers.py [--work DIR] [--only tensorflow,jax12 …] [--results DIR]
+    python scripts/prove/consumers.py [--work DIR] [--only tensorflow,jax12 …] [--cache DIR]
+                                      [--results DIR]
 
 Each environment is installed by uv as its users do it, planned for drivers of four CUDA releases,
 mended for one of them, and looked at: every file of theirs and of NVIDIA's wheels that was there is
@@ -35,11 +36,13 @@ class Case(NamedTuple):
 
     requirements: tuple[str, ...]
     module: str
-    """What an application imports beside onnxruntime."""
+    """What an application imports beside onnxruntime; nothing where that is not here."""
     releases: tuple[str | None, ...]
     """Of onnxruntime-gpu for each of `DRIVERS`, worked out by hand; None: impossible."""
     driver: str = "580.95.05"
     """The driver of the plan that is done."""
+    described: tuple[str, ...] = ()
+    """Distributions whose wheels no package index has: their metadata alone is installed."""
 
 
 OF_12 = ("1.26.0",) * 4
@@ -70,6 +73,17 @@ CASES = {
         ("1.26.0", "1.26.0", "1.31.1", "1.31.1"),
     ),
 }
+TENSORRT = "10.13.2.6"
+CASES["tensorrt"] = Case(
+    # PyPI has the bindings, and of the libraries a placeholder that downloads them from elsewhere.
+    (f"tensorrt-cu12-bindings=={TENSORRT}", "nvidia-cuda-runtime-cu12", "onnxruntime"),
+    "",
+    OF_12,
+    described=(
+        f"tensorrt_cu12=={TENSORRT}: tensorrt_cu12_libs=={TENSORRT}",
+        f"tensorrt_cu12_libs=={TENSORRT}: nvidia-cuda-runtime-cu12",
+    ),
+)
 TOGETHER = """
 import ctypes, json, os, sys
 for name in sys.argv[2].split(","):
@@ -113,6 +127,8 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     python = prover.environment(f"env-{name}", PYTHON)
     prover.install(python, *case.requirements, "pip")
     site = site_packages(python)
+    for row in case.described:
+        describe(site, row)
     plans = {driver: tool(prover, python, "--dry-run", driver=driver) for driver in DRIVERS}
     found = tuple(map(selected, plans.values()))
     prover.say("plans", name, good=found == case.releases, releases=found)
@@ -133,16 +149,19 @@ def prove(prover: Prover, name: str, case: Case) -> None:
         "applied", name, good=applied["exit"] == 0 and not changed, changed=changed, wheels=moved
     )
     checked = call(python, "-m", "pip", "check", environ=prover.environ, check=False)
-    wanted = call(
-        *("uv", "--no-config", "pip", "install", "--dry-run", "--python", python),
-        *(row for row in case.requirements if not row.startswith("onnxruntime==")),
-        environ=prover.environ,
-    )
+    theirs = [row for row in case.requirements if not row.startswith("onnxruntime==")]
+    again: list[str | Path] = ["install", "--dry-run", *theirs]
+    uv: list[str | Path] = ["uv", "--no-config", "pip", *again, "--python", python]
+    wanted = call(*uv, environ=prover.environ)
+    pip = call(python, "-m", "pip", *again, environ=prover.environ, check=False)
     prover.say(
         "kept",
         name,
-        good=checked.returncode == 0 and "Would make no changes" in wanted.stderr,
+        good=checked.returncode == pip.returncode == 0
+        and "Would make no changes" in wanted.stderr
+        and "Would install" not in pip.stdout,
         pip=checked.stdout.strip(),
+        pip_would=pip.stdout.partition("Would install")[2].strip(),
         uv=wanted.stderr.strip().splitlines()[-1],
         check=tool_check(prover, python, case.driver),
     )
@@ -150,7 +169,8 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     here = {path.name for path in site.glob("nvidia/**/lib*.so*")}
     named = {need for row in applied["consumers"] for need in row["needs"]}
     needs = sorted(need for need in named & here if not need.startswith("libcudnn_"))
-    for order in (f"{case.module},onnxruntime", f"onnxruntime,{case.module}"):
+    orders = (f"{case.module},onnxruntime", f"onnxruntime,{case.module}") if case.module else ()
+    for order in orders:
         driver = {"LD_LIBRARY_PATH": prover.driver}  # a stand-in: providers for CUDA 13 link it
         done = prover.run(python, TOGETHER + COPIES, json.dumps(needs), order, **driver)
         copies = json.loads(done.stdout.strip().rpartition("\n")[2] or "{}")
@@ -163,7 +183,19 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     prover.say("undone", name, good=undone["exit"] == 0 and left == before, files=len(left))
     if not prover.keep:
         shutil.rmtree(python.parents[1])
-        shutil.rmtree(prover.environ["UV_CACHE_DIR"], ignore_errors=True)
+        if Path(prover.environ["UV_CACHE_DIR"]).is_relative_to(prover.work):
+            shutil.rmtree(prover.environ["UV_CACHE_DIR"], ignore_errors=True)
+
+
+def describe(site: Path, row: str) -> None:
+    """Install the metadata of a distribution: `name==version: what it requires`."""
+    wanted, _, requires = row.partition(": ")
+    name, _, version = wanted.partition("==")
+    folder = site / f"{name}-{version}.dist-info"
+    folder.mkdir()
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    (folder / "METADATA").write_text("\n".join([*lines, f"Requires-Dist: {requires}", ""]))
+    (folder / "RECORD").write_text(f"{folder.name}/METADATA,,\n{folder.name}/RECORD,,\n")
 
 
 def tool_check(prover: Prover, python: Path, driver: str) -> int:
@@ -178,12 +210,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--work", type=Path, help="folder for environments")
     parser.add_argument("--only", default=",".join(CASES), help="environments, with commas")
+    parser.add_argument("--cache", type=Path, help="uv's cache, to download once for several runs")
     parser.add_argument("--keep", action="store_true", help="leave the environments")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-consumers-"))
     prover = Prover(work, keep=options.keep)
-    prover.environ["UV_CACHE_DIR"] = str(work / "cache")  # gigabytes that nobody else needs
+    # Gigabytes that nobody else needs, unless a cache is named.
+    prover.environ["UV_CACHE_DIR"] = str(options.cache or work / "cache")
     begin = time.monotonic()
     for name in options.only.split(","):
         prove(prover, name, CASES[name])

@@ -70,8 +70,8 @@ def test_the_first_of_a_name_is_in_use() -> None:
     assert numpy.version == "2.0"
     assert target.find("torch") is None
     assert packages_of(target, "/srv/me") == (
-        Package(name="app", version="1", requires=("x @ file://~/x",)),
-        Package(name="numpy", version="2.0"),
+        Package(name="app", version="1", requires=("x @ file://~/x",), outside=True),
+        Package(name="numpy", version="2.0", outside=True),
     )
 
 

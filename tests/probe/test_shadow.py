@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
-from environments import make_venv, own_base, put_onnxruntime, site_packages
+from environments import make_prefix, make_venv, own_base, put, put_onnxruntime, site_packages
 
-from ortgpu_fix.facts.target import Target
+from ortgpu_fix.facts.target import Target, packages_of
 from ortgpu_fix.probe.machine import target_of
-from ortgpu_fix.probe.shadow import find_shadow
+from ortgpu_fix.probe.shadow import find_other_command, find_shadow
 from ortgpu_fix.utils.process import run
 
 
@@ -93,3 +94,74 @@ def test_a_safe_path_leaves_the_current_folder_out(target: Target, tmp_path: Pat
 
     assert same(target, {"PYTHONSAFEPATH": "1"}, tmp_path) is None
     assert same(target, {}, tmp_path) == "onnxruntime.py"
+
+
+def user_folder(home: Path) -> Path:
+    folder = home / ".local" / "lib" / own_base().name / "site-packages"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_users_own_folder_goes_before_a_python_that_is_no_venv(tmp_path: Path) -> None:
+    python = make_prefix(tmp_path / "prefix")
+    put_onnxruntime(site_packages(python), "onnxruntime-gpu", "1.26.0")
+    put_onnxruntime(user_folder(tmp_path), "onnxruntime", "1.22.1")
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    (tmp_path / "empty").mkdir()
+    found = target_of(str(python), environ=environ, cwd=tmp_path, runner=run)
+    outside = {row.name: row.outside for row in packages_of(found)}
+
+    assert outside == {"onnxruntime": True, "onnxruntime-gpu": False}
+    assert same(found, environ, tmp_path / "empty") == "__init__.py"
+    assert same(found, {**environ, "PYTHONNOUSERSITE": "1"}, tmp_path / "empty") is None
+
+
+def test_a_venv_goes_before_its_base_and_the_users_own_folder(tmp_path: Path) -> None:
+    base = make_prefix(tmp_path / "prefix")
+    put_onnxruntime(site_packages(base), "onnxruntime", "1.22.1")
+    python = make_venv(base, tmp_path / "venv", "--system-site-packages")
+    user_folder(tmp_path)
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    (tmp_path / "empty").mkdir()
+    below = target_of(str(python), environ=environ, cwd=tmp_path, runner=run)
+    put_onnxruntime(site_packages(python), "onnxruntime-gpu", "1.26.0")
+    found = target_of(str(python), environ=environ, cwd=tmp_path, runner=run)
+    outside = {row.name: row.outside for row in packages_of(found)}
+
+    assert [(row.name, row.outside) for row in packages_of(below)] == [("onnxruntime", True)]
+    assert outside == {"onnxruntime": True, "onnxruntime-gpu": False}
+    assert found.build is not None
+    assert (found.build.distribution, found.user_site) == ("onnxruntime-gpu", None)
+    assert same(found, environ, tmp_path / "empty") is None
+
+
+def command_in(folder: Path, name: str = "rembg") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+    return folder / name
+
+
+def test_the_program_that_path_has_before_the_environments_own(
+    target: Target, tmp_path: Path
+) -> None:
+    info = put(
+        Path(target.purelib),
+        "rembg",
+        "2.0.85",
+        requires=["onnxruntime>=1.20; extra == 'cpu'"],
+        extra={"entry_points.txt": "[console_scripts]\nrembg = rembg.cli:main\n\n[other]\nx = y\n"},
+    )
+    put(Path(target.purelib), "tools", "1", requires=["onnxruntime-tools", "onnx"])
+    target = target_of(target.executable, environ=os.environ, cwd=tmp_path, runner=run)
+    own, other = Path(target.scripts), command_in(tmp_path / "other")
+    mine = command_in(own)
+    before, after = (os.pathsep.join(map(str, row)) for row in ((other.parent, own), (own, other)))
+
+    assert find_other_command(target, {"PATH": before}) == other
+    assert find_other_command(target, {"PATH": after}) is None
+    assert find_other_command(target, {"PATH": str(other.parent)}) is None  # not the active one
+    assert find_other_command(target, {}) is None
+    mine.unlink()
+    assert find_other_command(target, {"PATH": before}) is None
+    shutil.rmtree(info)

@@ -75,3 +75,27 @@ def test_the_lines_of_the_plan_keep_the_cpu_build_away(tmp_path: Path, tool: str
     )
 
     assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+def test_a_copy_below_the_environment_stays_and_is_named() -> None:
+    below = {"name": "onnxruntime", "version": "1.22.0", "outside": True}
+    cudnn = {"name": "nvidia-cudnn-cu13", "version": "9.28.0.42", "outside": True}
+    made = resolve(synthetic.facts(below, cudnn), PlanOptions(), synthetic.matrix())
+    codes = [row.code for row in made.findings]
+
+    assert (made.verdict, made.uninstall) == ("fixable", ())
+    assert "onnxruntime-gpu" in {wheel.name for wheel in made.install}
+    assert "copy-outside" in codes
+    assert "cpu-build-installed" not in codes
+
+
+def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -> None:
+    python = {"version": "3.11.7", "command": "~/.local/bin/rembg"}
+    facts = synthetic.facts("onnxruntime 1.22.0")
+    other = facts._replace(python=facts.python._replace(command=python["command"]))
+    made = resolve(other, PlanOptions(), synthetic.matrix())
+    found = [row for row in made.findings if row.code == "command-elsewhere"]
+
+    assert not resolve(facts, PlanOptions(), synthetic.matrix()).shadowed
+    assert made.shadowed
+    assert [row.severity for row in found] == ["error"]

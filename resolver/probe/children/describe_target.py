@@ -239,6 +239,15 @@ def kind_of_environment(purelib: str) -> str:
     return "system"
 
 
+def user_site(own: str) -> str | None:
+    """Return the user's site folder where Python looks there before `own`, None otherwise."""
+    folder = getattr(sys.modules.get("site"), "USER_SITE", None)
+    paths = [os.path.abspath(entry) for entry in sys.path]
+    if folder not in paths or own not in paths or paths.index(own) < paths.index(folder):
+        return None
+    return str(folder)
+
+
 def main() -> None:
     """Print the answer."""
     paths = sysconfig.get_paths()
@@ -266,6 +275,7 @@ def main() -> None:
         "platlib": paths["platlib"],
         "scripts": paths["scripts"],
         "environment": kind,
+        "user_site": user_site(paths["purelib"]) if kind != "user" else None,
         "externally_managed": kind != "venv"
         and os.path.isfile(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
         "pip": pip[0] if pip and importable("pip") else None,
