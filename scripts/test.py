@@ -2,7 +2,8 @@
 
 Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
 
-    python3 scripts/test.py            everything
+    python3 scripts/test.py            what decides, in about ten minutes and 3 GB of downloads
+    python3 scripts/test.py --all      also what installs gigabytes, on Windows and elsewhere
     python3 scripts/test.py --fast     without the slow tests and those with real wheels
 """
 
@@ -13,9 +14,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from support import first_steps
 
@@ -51,35 +55,56 @@ def lint() -> None:
     run(BIN / "ruff", "check", ".")
     run(BIN / "mypy")
     run(BIN / "lint-imports")
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    run(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     for schema in sorted((ROOT / "data").glob("*.schema.json")):
         table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
         if table.exists():  # there is one of a document of ours too
             run(BIN / "check-jsonschema", "--schemafile", schema, table)
 
 
-def test(*, fast: bool) -> None:
-    """Run the tests: the fast ones side by side, and they decide the coverage of the core."""
+def test(extent: str) -> None:
+    """Run the tests: the fast ones side by side, and they decide the coverage of the core.
+
+    `extent` is `fast`, `decisive` or `all`. Says at the end what was left out, and why.
+    """
     for old in ROOT.glob(".coverage*"):
         old.unlink()
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
-    quick = ["-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
-    coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
-    run(PYTHON, "-m", "pytest", *quick, *coverage, PATH=path)
-    run(PYTHON, "scripts/core_coverage.py")
-    if not fast:
-        run(PYTHON, "-m", "pytest", "-m", "slow or online", "--durations=8", PATH=path)
+    with tempfile.TemporaryDirectory() as folder:
+        reports = [Path(folder, "fast.xml"), Path(folder, "slow.xml")]
+        quick = ["-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
+        coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
+        run(PYTHON, "-m", "pytest", *quick, *coverage, f"--junitxml={reports[0]}", PATH=path)
+        run(PYTHON, "scripts/core_coverage.py")
+        if extent != "fast":
+            slow = "slow or online" if extent == "all" else "(slow and not online) or decisive"
+            words = ["-m", slow, "--durations=8", f"--junitxml={reports[1]}"]
+            run(PYTHON, "-m", "pytest", *words, PATH=path)
+        left_out = Counter(
+            skipped.get("message", "")
+            for report in reports
+            if report.exists()
+            for skipped in ET.parse(report).iter("skipped")  # noqa: S314 - our own file
+        )
+    for reason, count in left_out.most_common():
+        print(f"left out: {count} tests: {reason}")
+    if extent != "all":
+        print("left out: what installs gigabytes; `python3 scripts/test.py --all` has it too")
 
 
 def main() -> int:
     """Run all steps, with the time that each took."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--fast", action="store_true")
-    fast = arguments.parse_args().fast
+    group = arguments.add_mutually_exclusive_group()
+    for extent in ("fast", "all"):
+        group.add_argument(f"--{extent}", dest="extent", action="store_const", const=extent)
+    extent = arguments.parse_args().extent or "decisive"
     first_steps.run_where_it_can_write(Path(__file__))
     steps: list[tuple[str, Callable[[], None]]] = [
         ("install", install),
         ("lint", lint),
-        ("test", lambda: test(fast=fast)),
+        ("test", lambda: test(extent)),
     ]
     for name, step in steps:
         started = time.monotonic()

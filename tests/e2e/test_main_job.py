@@ -33,7 +33,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     ("case", "pythons"),
     [
         (Case(cuda="11", python="3.10", engine="pip", state="cpu"), ("3.10", "3.11", "3.12")),
-        (Case(cuda="12", python="3.11", engine="uv", state="both"), ("3.11", "3.12", "3.13")),
+        pytest.param(
+            Case(cuda="12", python="3.11", engine="uv", state="both"),
+            ("3.11", "3.12", "3.13"),
+            marks=pytest.mark.decisive,
+        ),
         (
             Case(cuda="13", python="3.12", engine="own-pip", state="gutted"),
             ("3.12", "3.11", "3.13"),
