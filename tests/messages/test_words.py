@@ -1,0 +1,56 @@
+"""Phrases that readers stumbled over, and that do not come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.data_files import DATA
+
+TEXTS = {
+    name: (DATA / name).read_text("utf-8") for name in ("texts.toml", "failures.toml", "help.toml")
+}
+GONE = [
+    # stiff, private or untrue
+    'made here"',
+    "What would allow more",
+    "has a say",
+    "picked while staging",
+    "in this log is known",
+    "No onnxruntime-gpu can use a GPU here",
+    "Not possible here",
+    "others: {count}",
+    "driver can do",
+    "that can do CUDA",
+    "Libraries are missing:",
+    "whichever was unpacked last",
+    "only on request",
+    "Nothing here can install",
+    "is no compute capability",
+    "does not answer as a Python",
+    'shows what there is"',
+    "would miss what they require: {",
+    "or give other wishes",
+    "nobody has told the loader",
+    "does not say a name",
+    "respect this too",
+    "plan as if not there",
+    "apply all the same",
+    # Chinese: full-width brackets in code, a translation of words, one thing under several names
+    "preload_dlls（）",
+    "如何获得更多",
+    "在此不可行",
+    "在此运行",
+    "在此工作",
+    "暂存时",
+    "后解压者",
+    "替身包",
+    "健康：",
+    "所见",
+    "CPU 版本",
+    "GPU 版本",
+]
+
+
+@pytest.mark.parametrize("phrase", GONE)
+def test_it_is_gone(phrase: str) -> None:
+    assert [name for name, text in TEXTS.items() if phrase in text] == []
