@@ -11,7 +11,7 @@ TEXTS = {
 }
 GONE = [
     # stiff, private or untrue
-    'made here"',
+    '"made here"',
     "What would allow more",
     "has a say",
     "picked while staging",
