@@ -626,7 +626,7 @@ FAULTS = {
     "busy": ("index-refused", "503"),
     "truncated": ("index-unreachable", "broke off"),
     "reset": ("index-unreachable", "Connection reset by peer"),
-    "other-bytes": ("download-hash-mismatch", "its hash is another"),
+    "other-bytes": ("download-hash-mismatch", "SHA-256 mismatch"),
     "trickle": ("download-too-slow", "bytes a second"),
 }
 

@@ -488,9 +488,7 @@ def test_a_defect_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Any) 
     monkeypatch.setattr(cli, "run_command", broken)
 
     assert __main__.main([]) == 7
-    assert capsys.readouterr().err.startswith(
-        "error: A defect of ortgpu-fix itself: ZeroDivisionError: planted"
-    )
+    assert capsys.readouterr().err.startswith("error: Internal error: ZeroDivisionError: planted")
 
 
 def test_ctrl_c_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
