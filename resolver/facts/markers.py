@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
-from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion
 
@@ -39,7 +40,12 @@ def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str
     """
     if requirement.marker is None:
         return True
+    return _holds(str(requirement.marker), tuple(markers.items()), extra)
+
+
+@functools.lru_cache(maxsize=4096)  # hundreds of distributions write the same few
+def _holds(marker: str, environment: tuple[tuple[str, str], ...], extra: str) -> bool:
     try:
-        return requirement.marker.evaluate({**markers, "extra": extra})
+        return Marker(marker).evaluate({**dict(environment), "extra": extra})
     except (UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
         return False

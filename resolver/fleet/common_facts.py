@@ -65,9 +65,9 @@ def wheels_key(here: Situation) -> Hashable:
 def gpus_key(here: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels reads, without the driver."""
     demands = tuple(
-        (name, tuple(sorted(str(demand.specifier) for demand in rows)))
-        for name, rows in sorted(here.demands.items())
-        if name in here.matrix.distributions
+        (name, tuple(sorted(str(demand.specifier) for demand in here.demanded(name))))
+        for name in sorted(here.matrix.distributions)
+        if here.demanded(name)
     )
     return here.platform, capabilities(here), here.facts.platform.libc, demands
 

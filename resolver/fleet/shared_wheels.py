@@ -18,8 +18,9 @@ from ..resolve.components import (
     pick_release,
     toolkits_to_try,
 )
+from ..resolve.demands import Demand
 from ..resolve.gpu_code import capabilities
-from ..resolve.situation import Demand, Situation
+from ..resolve.situation import Situation
 from ..versions import newest_first, numbers
 from .common_facts import oldest_libc
 

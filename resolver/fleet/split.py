@@ -47,9 +47,7 @@ class FleetSolver:
         self._kinds = [wheels_key(here) for here in situations]
         self._held = [
             bool(here.consumers)
-            or any(
-                here.facts.package(name) for name in here.demands if name in matrix.distributions
-            )
+            or any(here.facts.package(name) for name in matrix.distributions if here.demanded(name))
             for here in situations
         ]
         self._machines: dict[Members, SharingMachines] = {}

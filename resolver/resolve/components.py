@@ -18,9 +18,10 @@ from ..matrix.lookup import code_of, libraries_of
 from ..matrix.model import INSTALLED, Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
+from .demands import Demand
 from .gpu_code import gpu_without_code
 from .release_checks import glibc_suffices
-from .situation import Demand, Situation
+from .situation import Situation
 
 
 class Component(NamedTuple):

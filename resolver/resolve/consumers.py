@@ -130,8 +130,10 @@ def _consumer(
     package: Package, facts: Facts, matrix: Matrix, platform: str, wheels: Collection[str]
 ) -> Consumer | None:
     rows = matrix.consumers.get(package.name, ())
-    row = next((row for row in rows if _covers(row, package, platform)), None)
     named = _NAMED.search(package.name)
+    if not (rows or named or wheels):
+        return None
+    row = next((row for row in rows if _covers(row, package, platform)), None)
     consumer = Consumer(
         name=package.name,
         version=package.version,

@@ -2,33 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force, marker_environment
-from ..facts.model import Facts, Gpu, Package
+from ..facts.model import Facts, Gpu
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.reasons import Consumer
 from ..versions import major, numbers, requirement
 from .consumers import extras_in_force, find_consumers, torch_consumer
+from .demands import Demand, demands_of
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
 _OF_TORCH = frozenset({TORCH, *COMPANIONS, "cuda-toolkit"})
-
-
-class Demand(NamedTuple):
-    """What something requires of a distribution."""
-
-    by: str
-    """`fastembed 0.9.1`, or the user's requirements file."""
-    specifier: SpecifierSet
 
 
 class Situation(NamedTuple):
@@ -116,8 +106,8 @@ def _consumers(
     torch: InstalledTorch | None,
 ) -> tuple[Consumer, ...]:
     required: defaultdict[str, set[str]] = defaultdict(set)
-    for name in matrix.distributions.keys() & demands.keys():
-        for demand in demands[name]:
+    for name in matrix.distributions:
+        for demand in demands.get(name, ()):
             required[demand.by.partition(" ")[0]].add(name)
     others = find_consumers(facts, matrix, platform, required)
     if torch is None or torch.cuda is None:
@@ -147,7 +137,7 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
 
 def _demands(
     facts: Facts, options: PlanOptions, matrix: Matrix, markers: Mapping[str, str]
-) -> dict[str, tuple[Demand, ...]]:
+) -> Mapping[str, tuple[Demand, ...]]:
     """Return what packages that stay installed require of each distribution.
 
     The builds of onnxruntime and the nvidia wheels do not count: a plan replaces them, and the
@@ -158,18 +148,18 @@ def _demands(
         for package in facts.packages
         if package.name not in matrix.owners and package.name not in matrix.distributions
     )
-    demands: defaultdict[str, list[Demand]] = defaultdict(list)
     extras = extras_in_force(facts.packages, matrix, markers)
-    active = _active_requirements(staying, tuple(markers.items()), tuple(extras.items()))
-    for package, wanted in active:
-        by = f"{package.name} {package.version}"
-        demands[canonicalize_name(wanted.name)].append(Demand(by=by, specifier=wanted.specifier))
+    installed = demands_of(staying, tuple(markers.items()), tuple(extras.items()))
+    if not options.requirements:
+        return installed
+    demands = dict(installed)
     for line in options.requirements:
         parsed = requirement(line)
         if parsed and is_in_force(parsed, markers, ""):
+            name = canonicalize_name(parsed.name)
             demand = Demand(by=line, specifier=parsed.specifier)
-            demands[canonicalize_name(parsed.name)].append(demand)
-    return {name: tuple(rows) for name, rows in demands.items()}
+            demands[name] = (*demands.get(name, ()), demand)
+    return demands
 
 
 def _only_of_torch(
@@ -182,42 +172,6 @@ def _only_of_torch(
         else rows
         for name, rows in demands.items()
     }
-
-
-@lru_cache(maxsize=64)  # most unlocks are tried with the same packages
-def _active_requirements(
-    packages: tuple[Package, ...],
-    environment: tuple[tuple[str, str], ...],
-    extras: tuple[tuple[str, tuple[str, ...]], ...],
-) -> tuple[tuple[Package, Requirement], ...]:
-    """Return every requirement that is in force, those behind extras that a package requires too.
-
-    `extras` are those in force by what is installed (`extras_in_force`). torch 2.11 and newer pins
-    its nvidia wheels through `cuda-toolkit[cublas,…]==13.0.2`.
-    """
-    markers = dict(environment)
-    active: list[tuple[Package, Requirement]] = []
-    by_name = {package.name: package for package in packages}
-    waiting = [(package, "") for package in packages]
-    waiting += [
-        (by_name[name], extra) for name, rows in extras for extra in rows if name in by_name
-    ]
-    visited: set[tuple[str, str]] = set()
-    while waiting:
-        package, extra = waiting.pop()
-        if (package.name, extra) in visited:
-            continue
-        visited.add((package.name, extra))
-        for wanted in filter(None, map(requirement, package.requires)):
-            if not is_in_force(wanted, markers, extra):
-                continue
-            if extra and is_in_force(wanted, markers, ""):
-                continue  # in force without the extra, so it is in `active` already
-            active.append((package, wanted))
-            provider = by_name.get(canonicalize_name(wanted.name))
-            if provider is not None:
-                waiting.extend((provider, name) for name in sorted(wanted.extras))
-    return tuple(active)
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:

@@ -20,7 +20,8 @@ from ..plan.model import Rejected
 from ..plan.reasons import Reason, reason
 from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, version
-from .situation import Demand, Situation, situation
+from .demands import Demand
+from .situation import Situation, situation
 from .torch_rules import against_machine, preference
 from .torch_wheels import (
     kept_wheel,

@@ -612,7 +612,7 @@ def test_a_driver_that_is_too_old_for_torch() -> None:
     said = told(made, driver="535")
 
     assert "torch-driver-too-old" in codes(made)
-    assert "this driver can do CUDA 12.2: `torch.cuda.is_available()` is False" in said
+    assert "this driver supports up to CUDA 12.2: `torch.cuda.is_available()` is False" in said
     assert f"torch 2.11.0+cu126, {INDEX}/cu126" in said
     assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
 
