@@ -67,6 +67,20 @@ DEPENDENTS = [
     {"name": "nvidia-cusolver-cu12", "version": "11.4.5.107", "requires": ["nvidia-cublas-cu12"]},
 ]
 
+TENSORFLOW = "nvidia-cublas-cu12==12.5.3.2; extra == 'and-cuda'"
+USERS = [
+    {"name": "ctranslate2", "version": "4.4.0"},  # for cuDNN 8
+    {"name": "ctranslate2", "version": "4.6.2"},
+    {"name": "ctranslate2", "version": "99.0"},  # which nobody has read
+    {"name": "tensorflow", "version": "2.19.1", "requires": ["numpy<2.2.0", TENSORFLOW]},
+    {"name": "paddlepaddle-gpu", "version": "2.6.2"},
+    {"name": "onnxruntime-genai-cuda", "version": "0.18.0", "requires": ["onnxruntime-gpu"]},
+    {"name": "cupy-cuda12x", "version": "13.6.0", "requires": ["numpy<2.6,>=1.22"]},
+    {"name": "something-cu13", "version": "1.0"},
+    {"name": "jax-cuda12-plugin", "version": "0.6.2", "requires": ["nvidia-cudnn-cu12<10.0,>=9.8"]},
+    {"name": "own", "version": "1", "requires": ["nvidia-cudnn-cu13; extra == 'gpu'"]},
+]
+
 
 def one_in(draw: st.DrawFn, count: int) -> bool:
     """Tell yes about once in `count`; hypothesis tries the ends of a range far more often."""
@@ -196,6 +210,10 @@ def documents(draw: st.DrawFn) -> Document:
         st.lists(st.sampled_from(DEPENDENTS), max_size=2, unique_by=lambda row: row["name"])
     )
     packages += draw(st.just([]) | st.just([]) | torches() | wheels())
+    if one_in(draw, 3):
+        packages += draw(
+            st.lists(st.sampled_from(USERS), max_size=2, unique_by=lambda row: row["name"])
+        )
     names = [row["name"] for row in packages]
     document: Document = {
         "schema": 1,
@@ -515,3 +533,45 @@ def test_a_machine_with_pins_and_odd_gpus_is_planned_in_no_time() -> None:
     plan(odd)
 
     assert time.process_time() - begin < 8
+
+
+BESIDE: Document = {
+    **MACHINE,
+    "driver": {"version": "580.95.05", "cuda": "13.0"},
+    "packages": [
+        {"name": "ctranslate2", "version": "4.6.2"},
+        {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
+        {"name": "nvidia-cublas-cu12", "version": "12.8.5.5"},
+    ],
+}
+
+
+def replace_cudnn(made: Document) -> None:
+    made["uninstall"] = ["nvidia-cudnn-cu12"]
+
+
+BESIDE_SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
+    "the newest for the driver": (
+        lambda made: move(made, "onnxruntime-gpu", "1.31.1"),
+        "1.31.1 cannot work here",
+    ),
+    "the cuDNN that another uses goes": (replace_cudnn, "uninstalls"),
+    "says nothing of it": (lambda made: made.update(consumers=[]), "uses CUDA"),
+    "says impossible": (impossible, "not impossible"),
+}
+
+
+def test_a_plan_beside_ctranslate2_is_right() -> None:
+    made = plan(BESIDE)
+
+    assert check(BESIDE, made, TABLES) == []
+    assert chosen(made) == Version("1.26.0")
+
+
+@pytest.mark.parametrize("name", BESIDE_SPOILT)
+def test_the_checker_sees_what_hurts_others(name: str) -> None:
+    spoil, said = BESIDE_SPOILT[name]
+    made = plan(BESIDE)
+    spoil(made)
+
+    assert [line for line in check(BESIDE, made, TABLES) if said in line]

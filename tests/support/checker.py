@@ -45,6 +45,9 @@ class Judge(Machine):
         possible = {row["version"] for row in self.builds if self.possible(row)}
         known = {row["version"] for row in self.tables["onnxruntime"]["build"]}
         yield from self._rejections_are_right(plan, known, possible)
+        told = {row["name"] for row in plan["consumers"]} - {"torch"}
+        if told != {user.name for user in self.users}:
+            yield f"uses CUDA: {sorted(told)}, must {sorted(user.name for user in self.users)}"
         changes = [
             name for name in ("uninstall", "install", "companions", "requires") if plan[name]
         ]
@@ -92,8 +95,18 @@ class Judge(Machine):
         if not self.options.get("latest") and there in possible:
             if chosen != there:
                 yield f"{there} can work and is not kept"
-        elif possible and version(chosen) != max(map(version, possible)):
-            yield f"{chosen} is not the newest of {sorted(possible, key=version)}"
+        elif possible and chosen != self._first_of(possible):
+            yield f"{chosen} is not the newest for all here of {sorted(possible, key=version)}"
+
+    def _first_of(self, possible: set[str]) -> str:
+        """Return the newest; one CUDA for all goes first, but for an older cuDNN."""
+        rows = sorted(
+            (row for row in self.builds if row["version"] in possible),
+            key=lambda row: version(row["version"]),
+        )
+        alike = [row for row in rows if row["cudnn"] == rows[-1]["cudnn"] and self.one_cuda(row)]
+        choice = rows if self.options.get("latest") else alike or rows
+        return str(choice[-1]["version"])
 
     def _wheels_are_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
         rows: dict[str, list[Row]] = {

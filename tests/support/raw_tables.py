@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+from raw_consumers import User, extras_in_force, majors_here, users
 from raw_torch import cudnn_of, installed_torch, pinned_by
 
 ORT = "onnxruntime-gpu"
@@ -153,6 +154,7 @@ class Machine:
             if name not in self.owners and name not in self.kinds
         ]
         self.demands = list(self.active(self.staying))
+        self.users = self._users()
 
     def _torch(self) -> tuple[Row | None, str | None]:
         """Return the build and the CUDA of the installed torch; fill in what it requires."""
@@ -166,6 +168,35 @@ class Machine:
             pins = pinned_by(build, self.tables)
             self.installed["torch"] = {**row, "requires": [*lines, *pins]}
         return build, cuda
+
+    def _users(self) -> list[User]:
+        """Return who uses CUDA beside onnxruntime and torch."""
+        requires: dict[str, set[str]] = {}
+        for by, name, _ in self.demands:
+            if name in self.kinds:
+                requires.setdefault(by, set()).add(name)
+        rows = [row for row in self.tables["consumers"]["consumer"] if self._here(row)]
+        apart = {*self.owners, "torch", "torchvision", "torchaudio"}
+        return users(self.installed, rows, self.kinds, requires, apart)
+
+    def together(self, build: Row) -> bool:
+        """Tell whether each user of CUDA and `build` can load the cuDNN that they need.
+
+        One that has no CUDA of its own here loads none.
+        """
+        libraries = {row["name"] for row in self.document.get("libraries", ())}
+        present = majors_here(self.installed, libraries, self.kinds)
+        major = str(dotted(build["cuda"])[0])
+        return all(
+            user.cuda in {None, major} or user.cudnn != build["cudnn"] or user.cuda not in present
+            for user in self.users
+        )
+
+    def one_cuda(self, build: Row) -> bool:
+        """Tell whether all that use CUDA use the major of `build`."""
+        major = dotted(build["cuda"])[0]
+        majors = {user.cuda for user in self.users} | {self.torch_cuda}
+        return all(dotted(each)[0] == major for each in majors if each)
 
     def shares(self, build: Row) -> bool:
         """Tell whether the provider of `build` and the installed torch can be in one process."""
@@ -216,7 +247,13 @@ class Machine:
 
     def active(self, packages: Sequence[Row]) -> Iterator[tuple[str, str, SpecifierSet]]:
         """Yield who requires what, by name and specifier, with the extras that are asked for."""
-        extras: dict[str, set[str]] = {canonicalize_name(row["name"]): {""} for row in packages}
+        extras: dict[str, set[str]] = {
+            canonicalize_name(row["name"]): {
+                "",
+                *extras_in_force(row, self.installed, self.kinds, self.markers),
+            }
+            for row in packages
+        }
         before, found = -1, list[tuple[str, Requirement]]()
         while before != sum(map(len, extras.values())):
             before = sum(map(len, extras.values()))
@@ -315,6 +352,7 @@ class Machine:
             wheel is not None
             and self.machine_runs(build)
             and self.shares(build)
+            and self.together(build)
             and meets(build["version"], SpecifierSet(wish))
             and self.options.get("cuda") in {None, str(dotted(build["cuda"])[0])}
             and all(
@@ -409,6 +447,10 @@ class Machine:
             return True
         rivals = {other for row in self.shared if name in row for other in row} - {name}
         if any(other in self.installed and self.demanded(other) for other in rivals):
+            return False
+        # Who requires nothing needs it all the same.
+        needed = {user.cuda for user in self.users if not user.declares}
+        if any(other in self.installed and self.kinds[other]["cuda"] in needed for other in rivals):
             return False
         releases = self.releases(name)
         return any(
