@@ -80,6 +80,10 @@ USERS = [
     {"name": "jax-cuda12-plugin", "version": "0.6.2", "requires": ["nvidia-cudnn-cu12<10.0,>=9.8"]},
     {"name": "own", "version": "1", "requires": ["nvidia-cudnn-cu13; extra == 'gpu'"]},
 ]
+CUDNNS = [
+    {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
+    {"name": "nvidia-cudnn-cu13", "version": "9.12.0.46"},
+]
 
 
 def one_in(draw: st.DrawFn, count: int) -> bool:
@@ -214,6 +218,7 @@ def documents(draw: st.DrawFn) -> Document:
         packages += draw(
             st.lists(st.sampled_from(USERS), max_size=2, unique_by=lambda row: row["name"])
         )
+        packages += draw(st.lists(st.sampled_from(CUDNNS), max_size=1))
     names = [row["name"] for row in packages]
     document: Document = {
         "schema": 1,
@@ -561,11 +566,25 @@ BESIDE_SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
 }
 
 
-def test_a_plan_beside_ctranslate2_is_right() -> None:
-    made = plan(BESIDE)
+CTRANSLATE2, CUPY = BESIDE["packages"][0], {"name": "cupy-cuda12x", "version": "13.6.0"}
 
-    assert check(BESIDE, made, TABLES) == []
-    assert chosen(made) == Version("1.26.0")
+
+@pytest.mark.parametrize(
+    ("changes", "release"),
+    [
+        ({}, "1.26.0"),
+        ({"packages": [CTRANSLATE2], "libraries": [{"name": "libcublas.so.12"}]}, "1.26.0"),
+        ({"packages": [CTRANSLATE2]}, "1.26.0"),  # it has no CUDA here, and may get one
+        ({"packages": [CUPY]}, "1.26.0"),
+        ({"packages": [{"name": "something-cu13", "version": "1"}]}, "1.31.1"),
+    ],
+)
+def test_a_plan_beside_another_user_of_cuda_is_right(changes: Document, release: str) -> None:
+    document = {**BESIDE, **changes}
+    made = plan(document)
+
+    assert check(document, made, TABLES) == []
+    assert chosen(made) == Version(release)
 
 
 @pytest.mark.parametrize("name", BESIDE_SPOILT)
