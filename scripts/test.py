@@ -4,7 +4,7 @@ Needs Python 3.10 or newer and a package index; brings everything else into `.ve
 
     python3 scripts/test.py            what decides, in about ten minutes and 3 GB of downloads
     python3 scripts/test.py --all      also what installs gigabytes, on Windows and elsewhere
-    python3 scripts/test.py --fast     without the slow tests and those with real wheels
+    python3 scripts/test.py --fast     without the slow tests, those with real wheels, and mutations
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from support import first_steps
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv-test"
 BIN = VENV / ("Scripts" if sys.platform == "win32" else "bin")
+MEASURED = ROOT / ".mutants"
+"""Which test ran which line."""
+SECONDS = 110
+"""So long the newest lines are mutated."""
 PYTHON = BIN / ("python.exe" if sys.platform == "win32" else "python")
 
 
@@ -70,14 +74,20 @@ def test(extent: str) -> None:
     """
     for old in ROOT.glob(".coverage*"):
         old.unlink()
+    shutil.rmtree(MEASURED, ignore_errors=True)
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
     with tempfile.TemporaryDirectory() as folder:
         reports = [Path(folder, "fast.xml"), Path(folder, "slow.xml")]
         quick = ["-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
         coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
+        if extent != "fast":
+            coverage.append("--cov-context=test")
         run(PYTHON, "-m", "pytest", *quick, *coverage, f"--junitxml={reports[0]}", PATH=path)
         run(PYTHON, "scripts/core_coverage.py")
         if extent != "fast":
+            MEASURED.mkdir()
+            shutil.copy(ROOT / ".coverage", MEASURED / "coverage")
+            shutil.copy(reports[0], MEASURED)
             slow = "slow or online" if extent == "all" else "(slow and not online) or decisive"
             words = ["-m", slow, "--durations=8", f"--junitxml={reports[1]}"]
             run(PYTHON, "-m", "pytest", *words, PATH=path)
@@ -93,6 +103,13 @@ def test(extent: str) -> None:
         print("left out: what installs gigabytes; `python3 scripts/test.py --all` has it too")
 
 
+def mutate() -> None:
+    """Change the newest lines of the program, and ask that the fast tests notice."""
+    words = ["--recent", f"--budget={SECONDS}", f"--workers={os.cpu_count() or 1}"]
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    run(PYTHON, "scripts/prove/mutants.py", *words, PATH=path)
+
+
 def main() -> int:
     """Run all steps, with the time that each took."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -106,6 +123,8 @@ def main() -> int:
         ("lint", lint),
         ("test", lambda: test(extent)),
     ]
+    if extent != "fast" and sys.platform == "linux":
+        steps.append(("mutate", mutate))
     for name, step in steps:
         started = time.monotonic()
         print(f"== {name}", flush=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import queue
 import random
 import re
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -50,12 +51,20 @@ RECENT = 400
 """Changed lines that the gate looks at where nothing says what is new."""
 
 
-class Mutant(NamedTuple):
+Lines = Mapping[str, set[int] | None]
+"""Lines of modules; None: all of them."""
+
+
+class Mutant:
     """A mutation of a module, and what it makes of it."""
 
-    module: str
-    mutation: Mutation
-    difference: Difference
+    def __init__(self, module: str, mutations: ModuleMutations, mutation: Mutation) -> None:
+        self.module, self.mutation, self._mutations = module, mutation, mutations
+
+    @functools.cached_property
+    def difference(self) -> Difference:
+        """What it makes of the module."""
+        return self._mutations.apply(self.mutation)
 
     @property
     def name(self) -> str:
@@ -154,27 +163,17 @@ def modules_of(patterns: Sequence[str]) -> list[str]:
     return [name for name in wanted if any(fnmatch.fnmatch(name, each) for each in patterns)]
 
 
-def mutants_of(module: str, lines: set[int] | None = None) -> Iterator[Mutant]:
-    """Yield the mutants of `module`, or those of some lines, each once."""
+def mutants_of(module: str, lines: set[int] | None = None) -> list[Mutant]:
+    """Return the mutants of `module`, or those of some of its lines."""
     mutations = ModuleMutations((RESOLVER / module).read_text(encoding="utf-8"))
-    seen: set[str] = set()
-    for mutation in mutations.found:
-        if lines is None or mutation.line in lines:
-            difference = mutations.apply(mutation)
-            if difference.code not in seen:
-                seen.add(difference.code)
-                yield Mutant(module, mutation, difference)
+    wanted = [row for row in mutations.found if lines is None or row.line in lines]
+    return [Mutant(module, mutations, mutation) for mutation in wanted]
 
 
 def sample(modules: Sequence[str], number: int, seed: int) -> list[Mutant]:
     """Draw `number` mutants of all of `modules`, in an order by chance."""
-    parsed = {
-        module: ModuleMutations((RESOLVER / module).read_text(encoding="utf-8"))
-        for module in modules
-    }
-    places = [(module, mutation) for module in modules for mutation in parsed[module].found]
-    drawn = random.Random(seed).sample(places, min(number, len(places)))  # noqa: S311
-    return [Mutant(module, each, parsed[module].apply(each)) for module, each in drawn]
+    every = [mutant for module in modules for mutant in mutants_of(module)]
+    return random.Random(seed).sample(every, min(number, len(every)))  # noqa: S311
 
 
 def changed_lines(since: str) -> dict[str, set[int]]:
@@ -193,7 +192,7 @@ def changed_lines(since: str) -> dict[str, set[int]]:
     return {name: lines for name, lines in found.items() if name.endswith(".py") and lines}
 
 
-def recent_lines() -> list[dict[str, set[int]]]:
+def recent_lines() -> list[Lines]:
     """Return the lines that are new, in groups, the newest first.
 
     New is what the branch has beyond `origin/main`, and what is not committed; on main itself, the
@@ -204,16 +203,20 @@ def recent_lines() -> list[dict[str, set[int]]]:
     beyond = changed_lines(base) if base else {}
     if beyond:
         return [beyond]
-    groups: list[dict[str, set[int]]] = []
+    commits = _git("rev-list", "--max-count=50", "HEAD", "--", "resolver").splitlines()
+    parents = (_git("rev-parse", "--verify", "--quiet", f"{commit}^") for commit in commits)
+    groups: list[Lines] = []
     seen: dict[str, set[int]] = {}
-    for commit in _git("rev-list", "--max-count=50", "HEAD", "--", "resolver").splitlines():
-        if not (parent := _git("rev-parse", "--verify", "--quiet", f"{commit}^")):
-            break  # the first one, or the first that a shallow clone has
+    for parent in (head, *parents):
+        if not parent or sum(map(len, seen.values())) > RECENT:
+            break  # the first commit of all, or of those that a shallow clone has
         now = changed_lines(parent)
-        groups.append({name: lines - seen.get(name, set()) for name, lines in now.items()})
-        seen = {name: now.get(name, set()) | seen.get(name, set()) for name in {*now, *seen}}
-        if sum(map(len, seen.values())) > RECENT:
-            break
+        new = {name: lines - seen.get(name, set()) for name, lines in now.items()}
+        groups += (
+            [{name: lines for name, lines in new.items() if lines}] if any(new.values()) else []
+        )
+        for name, lines in now.items():
+            seen.setdefault(name, set()).update(lines)
     return groups
 
 
@@ -280,7 +283,7 @@ def run_sample(arguments: argparse.Namespace, reach: Reach) -> int:
     return int(any(row["problems"] for row in rows))
 
 
-def run_lines(groups: Sequence[dict[str, set[int]]], arguments: argparse.Namespace) -> int:
+def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
     """Judge the mutants of lines until the time is over; return 1 where one survives."""
     began = time.monotonic()
     deadline = began + arguments.budget if arguments.budget else float("inf")
@@ -294,7 +297,11 @@ def run_lines(groups: Sequence[dict[str, set[int]]], arguments: argparse.Namespa
     if not mutants:
         print("no mutation: no line of the program has changed, or there is no history")
         return 0
-    judge = Judge(Reach(), deadline)
+    try:
+        judge = Judge(Reach(), deadline)
+    except CannotTellError as error:
+        print(f"nothing is judged: {error}")
+        return 0
     survived: list[str] = []
     count: Counter[str] = Counter()
     for mutant, found in judge_all(mutants, judge, arguments.workers):
@@ -330,8 +337,7 @@ def main() -> int:
     elif arguments.since:
         groups = [changed_lines(arguments.since)]
     else:
-        whole = set(range(1, 10_000))
-        groups = [dict.fromkeys(modules_of(arguments.module), whole)]
+        groups = [dict.fromkeys(modules_of(arguments.module))]
     return run_lines(groups, arguments)
 
 

@@ -25,7 +25,7 @@ PIP = (
     "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13",
 )
 """The wheel that a venv without ensurepip gets, and its sha256."""
-NOT_COPIED = (".git", ".venv*", ".*_cache", "dist", "__pycache__")
+NOT_COPIED = (".git", ".mutants", ".venv*", ".*_cache", "dist", "__pycache__")
 _BIN, _EXE = ("Scripts", ".exe") if sys.platform == "win32" else ("bin", "")
 
 

@@ -33,6 +33,7 @@ MEASURED = ROOT / ".mutants"
 CONTEXTS = MEASURED / "coverage"
 PIECE = 8
 """Seconds of tests that are run at once: the nearest notice most mutations."""
+PATIENCE = 30
 FAST = "not slow and not online"
 SLOWER = 4
 """Tests may take so many times as long as when they were measured, and `START` seconds more."""
@@ -73,19 +74,26 @@ class Reach:
         return self._sorted(module, tests or set().union(*lines.values()))
 
     def others(self, module: str, tests: Iterable[str]) -> list[str]:
-        """Return the further ones that may notice, for they leave no trace in the contexts.
+        """Return further tests that may notice: the quickest, `PATIENCE` seconds of them.
 
-        Those are processes of their own and random examples: in files of whose tests others ran
-        the module, or else in the folder of its package.
+        A value that was kept from an earlier test, a process of its own and random examples leave
+        no trace in the contexts. So these are those without a trace, in files of whose tests others
+        ran the module, and all of the package.
         """
         files = {test.partition("::")[0] for test in set().union(*self._of_module(module).values())}
         more = {
             test
             for test in self.seconds
-            if test not in self._traced
-            and (test.partition("::")[0] in files if files else test.startswith(_folder(module)))
+            if test.startswith(_folder(module))
+            or (test not in self._traced and test.partition("::")[0] in files)
         }
-        return self._sorted(module, more - set(tests))
+        left = float(PATIENCE)
+        chosen: list[str] = []
+        for test in self._sorted(module, more - set(tests)):
+            left -= self.seconds[test]
+            if left > 0:
+                chosen.append(test)
+        return chosen
 
     def limit(self, tests: Iterable[str]) -> float:
         """Return the seconds that `tests` may take."""
