@@ -48,7 +48,7 @@ REVIEWED = Path(__file__).with_suffix(".toml")
 ALSO = ("apply/*", "engine/*", "index/*")
 """What a sample has beside the core."""
 RECENT = 400
-"""Changed lines that the gate looks at where nothing says what is new."""
+"""Changed lines that the gate looks at of the newest commits."""
 
 
 Lines = Mapping[str, set[int] | None]
@@ -195,19 +195,18 @@ def changed_lines(since: str) -> dict[str, set[int]]:
 def recent_lines() -> list[Lines]:
     """Return the lines that are new, in groups, the newest first.
 
-    New is what the branch has beyond `origin/main`, and what is not committed; on main itself, the
-    last commits, up to `RECENT` lines of them.
+    New is what is not committed, and the commits that `origin/main` has not; on main itself the
+    last ones, up to `RECENT` lines of them. Commits from before the time that `mutants.toml` names
+    are looked at by samples.
     """
-    head, main = _git("rev-parse", "HEAD"), _git("rev-parse", "--verify", "--quiet", "origin/main")
-    base = _git("merge-base", main, head) if main else ""
-    beyond = changed_lines(base) if base else {}
-    if beyond:
-        return [beyond]
-    commits = _git("rev-list", "--max-count=50", "HEAD", "--", "resolver").splitlines()
-    parents = (_git("rev-parse", "--verify", "--quiet", f"{commit}^") for commit in commits)
+    start = tomllib.loads(REVIEWED.read_text(encoding="utf-8")).get("start")
+    since = [f"--since={start.isoformat()}"] if start else []
+    words = ("rev-list", "--max-count=50", *since, "HEAD")
+    own = _git(*words, "--not", "origin/main", "--", "resolver") or _git(*words, "--", "resolver")
+    parents = (_git("rev-parse", "--verify", "--quiet", f"{commit}^") for commit in own.split())
     groups: list[Lines] = []
     seen: dict[str, set[int]] = {}
-    for parent in (head, *parents):
+    for parent in (_git("rev-parse", "HEAD"), *parents):
         if not parent or sum(map(len, seen.values())) > RECENT:
             break  # the first commit of all, or of those that a shallow clone has
         now = changed_lines(parent)

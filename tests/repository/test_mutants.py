@@ -246,14 +246,16 @@ def test_what_is_new_is_found_in_any_clone(
     project.commit()
     assert mutants.recent_lines() == [{"lift/other.py": {1}}, {limits: {8}}]
 
-    # A branch: all that it has beyond the main one, also what is not committed.
+    # A branch: what it has beyond the main one, and what is not committed.
     project.git("update-ref", "refs/remotes/origin/main", "HEAD")
-    assert mutants.recent_lines() == [{"lift/other.py": {1}}, {limits: {8}}]
     project.write("resolver/lift/other.py", "A = 1\nB = 2\n")
-    assert mutants.recent_lines() == [{"lift/other.py": {2}}]
     project.commit()
     project.plant("weight += 1")
-    assert mutants.recent_lines() == [{"lift/other.py": {2}, limits: {8}}]
+    assert mutants.recent_lines() == [{limits: {8}}, {"lift/other.py": {2}}]
+    project.write("mutants.toml", "start = 2090-01-01T00:00:00Z\n")
+    assert mutants.recent_lines() == [{limits: {8}}]
+    project.write("mutants.toml", "start = 2000-01-01T00:00:00Z\n")
+    assert mutants.recent_lines() == [{limits: {8}}, {"lift/other.py": {2}}]
 
     for depth in ("1", "2"):
         clone = tmp_path / f"shallow-{depth}"
