@@ -102,23 +102,38 @@ class Judge:
         if reason is not None:
             return Judgement("equivalent", reason)
         began = time.monotonic()
-        own = self._reach.of_line(mutant.module, mutation.first, mutation.line)
+        place = mutant.module, mutation.first, mutation.line
+        own = self._reach.of_line(*place)
         found = self._ask(mutant, own, laboratory)
+        if found.outcome == "survived" and self._reach.runs_early(*place):
+            found = self._ask(mutant, own, laboratory, anew=True)
         if found.outcome == "survived":
             found = self._ask(mutant, self._reach.others(mutant.module, own), laboratory)
         return found._replace(seconds=round(time.monotonic() - began, 1))
 
-    def _ask(self, mutant: Mutant, tests: Iterable[str], laboratory: Laboratory) -> Judgement:
+    def files(self, mutants: Iterable[Mutant]) -> set[str]:
+        """Return the files of all tests that `mutants` may need."""
+        found: set[str] = set()
+        for module in {mutant.module for mutant in mutants}:
+            tests = self._reach.of_line(module, 0, 0)
+            found |= {test.partition("::")[0] for test in tests}
+            found |= {test.partition("::")[0] for test in self._reach.others(module, tests)}
+        return found
+
+    def _ask(
+        self, mutant: Mutant, tests: Iterable[str], laboratory: Laboratory, *, anew: bool = False
+    ) -> Judgement:
         for piece in self._pieces(test for test in tests if test not in self._unsound):
             rest = piece
             while rest:
-                seconds, left = self._reach.limit(rest), self._deadline - time.monotonic()
+                limit, left = self._reach.limit(rest), self._deadline - time.monotonic()
                 if left <= 0:
                     return Judgement("not judged")
-                with laboratory.mutated(mutant.module, mutant.difference.code):
-                    outcome = laboratory.run(rest, min(seconds, left))
+                change = mutant.module, mutant.difference.code, rest, min(limit, left)
+                outcome = None if anew else laboratory.run(*change)
+                outcome = outcome or laboratory.run_anew(*change)
                 if outcome.noticed is None:
-                    return Judgement("timeout" if seconds < left else "not judged")
+                    return Judgement("timeout" if limit < left else "not judged")
                 if not outcome.noticed:
                     break
                 failed = self._test_of(outcome.by)
@@ -139,7 +154,7 @@ class Judge:
 
     def _test_of(self, line: str) -> str:
         """Return the test that a line of pytest's summary names, or the file, or the line."""
-        name = re.sub(r"^(FAILED|ERROR) ", "", line)
+        name = line
         while name not in self._reach.seconds and " - " in name:
             name = name.rpartition(" - ")[0]
         return name
@@ -149,7 +164,7 @@ class Judge:
         if test not in self._sound | self._unsound:
             whole = {name for name in self._reach.seconds if name.partition("::")[0] == test}
             tests = whole or {test}
-            passed = laboratory.run(sorted(tests), self._reach.limit(tests)).noticed is False
+            passed = laboratory.passes(sorted(tests), self._reach.limit(tests))
             (self._sound if passed else self._unsound).update({test, *tests})
         return test in self._sound
 
@@ -245,7 +260,7 @@ def judge_all(
 
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
         for number in range(workers):
-            laboratories.put(Laboratory(Path(folder, str(number))))
+            laboratories.put(Laboratory(Path(folder, str(number)), sorted(judge.files(mutants))))
         with ThreadPoolExecutor(workers) as pool:
             for number, (mutant, found) in enumerate(
                 zip(mutants, pool.map(one, mutants), strict=True), start=1

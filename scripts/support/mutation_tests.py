@@ -11,8 +11,10 @@ import contextlib
 import json
 import os
 import py_compile
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -35,9 +37,10 @@ PIECE = 8
 """Seconds of tests that are run at once: the nearest notice most mutations."""
 PATIENCE = 30
 FAST = "not slow and not online"
+WORDS = ("-q", "-m", FAST, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
 SLOWER = 4
 """Tests may take so many times as long as when they were measured, and `START` seconds more."""
-START = 20
+START = 60
 
 
 class CannotTellError(Exception):
@@ -63,6 +66,7 @@ class Reach:
         self.seconds = {test: value for row in by_file.values() for test, value in row.items()}
         self._traced = {name.partition("|")[0] for name in self._data.measured_contexts()}
         self._lines: dict[str, dict[int, set[str]]] = {}
+        self._early: dict[str, set[int]] = {}
 
     def of_line(self, module: str, first: int, last: int) -> list[str]:
         """Return the tests that ran a line from `first` to `last` of `module`.
@@ -72,6 +76,11 @@ class Reach:
         lines = self._of_module(module)
         tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
         return self._sorted(module, tests or set().union(*lines.values()))
+
+    def runs_early(self, module: str, first: int, last: int) -> bool:
+        """Return whether a line ran outside of the tests: when the program was imported."""
+        early = self._early.get(module, set())
+        return not early.isdisjoint(range(first, last + 1))
 
     def others(self, module: str, tests: Iterable[str]) -> list[str]:
         """Return further tests that may notice: the quickest, `PATIENCE` seconds of them.
@@ -106,6 +115,7 @@ class Reach:
                 if (module in self._files)
                 else {}
             )
+            self._early[module] = {line for line, names in by_line.items() if "" in names}
             self._lines[module] = {
                 line: {name.partition("|")[0] for name in names} & self.seconds.keys()
                 for line, names in by_line.items()
@@ -164,8 +174,8 @@ Other users' have their permissions."""
 class Laboratory:
     """An environment whose copy of the program is mutated; everything else is that of the tests."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make it in `folder`, which does not exist."""
+    def __init__(self, folder: Path, files: Iterable[str]) -> None:
+        """Make it in `folder`, which does not exist; the tests of `files` wait to be run."""
         site = Path(sysconfig.get_path("purelib"))
         venv.create(folder / "venv")
         python = folder / "venv" / "bin" / "python"
@@ -181,59 +191,105 @@ class Laboratory:
         (packages / "others.pth").write_text(f"{site}\n")
         by_content = py_compile.PycInvalidationMode.CHECKED_HASH
         compileall.compile_dir(self._package, quiet=1, invalidation_mode=by_content)
-        command = [str(python), str(Path(__file__).with_name("mutation_server.py"))]
+        self._enter = [str(python)]
         if os.geteuid() == 0 and shutil.which("unshare"):
             enter = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
-            command = [*enter, _WRITES_IN_ITS_FOLDER, "sh", str(folder), *command]
+            self._enter = [*enter, _WRITES_IN_ITS_FOLDER, "sh", str(folder), str(python)]
         own = {name: str(self._scratch) for name in ("TMPDIR", "XDG_CACHE_HOME")}
-        self._server = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=os.environ | own | {"PYTHONDONTWRITEBYTECODE": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._env = os.environ | own | {"PYTHONDONTWRITEBYTECODE": "1"}
+        self._socket, theirs = socket.socketpair()
+        with (self._scratch / "output").open("wb") as output, theirs:
+            server = str(Path(__file__).with_name("mutation_server.py"))
+            self._server = subprocess.Popen(
+                [*self._enter, server, str(theirs.fileno()), *WORDS, *files],
+                cwd=ROOT,
+                env=self._env,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self._replies = self._socket.makefile(encoding="utf-8")
+        self._number = 0
+        if not self._replies.readline():
+            said = (self._scratch / "output").read_text(encoding="utf-8", errors="replace")
+            raise CannotTellError(f"the tests could not be collected: {said[-1000:]}")
+
+    def run(self, module: str, code: str, tests: Sequence[str], seconds: float) -> Outcome | None:
+        """Run `tests` with `code` in the place of `module`, to the first that fails.
+
+        None where that changes what was done when they were collected.
+        """
+        with self._mutated(module, code) as (path, original):
+            return self._ask(tests, seconds, str(path), original, code)
+
+    def passes(self, tests: Sequence[str], seconds: float) -> bool:
+        """Return whether `tests` pass with the program as it is."""
+        outcome = self._ask(tests, seconds, "", "", "")
+        return outcome is not None and outcome.noticed is False
+
+    def _ask(self, tests: Sequence[str], seconds: float, *change: str) -> Outcome | None:
+        self._number += 1
+        request = json.dumps([self._number, *change, list(tests)])
+        self._socket.sendall(f"{request}\n".encode())
+        child = int(str(self._reply()))
+        over = threading.Timer(seconds, _end, [child])
+        over.start()
+        failed = self._reply()
+        in_time = over.is_alive()
+        over.cancel()
+        _end(child)
+        if not in_time:
+            return Outcome(noticed=None)
+        return None if failed is None else Outcome(noticed=bool(failed), by=str(failed))
+
+    def _reply(self) -> object:
+        """Return the next answer to the last request; what comes late of an earlier is left."""
+        for line in self._replies:
+            number, value = json.loads(line)
+            if number == self._number:
+                return value
+        raise CannotTellError("the process that has collected the tests died")
+
+    def run_anew(self, module: str, code: str, tests: Sequence[str], seconds: float) -> Outcome:
+        """Do the same in a process that collects the tests with the changed program."""
+        names = self._scratch / "names"
+        names.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
+        command = [*self._enter, "-m", "pytest", *WORDS, "--tb=no", "-rfE", "-x", f"@{names}"]
+        output = self._scratch / "anew"
+        with self._mutated(module, code), output.open("wb") as file:
+            child = subprocess.Popen(
+                command, cwd=ROOT, env=self._env, stdout=file, stderr=file, start_new_session=True
+            )
+            try:
+                child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return Outcome(noticed=None)
+            finally:
+                _end(child.pid)
+                child.wait()
+        said = output.read_text(encoding="utf-8", errors="replace")
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+)", said, re.MULTILINE)
+        by = (failed or [said[-300:]])[0] if child.returncode else ""
+        return Outcome(noticed=child.returncode != 0, by=by)
 
     @contextlib.contextmanager
-    def mutated(self, module: str, code: str) -> Iterator[None]:
-        """Put `code` in the place of `module` meanwhile."""
+    def _mutated(self, module: str, code: str) -> Iterator[tuple[Path, str]]:
+        """Put `code` in the place of `module` meanwhile: processes of their own read it there."""
         path = self._package / module
         original = path.read_bytes()
-        path.write_text(code, encoding="utf-8")
+        path.with_suffix(".mutant").write_text(code, encoding="utf-8")
+        path.with_suffix(".mutant").replace(path)
         try:
-            yield
+            yield path, original.decode()
         finally:
             path.write_bytes(original)
 
-    def run(self, tests: Sequence[str], seconds: float) -> Outcome:
-        """Run `tests` to the first that fails."""
-        names, output, base = (self._scratch / name for name in ("names", "output", "base"))
-        names.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
-        words = ("-x", "-q", "--tb=no", "-rfE", "-m", FAST, f"--basetemp={base}", f"@{names}")
-        without = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
-        server = self._server
-        assert server.stdin is not None  # noqa: S101 - the types do not know it
-        assert server.stdout is not None  # noqa: S101
-        server.stdin.write(json.dumps([str(output), *words, *without]) + "\n")
-        server.stdin.flush()
-        child = int(server.stdout.readline())
-        over = threading.Timer(seconds, _end, [child])
-        over.start()
-        code = int(server.stdout.readline())
-        if not over.is_alive():
-            return Outcome(noticed=None)
-        over.cancel()
-        _end(child)
-        shutil.rmtree(base, ignore_errors=True)
-        said = output.read_text(encoding="utf-8", errors="replace")
-        failed = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-        return Outcome(noticed=code != 0, by=(failed or [said[-300:]])[0] if code else "")
-
     def close(self) -> None:
         """End its process."""
+        self._socket.close()
         self._server.kill()
-        self._server.communicate()
+        self._server.wait()
 
 
 def _end(group: int) -> None:
