@@ -4,7 +4,7 @@ import argparse
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -217,23 +217,31 @@ def read_facts(file: str) -> Facts:
     if file == EXAMPLE and not os.path.lexists(file):
         return from_json(example_machine())
     try:
-        document = json.loads(Path(file).read_bytes())  # of any Unicode, marked or not
+        content = Path(file).read_bytes()
     except OSError as error:
         raise Error("facts-unreadable", file=file, cause=error.strerror or error) from error
+    try:
+        facts, ignored = _parse_facts(content)
     except ValueError as error:
         raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
     except RecursionError as error:
         raise Error("facts-unreadable", file=file, cause="nested too deep") from error
-    ignored: list[str] = []
-    facts = from_json(document, ignored)
     if ignored:
         _print_ignored(file, ignored)
-    if all(gpu.compute_capability for gpu in facts.gpus or ()):
-        return facts
-    return with_capabilities(facts, _capability)
+    return facts
 
 
-def _print_ignored(file: str, keys: list[str]) -> None:
+@functools.lru_cache(maxsize=4096)  # machines of one kind have the same file, to the byte
+def _parse_facts(content: bytes) -> tuple[Facts, tuple[str, ...]]:
+    """Return the facts in `content`, and the keys that were ignored in it."""
+    ignored: list[str] = []
+    facts = from_json(json.loads(content), ignored)  # of any Unicode, marked or not
+    if not all(gpu.compute_capability for gpu in facts.gpus or ()):
+        facts = with_capabilities(facts, _capability)
+    return facts, tuple(ignored)
+
+
+def _print_ignored(file: str, keys: Sequence[str]) -> None:
     """Say which keys of a newer program's facts this one does not read."""
     from ..messages.catalog import load_texts
     from .console import print_notice, user_language

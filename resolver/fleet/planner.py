@@ -37,11 +37,15 @@ def plan_fleet(
     `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
     """
     kinds: dict[object, tuple[Situation, list[FleetMachine]]] = {}
+    same: dict[int, tuple[Situation, object]] = {}
     without: list[tuple[Situation, FleetMachine]] = []
     for machine in sorted(machines, key=lambda machine: machine.name):
-        here = situation(without_installed_set(machine.facts, matrix), options, matrix)
+        if id(machine.facts) not in same:
+            new = situation(without_installed_set(machine.facts, matrix), options, matrix)
+            same[id(machine.facts)] = new, equivalence_key(new)
+        here, key = same[id(machine.facts)]
         if has_gpu(here):
-            kinds.setdefault(equivalence_key(here), (here, []))[1].append(machine)
+            kinds.setdefault(key, (here, []))[1].append(machine)
         else:
             without.append((here, machine))
     by_kind = [rows for _, rows in kinds.values()]

@@ -99,12 +99,16 @@ def demands_of(
         visited.add((package.name, extra))
         by = f"{package.name} {package.version}"
         for text in package.requires:
-            begin = _NAME.match(text)
-            if begin is None:
-                continue
-            name = canonicalize_name(begin[1])
-            lines[name].append(_Line(by=by, text=text, extra=extra))
-            wanted = requirement(text) if begin[2] and name in by_name else None
+            name, asks = _required(text)
+            lines[name].append(_Line(by, text, extra))
+            wanted = requirement(text) if asks and name in by_name else None
             if wanted is not None and is_in_force(wanted, markers, extra):
                 waiting.extend((by_name[name], each) for each in sorted(wanted.extras))
     return Demands(lines, markers)
+
+
+@lru_cache(maxsize=65536)
+def _required(text: str) -> tuple[str, bool]:
+    """Return the canonical name at the begin of a requirement, and whether it asks for extras."""
+    begin = _NAME.match(text)
+    return (canonicalize_name(begin[1]), bool(begin[2])) if begin else ("", False)

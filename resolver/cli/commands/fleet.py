@@ -64,7 +64,8 @@ def _check(arguments: argparse.Namespace) -> int:
     """Tell by the exit code alone how the worst of the machines and their environments is."""
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
-    verdicts = {resolve(machine.facts, options, matrix).verdict for machine in machines}
+    kinds = {id(machine.facts): machine.facts for machine in machines}.values()
+    verdicts = {resolve(facts, options, matrix, unlocking=False).verdict for facts in kinds}
     return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
 
 
@@ -74,9 +75,11 @@ def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
     Raises Error `facts-twice`, and as `read_facts` does, with the file named.
     """
     paths = [Path(file).resolve() for file in files]
-    for at, path in enumerate(paths):
-        if path in paths[:at]:
-            raise Error("facts-twice", file=files[at])
+    seen: set[Path] = set()
+    for file, path in zip(files, paths, strict=True):
+        if path in seen:
+            raise Error("facts-twice", file=file)
+        seen.add(path)
     names = machine_names([(*path.parent.parts, path.stem) for path in paths])
     return tuple(
         FleetMachine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
