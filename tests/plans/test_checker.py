@@ -15,272 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
-from tables import tables
-
-from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.report.plan import plan_json
-from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
-
-TABLES = tables()
-MATRIX = load_matrix()
-TEXTS = load_texts("en")
-Document = dict[str, Any]
-
-BRANCHES = [row["branch"] for row in TABLES["drivers"]["branch"]]
-CUDA = [row["cuda"] for row in TABLES["drivers"]["branch"]]
-CAPABILITIES = sorted(
-    {
-        target.rstrip("af")
-        for row in (
-            *TABLES["onnxruntime"]["build"],
-            *(code for kind in TABLES["nvidia"]["distribution"] for code in kind.get("code", ())),
-        )
-        for target in row["sass"]
-    }
-    | {"8.7", "10.3"}
+from random_machines import (
+    BRANCHES,
+    CUDA,
+    ORDINARY,
+    TABLES,
+    TORCH,
+    Document,
+    chosen,
+    documents,
+    is_no_worse,
+    newest,
+    plan,
 )
-GPU_RELEASES = sorted({row["version"] for row in TABLES["onnxruntime"]["build"]}, key=Version)
-TORCH = {
-    row["version"]: row.get("requires", [])
-    for row in TABLES["torch"]["torch"]
-    if row["platform"] == "linux_x86_64"
-    and row["version"] in {"1.13.1", "2.4.1", "2.5.1", "2.7.1", "2.10.0", "2.11.0"}
-}
-ORDINARY = {
-    "flatbuffers": ["25.2.10"],
-    "packaging": ["25.0"],
-    "coloredlogs": ["15.0.1"],
-    "sympy": ["1.14.0"],
-    "numpy": ["1.21.6", "1.24.4", "1.26.4", "2.0.2", "2.2.6", "junk"],
-    "protobuf": ["3.20.3", "4.25.8", "6.31.1"],
-}
-DEPENDENTS = [
-    {"name": "fastembed", "version": "0.9.1", "requires": ["onnxruntime>=1.17.0,!=1.20.0"]},
-    {"name": "old-app", "version": "1.0", "requires": ["onnxruntime<1.20", "protobuf<4"]},
-    {"name": "gpu-app", "version": "2.0", "requires": ["onnxruntime-gpu>=1.16,<1.27"]},
-    {"name": "pandas", "version": "3.0", "requires": ["numpy>=2; python_version >= '3.9'"]},
-    {"name": "scipy", "version": "1.9", "requires": ["numpy<1.26.0,>=1.18.5"]},
-    {"name": "odd", "version": "not a version", "requires": ["this is no requirement"]},
-    {"name": "nvidia-cusolver-cu12", "version": "11.4.5.107", "requires": ["nvidia-cublas-cu12"]},
-]
 
-TENSORFLOW = "nvidia-cublas-cu12==12.5.3.2; extra == 'and-cuda'"
-USERS = [
-    {"name": "ctranslate2", "version": "4.4.0"},  # for cuDNN 8
-    {"name": "ctranslate2", "version": "4.6.2"},
-    {"name": "ctranslate2", "version": "99.0"},  # which nobody has read
-    {"name": "tensorflow", "version": "2.19.1", "requires": ["numpy<2.2.0", TENSORFLOW]},
-    {"name": "paddlepaddle-gpu", "version": "2.6.2"},
-    {"name": "onnxruntime-genai-cuda", "version": "0.18.0", "requires": ["onnxruntime-gpu"]},
-    {"name": "cupy-cuda12x", "version": "13.6.0", "requires": ["numpy<2.6,>=1.22"]},
-    {"name": "something-cu13", "version": "1.0"},
-    {"name": "jax-cuda12-plugin", "version": "0.6.2", "requires": ["nvidia-cudnn-cu12<10.0,>=9.8"]},
-    {"name": "own", "version": "1", "requires": ["nvidia-cudnn-cu13; extra == 'gpu'"]},
-]
-CUDNNS = [
-    {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
-    {"name": "nvidia-cudnn-cu13", "version": "9.12.0.46"},
-]
-
-
-def one_in(draw: st.DrawFn, count: int) -> bool:
-    """Tell yes about once in `count`; hypothesis tries the ends of a range far more often."""
-    return draw(st.integers(0, count - 1)) == count // 2
-
-
-def toolkit_package(release: str) -> Document:
-    """Return the distribution `cuda-toolkit`, through which torch 2.11 pins its wheels."""
-    rows = TABLES["toolkits"]["toolkit"]
-    parts = next(row["components"] for row in rows if row["version"] == release)
-    extras = {"cuda-runtime": "cudart", "cuda-nvrtc": "nvrtc"}
-    requires = []
-    for name, version in sorted(parts.items()):
-        stem = name.removeprefix("nvidia-").removesuffix("-cu12")
-        requires.append(f"{name}=={version}; extra == '{extras.get(stem, stem)}'")
-    return {"name": "cuda-toolkit", "version": release, "requires": requires}
-
-
-@st.composite
-def torches(draw: st.DrawFn) -> list[Document]:
-    """Draw a torch with its real pins, its wheels there or some of them gone or moved."""
-    release = draw(st.sampled_from(sorted(TORCH)))
-    requires = TORCH[release]
-    rows: list[Document] = [{"name": "torch", "version": release, "requires": requires}]
-    if any(line.startswith("cuda-toolkit") for line in requires):
-        rows.append(toolkit_package("13.0.2"))
-    pins = [
-        line.partition(";")[0].translate({ord(each): None for each in " ()"}) for line in requires
-    ]
-    for name, version in (pin.split("==") for pin in pins if pin.startswith("nvidia-")):
-        if not one_in(draw, 5):
-            rows.append({"name": name, "version": version})
-    return rows
-
-
-@st.composite
-def wheels(draw: st.DrawFn) -> list[Document]:
-    """Draw some nvidia wheels of any release, some of them gutted."""
-    kinds = {row["name"]: row["releases"] for row in TABLES["nvidia"]["distribution"]}
-    names = draw(st.lists(st.sampled_from(sorted(kinds)), unique=True, max_size=9))
-    rows: list[Document] = []
-    for name in names:
-        versions = sorted({row["version"] for row in kinds[name]}, key=Version)
-        row: Document = {"name": name, "version": draw(st.sampled_from([*versions, "1.0"]))}
-        if one_in(draw, 10):
-            row["intact"] = False
-        rows.append(row)
-    return rows
-
-
-VERSIONS = [None, "8.3.2", "9.1.0", "9.10.2", "9.28.0", "11.8.1", "12.4.5.8"]
-
-
-@st.composite
-def images(draw: st.DrawFn, document: Document) -> None:
-    """Turn `document` into an image that brings a release and all libraries, or nearly all."""
-    platform = "{system}_{machine}".format(**document["platform"])
-    builds = [row for row in TABLES["onnxruntime"]["build"] if row["platform"] == platform]
-    build = draw(st.sampled_from(builds))
-    kinds = {row["name"]: row for row in TABLES["nvidia"]["distribution"]}
-    for need in build["needs"]:
-        releases = kinds.get(need.get("distribution"), {"releases": []})["releases"]
-        known = st.sampled_from([row["version"] for row in releases] or [None])
-        version = draw(st.none() | known | known | st.sampled_from(VERSIONS))
-        if not one_in(draw, 30):
-            document["libraries"].append({"name": need["library"], "version": version})
-    names = {"onnxruntime", "onnxruntime-gpu", "onnxruntime-directml"}
-    kept = [row for row in document["packages"] if row["name"] not in names]
-    python = draw(st.sampled_from(build["wheels"]))["python"].removeprefix("cp3")
-    document["packages"] = [*kept, {"name": "onnxruntime-gpu", "version": build["version"]}]
-    document["python"] |= {
-        "version": f"3.{python.rstrip('mt')}.1",
-        "free_threaded": python.endswith("t"),
-    }
-
-
-@st.composite
-def drivers(draw: st.DrawFn) -> Document | None:
-    """Draw a driver known by its release, by its CUDA, or by both; seldom none, or a broken one."""
-    if one_in(draw, 24):
-        return draw(st.sampled_from([None, {"error": "not-loaded: NVML answers 9"}]))
-    ages = st.integers(1, len(BRANCHES) - 1)
-    at = draw(st.integers(BRANCHES.index(520), len(BRANCHES) - 1) | ages)
-    driver: Document = {}
-    which = draw(st.sampled_from(["version", "cuda", "both"]))
-    if which != "cuda":
-        driver["version"] = f"{BRANCHES[at] + draw(st.integers(0, 4))}.{draw(st.integers(10, 200))}"
-    if which != "version":
-        driver["cuda"] = CUDA[at]
-    return driver
-
-
-@st.composite
-def gpus(draw: st.DrawFn) -> list[Document] | None:
-    """Draw one GPU, mostly of a kind that sells, or up to three; seldom none, or not known."""
-    if one_in(draw, 24):
-        return draw(st.sampled_from([None, [], [{"name": "?", "compute_capability": None}]]))
-    common = ["6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "12.0"]
-    kinds = st.sampled_from(common) | st.sampled_from(draw(st.sampled_from([common, CAPABILITIES])))
-    many = draw(st.sampled_from([1, 1, 1, 2, 3]))
-    return [{"compute_capability": draw(kinds)} for _ in range(many)]
-
-
-@st.composite
-def documents(draw: st.DrawFn) -> Document:
-    """Draw the facts of a machine."""
-    system, machine = draw(
-        st.sampled_from(
-            [("linux", "x86_64")] * 6 + [("windows", "x86_64")] * 3 + [("linux", "aarch64")]
-        )
-    )
-    libc = ["glibc 2.39", "glibc 2.35", "glibc 2.31", "glibc 2.27", "glibc 2.17", "musl 1.2.4"]
-    minor = draw(st.sampled_from([8, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 15]))
-    packages: list[Document] = [
-        {"name": name, "version": draw(st.sampled_from(versions))}
-        for name, versions in ORDINARY.items()
-        if not one_in(draw, 6)
-    ]
-    for name, versions in (
-        ("onnxruntime", ["1.22.1", "1.31.1"]),
-        ("onnxruntime-gpu", [*GPU_RELEASES, "1.16.1", "1.99.0"]),
-        ("onnxruntime-directml", ["1.24.0"]),
-    ):
-        if one_in(draw, 3):
-            packages.append({"name": name, "version": draw(st.sampled_from(versions))})
-    packages += draw(
-        st.lists(st.sampled_from(DEPENDENTS), max_size=2, unique_by=lambda row: row["name"])
-    )
-    packages += draw(st.just([]) | st.just([]) | torches() | wheels())
-    if one_in(draw, 3):
-        packages += draw(
-            st.lists(st.sampled_from(USERS), max_size=2, unique_by=lambda row: row["name"])
-        )
-        packages += draw(st.lists(st.sampled_from(CUDNNS), max_size=1))
-    names = [row["name"] for row in packages]
-    document: Document = {
-        "schema": 1,
-        "platform": {
-            "system": system,
-            "machine": machine,
-            "libc": draw(st.sampled_from([*libc[:4] * 3, *libc])) if system == "linux" else None,
-        },
-        "driver": draw(drivers()),
-        "gpus": draw(gpus()),
-        "python": {
-            "version": f"3.{minor}.{draw(st.integers(0, 12))}",
-            "free_threaded": minor >= 13 and one_in(draw, 4),
-            "implementation": draw(st.just("pypy" if one_in(draw, 24) else "cpython")),
-            "autoload": draw(st.sampled_from([None, None, True, False])),
-        },
-        "packages": [row for at, row in enumerate(packages) if row["name"] not in names[:at]],
-        "libraries": [],
-    }
-    if one_in(draw, 4):
-        draw(images(document))
-    if system == "windows":
-        draw(runtimes(document))
-    return document
-
-
-@st.composite
-def runtimes(draw: st.DrawFn, document: Document) -> None:
-    """Draw which Visual C++ runtime Windows has, and how much of that is known."""
-    version = draw(st.sampled_from([None, "14.29.30139.0", "14.36.32532.0", "14.42.34438.0"]))
-    if not one_in(draw, 3):
-        row = {"name": draw(st.sampled_from(["msvcp140.dll", "MSVCP140.dll"])), "version": version}
-        document["libraries"] = [*document["libraries"], row]
-    if not one_in(draw, 3):
-        document["sources"] = {"libraries": "search"}
-    if one_in(draw, 3):
-        release = draw(st.sampled_from(["14.29.30133", "14.40.33807", "14.44.35112", "14.99.1"]))
-        installed = {"name": "msvc-runtime", "version": release, "intact": not one_in(draw, 4)}
-        document["packages"] = [*document["packages"], installed]
-
-
-def plan(document: Document, options: PlanOptions | None = None) -> Document:
-    made = resolve(facts_json.from_json(document), options or PlanOptions(), MATRIX)
-    document_of_it: Document = json.loads(json.dumps(plan_json(made, TEXTS)))
-    return document_of_it
-
-
-def chosen(made: Document) -> Version:
-    """Return the chosen release; the lowest of all where there is none."""
-    packages = (made["selection"] or {"packages": []})["packages"]
-    return Version(
-        next((row["version"] for row in packages if row["name"] == "onnxruntime-gpu"), "0")
-    )
-
-
-def newest(document: Document) -> Version:
-    """Return the newest release that works; the lowest of all where there is none."""
-    read = facts_json.from_json(document)
-    made = resolve(read, PlanOptions(latest=True), MATRIX, unlocking=False)
-    versions = [row.version for row in made.selection if row.name == "onnxruntime-gpu"]
-    return Version(versions[0]) if versions else Version("0")
-
+from ortgpu_fix.resolve.options import PlanOptions
 
 many = settings(max_examples=500, suppress_health_check=list(HealthCheck))
 some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -348,6 +97,21 @@ def test_500_newer_drivers_never_make_the_answer_worse(document: Document, ages:
     older, newer = (newest({**document, "driver": {"cuda": CUDA[age]}}) for age in ages)
 
     assert older <= newer
+
+
+DRIVERS = [*(f"{branch}.10" for branch in BRANCHES), "650.10", "999.10"]
+"""The first driver of each branch, and two that no table has."""
+PAIRS = st.lists(st.sampled_from(range(len(DRIVERS))), min_size=2, max_size=2).map(sorted)
+
+
+@given(documents(), PAIRS)
+@some
+def test_a_newer_release_is_worse_only_where_it_drops_the_gpu(
+    document: Document, ages: list[int]
+) -> None:
+    older, newer = (DRIVERS[age] for age in ages)
+
+    assert is_no_worse(document, older, newer)
 
 
 @given(documents(), st.randoms(use_true_random=False))
@@ -490,6 +254,30 @@ def test_the_checker_sees_what_is_wrong(name: str) -> None:
     spoil(made)
 
     assert [line for line in check(MACHINE, made, TABLES) if said in line]
+
+
+def test_the_checker_sees_that_an_unknown_wheel_was_not_kept() -> None:
+    """A cuDNN that no table has can serve as the newest that is not newer does."""
+    newer = {"name": "nvidia-cudnn-cu12", "version": "9.29.0.10"}
+    there = {**MACHINE, "packages": [*MACHINE["packages"], newer]}
+    kept, moved = plan(there), plan(MACHINE)
+    moved["uninstall"] = ["nvidia-cudnn-cu12"]
+
+    assert check(there, kept, TABLES) == []
+    assert newer["version"] in json.dumps(kept["selection"])
+    assert any("9.29.0.10 can serve and is not kept" in row for row in check(there, moved, TABLES))
+
+
+def test_the_checker_sees_that_an_unknown_wheel_cannot_serve() -> None:
+    """What was seen of it lacks a library, so that it must go."""
+    newer = {"name": "nvidia-cudnn-cu12", "version": "9.29.0.10", "libraries": ["a/libx.so.9"]}
+    there = {**MACHINE, "packages": [*MACHINE["packages"], newer]}
+    moved, kept = plan(there), plan({**MACHINE, "packages": [*MACHINE["packages"]]})
+    drop(kept, "nvidia-cudnn-cu12")
+    kept["selection"]["packages"].append({**newer, "index": "installed"})
+
+    assert check(there, moved, TABLES) == []
+    assert any("9.29.0.10 cannot serve" in row for row in check(there, kept, TABLES))
 
 
 def test_the_checker_sees_that_what_works_was_not_kept() -> None:

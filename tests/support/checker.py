@@ -111,7 +111,7 @@ class Judge(Machine):
     def _wheels_are_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
         rows: dict[str, list[Row]] = {
             name: [row for row in kind["releases"] if self._here(row)]
-            for name, kind in self.kinds.items()
+            for name, kind in self.known.items()
         }
         rows["numpy"] = [
             row
@@ -197,7 +197,7 @@ class Judge(Machine):
             return True
         holding = [
             release
-            for row in self.kinds[name].get("files", ())
+            for row in self.known[name].get("files", ())
             if self._here(row) and need["library"] in row["libraries"]
             for release in row["versions"]
         ]
@@ -225,7 +225,7 @@ class Judge(Machine):
             elif name.startswith("nvidia-cudnn") or self.pinned(name):
                 fitting = [
                     row["version"]
-                    for row in self.kinds[name]["releases"]
+                    for row in self.known[name]["releases"]
                     if self._here(row) and self.fits(name, row["version"], build)
                 ]
                 # A range leaves room for the toolkit's own, or the nearest newer toolkit's.
@@ -292,7 +292,7 @@ class Judge(Machine):
         return toolkit[0] == built[0] and toolkit[:2] >= built[:2]
 
     def pinned(self, name: str) -> bool:
-        releases = [row["version"] for row in self.kinds[name]["releases"] if self._here(row)]
+        releases = [row["version"] for row in self.known[name]["releases"] if self._here(row)]
         wanted = self.demanded(name)
         return any(not meets(release, one) for release in releases for one in wanted)
 

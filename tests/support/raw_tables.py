@@ -143,7 +143,8 @@ class Machine:
         }
         self.driver = self._driver_cuda()
         self.builds = [row for row in tables["onnxruntime"]["build"] if self._here(row)]
-        self.kinds = {row["name"]: row for row in tables["nvidia"]["distribution"]}
+        self.known = {row["name"]: row for row in tables["nvidia"]["distribution"]}
+        self.kinds = {name: self._with_unknown(row) for name, row in self.known.items()}
         self.owners = {row["name"] for row in tables["distributions"]["owner"]}
         self.shared = [
             row["distributions"] for row in tables["distributions"]["shared"] if row["files"]
@@ -155,6 +156,44 @@ class Machine:
         ]
         self.demands = list(self.active(self.staying))
         self.users = self._users()
+
+    def _with_unknown(self, kind: Row) -> Row:
+        """Return a distribution with the installed release of it that the tables lack.
+
+        That has the libraries that were seen of it; whatever was not seen is as in the newest
+        release of its major that is not newer, or else the oldest of that major.
+        """
+        there = self.installed.get(kind["name"])
+        here = [row["version"] for row in kind["releases"] if self._here(row)]
+        if there is None or there["version"] in here or not there.get("intact", True):
+            return kind
+        release = there["version"]
+        line = [one for one in here if dotted(one)[0] == dotted(release)[0]]
+        older = [one for one in line if version(one) <= version(release)]
+        like = max(older, key=version) if older else min(line, key=version, default="")
+        rows = {row["version"]: row for row in kind["releases"] if self._here(row)}
+        files = [row for row in kind["files"] if self._here(row) and like in row["versions"]]
+        block = {"links": [], "loads": [], **(files[0] if files else {"libraries": {}})}
+        if there.get("libraries"):
+            seen = {path.rpartition("/")[2]: path for path in there["libraries"]}
+            block = {**block, "libraries": seen}
+        code = [
+            {**row, "first": release, "last": release}
+            for row in kind.get("code", ())
+            if like and self._here(row)
+            if version(row["first"]) <= version(like) <= version(row["last"])
+        ]
+        if not like:  # of a major that nobody has seen: nothing says that it has no code
+            everything = [gpu for gpu in self.gpus or () if gpu]
+            code = [{"platform": self.platform, "first": release, "last": release, "ptx": []}]
+            code[0]["sass"] = everything
+        row = {"requires": [], **rows.get(like, {}), "version": release, "platform": self.platform}
+        return {
+            **kind,
+            "releases": [*kind["releases"], {**row, "glibc": None, "sha256": "", "unknown": True}],
+            "files": [{**block, "versions": [release], "platform": self.platform}, *kind["files"]],
+            **({"code": [*kind["code"], *code]} if "code" in kind else {}),
+        }
 
     def _torch(self) -> tuple[Row | None, str | None]:
         """Return the build and the CUDA of the installed torch; fill in what it requires."""
@@ -213,7 +252,7 @@ class Machine:
                 continue
             holding = [
                 release
-                for row in self.kinds[need["distribution"]].get("files", ())
+                for row in self.known[need["distribution"]].get("files", ())
                 if self._here(row) and need["library"] in row["libraries"]
                 for release in row["versions"]
             ]

@@ -1,0 +1,145 @@
+"""Judge the plans of thousands of random machines with a checker that shares no code with them.
+
+    python scripts/prove/machines.py [--count 3000] [--seed 1] [--results DIR]
+
+The machines are those of tests/support/random_machines.py: any driver, GPU, Python, wheels of any
+release, and wheels, releases and drivers that no table has. Each plan is judged by
+tests/support/checker.py, which reads the tables and knows no resolver, and so are the plans of the
+recorded machines of tests/captures. Of as many machines, a newer driver is compared with an older
+one: it makes no answer worse, but where its branch dropped a GPU. The dated result, which counts
+what the machines were, goes to scripts/prove/results/; the exit code is 1 where the judge finds
+something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+
+from checker import check
+from packaging.utils import canonicalize_name
+from random_machines import BRANCHES, TABLES, Document, documents, is_no_worse, plan
+
+from ortgpu_fix.resolve.options import PlanOptions
+
+CAPTURES = Path(__file__).resolve().parents[2] / "tests" / "captures"
+DRIVERS = [*(f"{branch}.10" for branch in BRANCHES), "650.10", "999.10"]
+OPTIONS: list[dict[str, Any]] = [{}, {}, {"latest": True}, {"cuda": "12"}, {"onnxruntime": "<1.27"}]
+
+
+def unknown_wheels(document: Document) -> set[tuple[str, str]]:
+    """Return the installed wheels of NVIDIA's of releases that no table has for this platform."""
+    platform = "{system}_{machine}".format(**document["platform"])
+    known = {
+        (kind["name"], row["version"])
+        for kind in TABLES["nvidia"]["distribution"]
+        for row in kind["releases"]
+        if row["platform"] == platform
+    }
+    names = {name for name, _ in known}
+    there = {(canonicalize_name(row["name"]), row["version"]) for row in document["packages"]}
+    return {pair for pair in there - known if pair[0] in names}
+
+
+def prove_plans(count: int, number: int) -> dict[str, Any]:
+    """Judge `count` plans; return what the machines and the plans were, and what is wrong."""
+    seen: Counter[str] = Counter()
+    wrong: list[str] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count, suppress_health_check=list(HealthCheck), database=None, deadline=None
+    )
+    @given(documents(), st.sampled_from(OPTIONS))
+    def judge(document: Document, options: Document) -> None:
+        made = plan(document, PlanOptions(**options))
+        seen["machines"] += 1
+        seen[made["verdict"]] += 1
+        unknown = unknown_wheels(document)
+        selected = {
+            (row["name"], row["version"]) for row in (made["selection"] or {}).get("packages", ())
+        }
+        seen["with wheels that no table has"] += bool(unknown)
+        seen["of which some are kept"] += bool(unknown & selected)
+        release = str((document["driver"] or {}).get("version") or "")
+        seen["with a driver that no table has"] += release.startswith("999")
+        wrong.extend(
+            f"{line}: {json.dumps(document)}" for line in check(document, made, TABLES, options)
+        )
+
+    judge()
+    return {**seen, "wrong": wrong}
+
+
+def prove_drivers(count: int, number: int) -> dict[str, Any]:
+    """Compare `count` pairs of drivers."""
+    seen: Counter[str] = Counter()
+    wrong: list[str] = []
+    pairs = st.lists(st.sampled_from(range(len(DRIVERS))), min_size=2, max_size=2).map(sorted)
+
+    @seed(number)
+    @settings(
+        max_examples=count, suppress_health_check=list(HealthCheck), database=None, deadline=None
+    )
+    @given(documents(), pairs)
+    def compare(document: Document, ages: list[int]) -> None:
+        older, newer = (DRIVERS[age] for age in ages)
+        seen["pairs"] += 1
+        seen["of different drivers"] += older != newer
+        if not is_no_worse(document, older, newer):
+            wrong.append(f"{older} to {newer}: {json.dumps(document)}")
+
+    compare()
+    return {**seen, "wrong": wrong}
+
+
+def prove_recorded() -> dict[str, Any]:
+    """Judge the plans of the recorded machines."""
+    wrong: list[str] = []
+    folders = sorted(path.parent for path in CAPTURES.glob("*/expected.json"))
+    for folder in folders:
+        facts = folder / "facts.json"
+        if facts.exists():
+            document = json.loads(facts.read_text(encoding="utf-8"))
+        else:
+            document = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["facts"]
+        wrong += [f"{folder.name}: {line}" for line in check(document, plan(document), TABLES)]
+    return {"machines": len(folders), "wrong": wrong}
+
+
+def main() -> int:
+    """Judge them all, write the result, and return 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    begin = time.monotonic()
+    result = {
+        "date": dt.datetime.now(tz=dt.timezone.utc).isoformat(timespec="minutes"),
+        "seed": options.seed,
+        "recorded": prove_recorded(),
+        "plans": prove_plans(options.count, options.seed),
+        "drivers": prove_drivers(options.count, options.seed),
+    }
+    result["seconds"] = round(time.monotonic() - begin)
+    file = options.results / f"machines-{str(result['date'])[:10]}.json"
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(file.read_text(encoding="utf-8")[:4000])
+    parts = (result["recorded"], result["plans"], result["drivers"])
+    return int(any(part["wrong"] for part in parts if isinstance(part, dict)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
