@@ -10,12 +10,14 @@ from pathlib import Path
 
 from ..data_files import load_table
 from ..errors import Error
-from ..matrix.additions import Additions, parse_additions
-from ..matrix.load import use_additions
+from ..matrix.additions import Additions, parse_additions, parse_all
+from ..matrix.load import use_additions, used_additions
 from ..messages.catalog import load_texts
 from .console import print_notice, user_language
 
 NAME = "ortgpu-fix"
+OLD = 60
+"""Days after which the matrix is called old: a release of onnxruntime-gpu, and two of cuDNN."""
 
 
 def user_file(environ: Mapping[str, str]) -> Path | None:
@@ -53,17 +55,18 @@ def use_matrix_files(arguments: argparse.Namespace, environ: Mapping[str, str]) 
     one that belongs to another user (under sudo) is not looked at. Raises Error
     `matrix-file-invalid` for a FILE.
     """
-    added = [_read(Path(file)) for file in arguments.matrix]
+    added = [rows for file in arguments.matrix for rows in _read(Path(file))]
     own = user_file(environ)
     if own is not None and _is_ours(own):
         texts = load_texts(user_language(environ))
         try:
-            rows = _read(own)
             date = load_table("onnxruntime")["date"]
-            if rows.read < date:
-                print_notice(texts.label("matrix-file-old", file=own, read=rows.read, date=date))
-            else:
-                added.append(rows)
+            for rows in _read(own):
+                if rows.read < date:
+                    old = texts.label("matrix-file-old", file=own, read=rows.read, date=date)
+                    print_notice(old)
+                else:
+                    added.append(rows)
         except Error as error:
             problem = error.values.get("problem", "")
             print_notice(texts.label("matrix-file-ignored", file=own, problem=problem))
@@ -78,9 +81,31 @@ def _is_ours(file: Path) -> bool:
     return sys.platform == "win32" or owner == os.geteuid()
 
 
-def _read(file: Path) -> Additions:
+def other_lines(file: Path, index_url: str) -> list[bytes]:
+    """Return the lines of the user's own file that were read from other indexes; damaged: none."""
     try:
-        return parse_additions(file.read_bytes(), file)
+        lines = file.read_bytes().splitlines()
+        return [line for line in lines if parse_additions(line, file).index_url != index_url]
+    except (OSError, Error):
+        return []
+
+
+def show_age(environ: Mapping[str, str], today: str | None = None) -> None:
+    """Tell who sits at a terminal that the newest row of the matrix is old; plans never know."""
+    if not sys.stderr.isatty():
+        return
+    from datetime import date, datetime, timezone
+
+    newest = max([load_table("onnxruntime")["date"], *(rows.read for rows in used_additions())])
+    here = date.fromisoformat(today) if today else datetime.now(tz=timezone.utc).date()
+    days = (here - date.fromisoformat(newest)).days
+    if days > OLD:
+        print_notice(load_texts(user_language(environ)).label("matrix-age", date=newest, days=days))
+
+
+def _read(file: Path) -> tuple[Additions, ...]:
+    try:
+        return parse_all(file.read_bytes(), file)
     except OSError as error:
         problem = error.strerror or error
         raise Error("matrix-file-invalid", file=file, problem=problem) from error

@@ -67,6 +67,7 @@ class LockBuilder:
             command=self.command,
             matrix_date=self.matrix.date,
             matrix_digest=self.matrix.digest,
+            matrix_added=self.matrix.added,
         )
 
     def files(self, group: Group) -> list[Pinned]:

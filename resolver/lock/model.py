@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ..companions.contents import LIBRARIES
 from ..errors import Error
 from ..facts.model import Facts
-from ..plan.wheels import HERE, Pinned
+from ..matrix.model import AddedRows
+from ..plan.wheels import HERE, Pinned, read_hashes
 from .markers import MarkerPlace, marker_for, marker_place
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})
@@ -60,6 +61,7 @@ class Lock:
     """The command that made it."""
     matrix_date: str
     matrix_digest: str
+    matrix_added: tuple[AddedRows, ...] = ()
 
     @property
     def places(self) -> tuple[MarkerPlace, ...]:
@@ -152,10 +154,19 @@ def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
         f"made by: {lock.command}",
         *(_machine(*machine) for target in lock.targets for machine in target.machines),
         f"matrix: {lock.matrix_date} {lock.matrix_digest}",
+        *_read_hashes(lock),
         *install,
         *(_libraries(lock, loaded=loaded) if lock.cuda else ()),
     ]
     return "".join(f"# {line}\n" for line in lines)
+
+
+def _read_hashes(lock: Lock) -> Iterator[str]:
+    """Yield whose hash is the one that an index gave on the day on which it was read."""
+    wheels = {pinned.wheel for target in lock.targets for pinned in target.chosen}
+    for added, held in read_hashes(sorted(wheels), lock.matrix_added):
+        listed = ", ".join(dict.fromkeys(f"{wheel.name} {wheel.version}" for wheel in held))
+        yield f"hash as {added.index_url} gave it on {added.read}: {listed}"
 
 
 def _libraries(lock: Lock, *, loaded: bool) -> Iterator[str]:

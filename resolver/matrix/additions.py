@@ -1,7 +1,7 @@
 """Rows that `matrix --update` read from an index: their file, and the tables with them.
 
-The file is one JSON document, dated and hashed. What the shipped matrix knows by itself is not
-taken from it.
+The file has a JSON document on each line, dated and hashed: one for each index that was read. What
+the shipped matrix knows by itself is not taken from it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class Additions(NamedTuple):
     digest: str
 
     @property
+    def alone(self) -> bool:
+        """Tell whether the rows are builds that come from this index and from no other."""
+        return any("index_url" in row for row in self.tables["onnxruntime"]["build"])
+
+    @property
     def releases(self) -> tuple[str, ...]:
         """Return the releases: `onnxruntime-gpu 1.32.0`, each once, sorted."""
         names = {f"onnxruntime-gpu {row['version']}" for row in self.tables["onnxruntime"]["build"]}
@@ -63,6 +68,11 @@ def additions_json(
         "digest": _digest(read, index_url, tables),
         "tables": tables,
     }
+
+
+def parse_all(text: bytes, file: object) -> tuple[Additions, ...]:
+    """Read the documents in `text`, one on each line. Raises Error `matrix-file-invalid`."""
+    return tuple(parse_additions(line, file) for line in text.splitlines() or (b"",))
 
 
 def parse_additions(text: bytes, file: object) -> Additions:

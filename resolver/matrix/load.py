@@ -29,6 +29,11 @@ def use_additions(added: Sequence[Additions]) -> None:
     _used[:] = added
 
 
+def used_additions() -> tuple[Additions, ...]:
+    """Return the rows of `use_additions`."""
+    return tuple(_used)
+
+
 def matrix_table(name: str) -> TomlTable:
     """Return the table `name` of `data/`, with the rows of `use_additions`."""
     return with_additions(name, load_table(name), _used)
@@ -47,7 +52,7 @@ def load_matrix(*, torch: bool = True) -> Matrix:
         digest.update(f"{added.read} {added.digest}\n".encode())
     matrix = matrix_parse.parse(tables, f"sha256:{digest.hexdigest()}", companion_modules())
     matrix = matrix._replace(
-        added=tuple(AddedRows(one.read, one.index_url, one.releases) for one in _used)
+        added=tuple(AddedRows(one.read, one.index_url, one.releases, one.alone) for one in _used)
     )
     return add_torch(matrix) if torch else matrix
 

@@ -165,6 +165,8 @@ class AddedRows(NamedTuple):
     index_url: str
     releases: tuple[str, ...]
     """`onnxruntime-gpu 1.32.0`."""
+    alone: bool = False
+    """They come from that index and from no other: it has builds that the default one lacks."""
 
 
 class Matrix(NamedTuple):

@@ -1,9 +1,10 @@
 """The wheels of a plan, and where they come from."""
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..matrix.model import DEFAULT_INDEX, BuildWheel, Release
+from ..matrix.model import DEFAULT_INDEX, AddedRows, BuildWheel, Release
 from ..matrix.torch import PypiWheel
 
 PYPI = DEFAULT_INDEX
@@ -48,6 +49,26 @@ def wheel_on(
     return Wheel(
         name=name, version=version, index_url=index_url, file=file, size=size, sha256=sha256
     )
+
+
+def rows_of(wheel: Wheel, added: Iterable[AddedRows]) -> AddedRows | None:
+    """Return the rows that hold `wheel`, of those that were read; None: the shipped ones do."""
+    release = f"{wheel.name} {wheel.version}"
+    for rows in added:
+        index = rows.index_url if rows.alone else PYPI
+        if wheel.index_url == index and release in rows.releases:
+            return rows
+    return None
+
+
+def read_hashes(
+    wheels: Iterable[Wheel], added: Iterable[AddedRows]
+) -> tuple[tuple[AddedRows, tuple[Wheel, ...]], ...]:
+    """Return the wheels whose hash is the one that an index gave when it was read, by its rows."""
+    rows = tuple(added)
+    held = [(rows_of(wheel, rows), wheel) for wheel in wheels] if rows else []
+    groups = ((one, tuple(wheel for by, wheel in held if by is one)) for one in rows)
+    return tuple((one, group) for one, group in groups if group)
 
 
 class Pinned(NamedTuple):

@@ -15,7 +15,7 @@ from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import BY_USER, Plan
 from ..plan.reasons import Reason
-from ..plan.wheels import Wheel, short_name
+from ..plan.wheels import Wheel, read_hashes, rows_of, short_name
 from .rejected import rejected_section
 
 SCHEMA = 1
@@ -29,6 +29,12 @@ def _matrix_json(plan: Plan) -> dict[str, object]:
         for row in plan.matrix_added
     ]
     return document | ({"added": added} if added else {})
+
+
+def _hash_read(wheel: Wheel, plan: Plan) -> dict[str, object]:
+    """Return which index gave the hash of `wheel`, and when; nothing where it is a shipped one."""
+    rows = rows_of(wheel, plan.matrix_added)
+    return {"hash_read": {"index": rows.index_url, "date": rows.read}} if rows else {}
 
 
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
@@ -65,6 +71,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
                 **({"file": wheel.file} if wheel.file else {}),
                 "sha256": wheel.sha256 or None,
                 "size": wheel.size or None,
+                **_hash_read(wheel, plan),
             }
             for wheel in plan.install
         ],
@@ -261,6 +268,10 @@ def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
         total = size(sum(wheel.size for wheel in plan.install))
         counted = all(wheel.size for wheel in plan.install)
         rows.append(Row(text=texts.label("total" if counted else "total-and-torch", size=total)))
+    for added, wheels in read_hashes(plan.install, plan.matrix_added):
+        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
+        text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
+        rows.append(Row(text=text, style="dim"))
     return Section(heading=texts.label("plan"), rows=tuple(rows))
 
 

@@ -17,6 +17,7 @@ from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.model import Lock, LockTarget, header, locked_distributions
+from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
@@ -199,6 +200,23 @@ def test_the_header_says_what_is_known_of_each_machine() -> None:
         "server: linux x86_64, glibc 2.35, Python 3.11.7; driver ?; GPU ?",
         "experiment: linux x86_64, glibc 2.35, Python 3.13.0t; driver CUDA 12.2; GPU 8.0",
     ]
+
+
+def test_the_header_says_whose_hash_an_index_gave_and_when() -> None:
+    """Of the rows that were read from an index; one for PyPI's wheels says nothing of a feed's."""
+    feed = "https://feed.example/simple"
+    theirs = pinned("onnxruntime-gpu", "1.26.0", index=feed)
+    of_feed = AddedRows("2026-11-22", feed, ("onnxruntime-gpu 1.26.0",), alone=True)
+    of_pypi = AddedRows("2026-11-20", "https://mirror.example", ("nvidia-cublas-cu12 12.8.4",))
+    added = (of_feed, of_pypi)
+
+    said = header(lock(target(LINUX, theirs, CUBLAS), matrix_added=added), ()).splitlines()
+
+    assert [line for line in said if "hash" in line] == [
+        f"# hash as {feed} gave it on 2026-11-22: onnxruntime-gpu 1.26.0",
+        "# hash as https://mirror.example gave it on 2026-11-20: nvidia-cublas-cu12 12.8.4",
+    ]
+    assert "hash" not in header(lock(target(LINUX, ORT, NUMPY), matrix_added=added), ())
 
 
 def last_line(made: Lock, **options: bool) -> str:

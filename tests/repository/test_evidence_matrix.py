@@ -24,6 +24,8 @@ import synthetic
 from matrix.evidence import checks, matrix
 from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from matrix.evidence.remote import Web
+from ortgpu_fix.cli.matrix_files import show_age
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.index_source import IndexSource
@@ -657,6 +659,11 @@ def test_what_was_read_is_kept_for_this_user_and_planned_with(
     [added] = made["matrix"]["added"]
     assert added["index"] == f"{index.url}/simple"
     assert added["releases"] == ["onnxruntime-gpu 1.99.0"]
+    assert wheel["hash_read"] == {"index": f"{index.url}/simple", "date": added["read"]}
+    assert [row for row in made["install"] if "hash_read" in row] == [wheel]
+    told = _command(tmp_path, "--facts", str(facts)).stdout
+    said = f"onnxruntime-gpu 1.99.0: hash as {index.url}/simple gave it on {added['read']}"
+    assert said in " ".join(told.split())
 
     kept.write_text(kept.read_text().replace("1.99.0", "1.98.0"))
     damaged = _command(tmp_path, "--facts", str(facts), "--json")
@@ -668,6 +675,66 @@ def test_what_was_read_is_kept_for_this_user_and_planned_with(
     kept.write_text(json.dumps(additions_json(old["read"], old["index"], old["tables"])))
     ignored = _command(tmp_path, "--facts", str(facts), "--json")
     assert "it was read on 2020-01-01" in ignored.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels are for x86_64")
+def test_rows_of_several_indexes_are_kept_beside_each_other(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """Each index has a line in the user's file; reading one anew leaves the others alone."""
+    flags = _newer(index)
+    kept = tmp_path / ".local/share/ortgpu-fix/matrix.json"
+    company = ("--ort-index-url", f"{index.url}/simple/../simple")
+    for more in (flags, (*flags, *company), flags):
+        assert _command(tmp_path, "matrix", "--update", *more).returncode == 0
+
+    feed, usual = (parse_additions(line, kept) for line in kept.read_bytes().splitlines())
+    assert (feed.alone, usual.alone) == (True, False)
+    assert feed.releases == ("onnxruntime-gpu 1.26.0", "onnxruntime-gpu 1.99.0")
+    assert usual.releases == ("onnxruntime-gpu 1.99.0",)
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps(synthetic.document(driver="12.8", gpus=("8.0",))))
+    made = json.loads(_command(tmp_path, "--facts", str(facts), "--json").stdout)
+    assert [row["index"] for row in made["matrix"]["added"]] == [feed.index_url, usual.index_url]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels are for x86_64")
+def test_rows_of_another_user_are_not_taken(index: samples.Index, tmp_path: Path) -> None:
+    """Under sudo, or from cron, HOME may be somebody else's; `--matrix FILE` is for that."""
+    _command(tmp_path, "matrix", "--update", *_newer(index))
+    kept = tmp_path / ".local/share/ortgpu-fix/matrix.json"
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps(synthetic.document(driver="12.8", gpus=("8.0",))))
+    os.chown(kept, 65534, 65534)
+
+    without = json.loads(_command(tmp_path, "--facts", str(facts), "--json").stdout)
+    named = _command(tmp_path, "--facts", str(facts), "--json", "--matrix", str(kept))
+
+    assert "added" not in without["matrix"]
+    assert "added" in json.loads(named.stdout)["matrix"]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "today", "said"),
+    [(True, "2030-01-01", True), (True, None, False), (False, "2030-01-01", False)],
+    ids=["old", "of today", "a pipe"],
+)
+def test_the_age_of_the_matrix_is_told_at_a_terminal_alone(
+    terminal: bool,  # noqa: FBT001
+    today: str | None,
+    said: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is no part of a plan, and nothing that a program reads."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+
+    show_age({"LANG": "C"}, today or load_table("onnxruntime")["date"])
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert ("matrix --update" in shown.err) == said
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels are for x86_64")

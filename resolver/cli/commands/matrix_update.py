@@ -31,7 +31,7 @@ from ...messages.sections import size
 from ...utils.files import write
 from .. import console
 from ..inputs import index_config_of
-from ..matrix_files import readings_folder, user_file, wheels_folder
+from ..matrix_files import other_lines, readings_folder, user_file, wheels_folder
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -78,7 +78,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     releases = parse_additions(text, goal).releases
     if releases:
         _make_folder(goal.parent)
-        write(goal, text)
+        kept = [] if arguments.output else other_lines(goal, address)
+        write(goal, b"\n".join([*kept, text]) + b"\n")
     if arguments.json:
         shown = {"schema": 1, "read": today, "index": address, "added": list(releases)}
         received = dict(sorted(source.received.items()))

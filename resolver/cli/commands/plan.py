@@ -14,6 +14,7 @@ from ...resolve.resolver import resolve
 from .. import console
 from ..command_line import command_line
 from ..inputs import PlanInputs, gather_inputs
+from ..matrix_files import show_age
 
 if TYPE_CHECKING:
     from ...requirements.rewrite_files import RewrittenFile
@@ -26,6 +27,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     print_plan(plan, inputs, arguments, language)
+    show_age(environ)
     return plan_exit_code(plan)
 
 
