@@ -20,7 +20,7 @@ _WORDS = frozenset(
 )  # fmt: skip
 
 
-def _normalised(name: str) -> str:
+def product_name(name: str) -> str:
     """Return `NVIDIA A100-SXM4-80GB` as `a100`: what two spellings of one product share."""
     text = name.lower().partition(" mig ")[0]
     text = _SIZE.sub(" ", _SEPARATORS.sub(" ", _VIRTUAL.sub("", text)))
@@ -31,11 +31,11 @@ def _normalised(name: str) -> str:
 def capability_by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
     """Return the look-up in the parsed `gpus.toml`: from a name to its capability or None."""
     capabilities = {
-        _normalised(name): family["compute_capability"]
+        product_name(name): family["compute_capability"]
         for family in table["family"]
         for name in family["names"]
     }
-    return lambda name: capabilities.get(_normalised(name))
+    return lambda name: capabilities.get(product_name(name))
 
 
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
@@ -43,13 +43,13 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
 
     Those of exactly that name, or else those that have all words of it: `RTX 4060`.
     """
-    wanted = _normalised(name)
+    wanted = product_name(name)
     rows = [
         (family["compute_capability"], gpu) for family in table["family"] for gpu in family["names"]
     ]
-    same = [row for row in rows if _normalised(row[1]) == wanted]
+    same = [row for row in rows if product_name(row[1]) == wanted]
     words = set(wanted.split())
-    alike = [row for row in rows if words and words <= set(_normalised(row[1]).split())]
+    alike = [row for row in rows if words and words <= set(product_name(row[1]).split())]
     found: dict[str, list[str]] = {}
     for capability, gpu in sorted(
         same or alike, key=lambda row: tuple(map(int, row[0].split(".")))

@@ -132,6 +132,17 @@ class LastBranch(NamedTuple):
     branch: int
 
 
+class ForwardCompatibility(NamedTuple):
+    """A package with a newer driver library, for data-centre GPUs on Linux."""
+
+    package: str
+    """`cuda-compat-13-0`."""
+    cuda: str
+    """The CUDA that its library speaks: `13.0`."""
+    branches: tuple[int, ...]
+    """The driver branches that it works with."""
+
+
 class Limit(NamedTuple):
     """A distribution that breaks onnxruntime-gpu from some version on."""
 
@@ -198,6 +209,10 @@ class Matrix(NamedTuple):
     """The texts of the modules in a companion, by their names."""
     last_branches: tuple[LastBranch, ...] = ()
     """The oldest GPUs first."""
+    forward: tuple[ForwardCompatibility, ...] = ()
+    """The oldest CUDA first."""
+    data_center: frozenset[str] = frozenset()
+    """The names of GPUs for data centres."""
     own_providers: Mapping[str, str] = MappingProxyType({})
     """By other builds of onnxruntime: the execution provider that goes with them."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})

@@ -17,6 +17,7 @@ from .model import (
     ConsumerRow,
     Distribution,
     DriverFloor,
+    ForwardCompatibility,
     LastBranch,
     LibraryNeed,
     Limit,
@@ -58,6 +59,11 @@ def parse(
         toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
         branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
         last_branches = tuple(LastBranch(row["below"], row["branch"]) for row in drivers["last"])
+        forward = tuple(
+            ForwardCompatibility(row["package"], row["cuda"], tuple(row["branches"]))
+            for row in drivers["forward"]
+        )
+        data_center = frozenset(name for row in drivers["data_center"] for name in row["names"])
         place = "distributions"
         owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
         own_providers = {
@@ -98,6 +104,8 @@ def parse(
         msvc=msvc,
         modules=modules or {},
         last_branches=last_branches,
+        forward=forward,
+        data_center=data_center,
         own_providers=own_providers,
         feeds=feeds,
         consumers=consumers,

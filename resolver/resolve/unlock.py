@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from packaging.version import Version
 
-from ..facts.model import GPU_BUILD, Driver, Facts
+from ..facts.gpu_names import product_name
+from ..facts.model import GPU_BUILD, Driver, Facts, Gpu
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Reason, reason
@@ -18,6 +19,8 @@ from .release_checks import glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
 
+_DATA_CENTER_CHIPS = frozenset({"8.0", "9.0", "10.0", "10.3"})
+"""A100 and A30, H100 and H200, B200, B300: https://developer.nvidia.com/cuda-gpus."""
 _BLOCKING = {
     "consumer-other-cuda",
     "demand-conflict",
@@ -153,6 +156,7 @@ def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
 def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     facts, options = here.facts, here.options
     yield from _other_drivers(here)
+    yield from _forward_compatibility(here)
     for capability in capabilities(here):
         ignoring = options._replace(ignored_gpus=options.ignored_gpus | {capability})
         if any(gpu.compute_capability != capability for gpu in here.gpus or ()):
@@ -192,6 +196,34 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
             driver = Driver(version=release, cuda=cuda)  # it has not named the GPUs
             changed = facts._replace(driver=driver, sources=unnamed)
             yield reason("newer-driver", floor=release), changed, here.options
+
+
+def _forward_compatibility(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
+    """Yield NVIDIA's packages with a newer driver library that its table allows here.
+
+    Every GPU must be one for data centres, by its name; without a name by a compute capability
+    that no other GPU has.
+    """
+    facts = here.facts
+    platform, driver = facts.platform, facts.driver
+    if platform.system != "linux" or platform.wsl or platform.jetson is not None:
+        return
+    if driver is None or not driver.version or here.driver_cuda is None:
+        return
+    if not here.gpus or not all(_is_for_data_centers(gpu, here) for gpu in here.gpus):
+        return
+    branch = numbers(driver.version)[0]
+    for row in here.matrix.forward:
+        if branch in row.branches and numbers(row.cuda) > numbers(here.driver_cuda):
+            changed = facts._replace(driver=driver._replace(cuda=row.cuda))
+            why = reason("forward-compatibility", package=row.package, cuda=row.cuda)
+            yield why, changed, here.options
+
+
+def _is_for_data_centers(gpu: Gpu, here: Situation) -> bool:
+    if gpu.name and product_name(gpu.name):
+        return product_name(gpu.name) in set(map(product_name, here.matrix.data_center))
+    return gpu.compute_capability in _DATA_CENTER_CHIPS
 
 
 def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:

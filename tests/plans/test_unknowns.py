@@ -507,6 +507,57 @@ def test_no_unlock_names_a_driver_that_drops_the_gpu() -> None:
     assert not [row for row in gains if int(dict(row.change.values)["floor"][:3]) > 580]
 
 
+def compatible(driver: str, cuda: str, gpus: list[tuple[str | None, str]], **platform: Any) -> Any:
+    """Return the packages of forward compatibility that are named, each with its gain."""
+    document = environment(wheels={}) | {"onnxruntime": None}
+    document["packages"].pop(0)
+    document["driver"] = {"version": driver, "cuda": cuda}
+    document["gpus"] = [{"name": name, "compute_capability": gpu} for name, gpu in gpus]
+    document["platform"] |= platform
+    rows = [row for row in plan(document).unlock if row.change.code == "forward-compatibility"]
+    return {(dict(row.change.values)["package"], row.gains) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "gpus", "package", "gains"),
+    [
+        ("535.104.12", "12.2", [("NVIDIA A100-SXM4-80GB", "8.0")], "cuda-compat-13-0", "1.31.1"),
+        ("570.86.10", "12.8", [("NVIDIA L4", "8.9")] * 2, "cuda-compat-13-0", "1.31.1"),
+        ("550.90.07", "12.4", [(None, "9.0")], "cuda-compat-13-0", "1.31.1"),
+        ("470.256.02", "11.4", [("Tesla T4", "7.5")], "cuda-compat-12-8", "1.26.0"),
+        ("470.256.02", "11.4", [("Tesla V100-SXM2-16GB", "7.0")], "cuda-compat-12-8", "1.26.0"),
+    ],
+)
+def test_a_data_centre_gpu_is_told_of_forward_compatibility(
+    driver: str, cuda: str, gpus: list[tuple[str | None, str]], package: str, gains: str
+) -> None:
+    """With the branches that NVIDIA's images of that CUDA name; what it allows is the gain."""
+    assert compatible(driver, cuda, gpus) == {(package, f"onnxruntime-gpu {gains}")}
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "gpus", "platform"),
+    [
+        ("535.104.12", "12.2", [("NVIDIA GeForce RTX 4090", "8.9")], {}),
+        ("535.104.12", "12.2", [("NVIDIA L4", "8.9"), ("NVIDIA GeForce RTX 3060", "8.6")], {}),
+        ("535.104.12", "12.2", [(None, "8.6")], {}),
+        ("545.23.08", "12.3", [("NVIDIA A100-PCIE-40GB", "8.0")], {}),
+        ("535.104.12", "13.0", [("NVIDIA A100-PCIE-40GB", "8.0")], {}),
+        ("535.104.12", "12.2", [("Tesla V100-SXM2-16GB", "7.0")], {}),
+        ("535.104.12", "12.2", [("NVIDIA A100-PCIE-40GB", "8.0")], {"wsl": True}),
+        ("535.104.12", "12.2", [("NVIDIA A100-PCIE-40GB", "8.0")], {"system": "windows"}),
+    ],
+    ids=[
+        *("a GeForce", "a GeForce too", "no name", "another branch", "it is there"),
+        *("no code for Volta in CUDA 13", "WSL", "Windows"),
+    ],
+)
+def test_forward_compatibility_is_named_where_it_helps_alone(
+    driver: str, cuda: str, gpus: list[tuple[str | None, str]], platform: dict[str, Any]
+) -> None:
+    assert compatible(driver, cuda, gpus, **platform) == set()
+
+
 @pytest.mark.parametrize("wish", ["==1.32.0", ">1.31.1", "==1.16.1"])
 def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends(wish: str) -> None:
     made = plan(environment(), onnxruntime=wish)

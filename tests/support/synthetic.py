@@ -237,6 +237,8 @@ def tables() -> dict[str, dict[str, Any]]:
                 {"cuda": "13.1", "linux": "590.44.01"},
             ],
             "last": [{"below": "5.0", "branch": 470}, {"below": "7.5", "branch": 580}],
+            "forward": [],
+            "data_center": [],
             "branch": [
                 {"branch": 470, "cuda": "11.4"},
                 {"branch": 535, "cuda": "12.2"},
