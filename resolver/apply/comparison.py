@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..index.download import file_digest
+from .engine_traces import EngineRun
 from .fingerprints import fingerprint, is_same
 from .journal import (
     Fingerprint,
@@ -28,11 +29,16 @@ from .journal import (
     state,
     written_of,
 )
-from .removal import METADATA, SHARED, bytecode, files_under, recorded_files
+from .removal import (
+    METADATA,
+    SHARED,
+    bytecode,
+    emptied_folders,
+    files_under,
+    is_interpreter,
+    recorded_files,
+)
 from .state_folder import Site, absolute, join
-
-_SMALL = 1 << 20
-"""Bytes up to which a file of the size of the wheel's is read: an engine may have been killed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +55,8 @@ class Comparison:
     """Files of those distributions."""
     stays: set[str] = field(default_factory=set)
     """Files of the change that a distribution which came later owns as well."""
+    temporaries: set[str] = field(default_factory=set)
+    """Files that an engine left which did not come to its end."""
 
     def differences(self, site: Site) -> tuple[str, ...]:
         """Return all that differs, the most telling first, relative to site-packages."""
@@ -68,7 +76,15 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     # What Python compiled of the new modules since goes with them.
     ours = created.union(bytecode(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
-    _compare_created(found, site, records, in_place)
+    run = EngineRun.of(site, folder)
+    if install is not None and written_of(records) is None:
+        around = {absolute(site, path) for path in (*install.folders, *install.whole)}
+        known = {absolute(site, path) for path in install.temporary}
+        found.temporaries = run.temporaries(site, emptied_folders(created, site, around)) - known
+    _compare_created(found, site, run, records, in_place)
+    for whole in install.whole if install is not None and install.sizes else ():
+        inside = {site.plain(path) for path in files_under(absolute(site, whole))}
+        found.changed |= inside - created - found.temporaries
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))
         if here is not None and here[0] != "folder":
@@ -109,7 +125,11 @@ def _compare_moved(
 
 
 def _compare_created(
-    found: Comparison, site: Site, records: tuple[Record, ...], in_place: set[str]
+    found: Comparison,
+    site: Site,
+    run: EngineRun,
+    records: tuple[Record, ...],
+    in_place: set[str],
 ) -> None:
     """Compare what the engine wrote, or what it may have written by the time it was killed."""
     install, written = install_of(records), written_of(records)
@@ -130,7 +150,7 @@ def _compare_created(
         elif seen:
             if here != seen[at] and not _has(path, here, install.sizes[at], digest):
                 found.changed.add(path)
-        elif not _may_be_written(path, here, install.sizes[at], digest):
+        elif not run.wrote(site, path, here, install.sizes[at], digest):
             found.changed.add(path)
 
 
@@ -141,13 +161,6 @@ def _has(path: str, here: Fingerprint, size: int, digest: str) -> bool:
     with contextlib.suppress(OSError):
         return file_digest(Path(path)) == digest
     return False
-
-
-def _may_be_written(path: str, here: Fingerprint, size: int, digest: str) -> bool:
-    """Return whether an engine that was killed may have left this at `path`."""
-    if here[0] != "file" or 0 <= size < here[1]:
-        return False
-    return here[1] != size or size > _SMALL or not digest or _has(path, here, size, digest)
 
 
 def _compare_distributions(
@@ -166,6 +179,7 @@ def _compare_distributions(
     known |= {absolute(site, path) for path in install.whole} if install else set()
     shared = {join(root, SHARED) + os.sep for root in (site.purelib, site.platlib)}
     shared = {start for start in shared if any(path.startswith(start) for path in touched)}
+    others: set[str] = set()
     for path in metadata_folders(site):
         if path in known:
             continue
@@ -174,7 +188,14 @@ def _compare_distributions(
             found.came.add(path)
             found.theirs |= {file for file in files if site.inside(file)}
             found.theirs |= set(files_under(path)) | {path}
+        else:
+            others |= files
         found.stays |= (files & touched) - moved
+    if found.theirs:  # what others own as well, or Python itself, does not go with them
+        for path in known.intersection(metadata_folders(site)):
+            others |= recorded_files(path) or set()
+        python = {path for path in found.theirs if is_interpreter(site, path)}
+        found.theirs -= (others - touched) | python
 
 
 def metadata_folders(site: Site) -> list[str]:

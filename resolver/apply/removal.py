@@ -90,17 +90,23 @@ def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) ->
 
     A file of the same bytes may belong to several, and so may what all of NVIDIA's wheels have.
     """
-    folder, name = os.path.split(path)
     if path == str(site.state) or path.startswith(join(str(site.state), "")):
         raise Error("wheel-overwrites", path=path, owner="ortgpu-fix")
-    is_interpreter = folder == site.scripts and _INTERPRETER.match(name)
-    if is_interpreter or path == join(site.prefix, "pyvenv.cfg"):
+    if is_interpreter(site, path):
         raise Error("wheel-overwrites", path=path, owner="Python")
     if owner is None or path in {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}:
         return
     with contextlib.suppress(OSError):
         if not digest or file_digest(Path(path)) != digest:
             raise Error("wheel-overwrites", path=path, owner=owner)
+
+
+def is_interpreter(site: Site, path: str) -> bool:
+    """Return whether `path` is what makes the environment one: its Python, its configuration."""
+    folder, name = os.path.split(path)
+    return path == join(site.prefix, "pyvenv.cfg") or (
+        folder == site.scripts and _INTERPRETER.match(name) is not None
+    )
 
 
 def bytecode(paths: Iterable[str]) -> Iterator[str]:

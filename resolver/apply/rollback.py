@@ -34,7 +34,7 @@ from .history import (
 )
 from .journal import Install, Mark, Record, emptied_of, install_of, moves_of, state
 from .removal import bytecode, emptied_folders, files_under
-from .set_aside import append, engine_temporaries, move, move_folder
+from .set_aside import append, move, move_folder
 from .state_folder import (
     Site,
     absolute,
@@ -192,7 +192,7 @@ def _put_all_back(
     trash = _Trash(folder / "trash", failures)
     install = install_of(records)
     if install is not None:
-        _remove_created(site, install, found.stays | moved_back, trash)
+        _remove_created(site, install, found.temporaries, found.stays | moved_back, trash)
     trash.take(sorted(found.theirs - moved_back))
     for path in sorted(emptied_folders(found.theirs, site), key=len, reverse=True):
         with contextlib.suppress(OSError):
@@ -242,15 +242,16 @@ class _Trash:
                     self._next += 1
 
 
-def _remove_created(site: Site, install: Install, keep: set[str], trash: _Trash) -> None:
+def _remove_created(
+    site: Site, install: Install, temporaries: set[str], keep: set[str], trash: _Trash
+) -> None:
     """Move what the engine wrote, complete or not, to the trash, except what to `keep`."""
     created = [absolute(site, path) for path in install.created]
     whole = [absolute(site, path) for path in install.whole]
     folders = [absolute(site, path) for path in install.folders]
     folders += [inner for path in whole for inner, _, _ in os.walk(path)]
     around = emptied_folders(created, site, folders)
-    files = {*created, *bytecode(created)}
-    files |= engine_temporaries(site, around) - {absolute(site, path) for path in install.temporary}
+    files = {*created, *bytecode(created), *temporaries}
     files |= {file for path in whole for file in files_under(path)}
     trash.take(sorted(files - keep))
     around |= {join(path, "__pycache__") for path in around}

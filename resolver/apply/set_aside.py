@@ -10,10 +10,8 @@ same journal.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import re
 import shutil
 import sys
 import time
@@ -21,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .engine_traces import engine_temporaries
 from .fingerprints import fingerprint
 from .journal import (
     Begin,
@@ -35,13 +34,6 @@ from .journal import (
 from .removal import emptied_folders
 from .state_folder import Site, join, sync_folder
 
-_TEMPORARY = re.compile(r"\.tmp\w{6}|\.?.+\.tmp")
-"""Temporary file names of uv and pip; a killed engine leaves such files behind."""
-_LOCK = re.compile(r"\.tmp\w{6}")
-"""Temporary name of uv's lock in the folder of a venv, an empty file that becomes `.lock`.
-
-Source: https://github.com/astral-sh/uv/issues/12200
-"""
 _RESERVE = 1 << 18
 _RESERVE_PER_FILE = 256
 """Bytes kept back so that a roll back finds room on a full disk, for entries of folders and for the
@@ -211,23 +203,6 @@ def _rename(source: str, goal: str) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def engine_temporaries(site: Site, folders: Iterable[str]) -> set[str]:
-    """Return files with temporary names of an engine, directly in `folders` or the environment's.
-
-    The prefix of the environment may be a project's folder, or `/usr`: of it only uv's lock counts.
-    """
-    paths: set[str] = set()
-    for folder in {*folders, site.purelib, site.platlib, site.scripts}:
-        if os.path.isdir(folder):
-            names = [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
-            paths |= {join(folder, name) for name in names if _TEMPORARY.fullmatch(name)}
-    for entry in os.scandir(site.prefix):
-        with contextlib.suppress(OSError):  # it may be gone by now
-            if _LOCK.fullmatch(entry.name) and entry.is_file() and entry.stat().st_size == 0:
-                paths.add(entry.path)
-    return paths
 
 
 def _sync_file(path: str) -> None:

@@ -3,8 +3,9 @@
 A script, and the other end of it. The script takes a lock, writes its process id into the locked
 file, starts the engine and waits for its end; its standard input is a pipe that closes when the
 program that started it is gone, and then it kills the engine. It lets go of the lock when the
-engine has ended, and what the engine started and left behind does not have the lock. On Windows the
-lock is the file itself, open and shared for reading alone, and both end with the program that
+engine has ended, and what the engine started and left behind does not have the lock. As long as the
+engine runs it renews the time of the locked file, which tells later when the engine ran. On Windows
+the lock is the file itself, open and shared for reading alone, and both end with the program that
 started them (`windows_job`).
 """
 
@@ -21,6 +22,8 @@ from pathlib import Path
 PATIENCE = 20.0
 """Seconds that a killed engine may take to end; one that hangs in the kernel takes longer."""
 _PAUSE = 0.02
+_PULSE = 0.25
+"""Seconds between two signs of life: who finds the locked file later knows when the engine ran."""
 _GONE = "the program that started this is gone"
 
 
@@ -144,11 +147,15 @@ else:
         with contextlib.suppress(OSError):
             os.setpgid(engine, engine)
         while True:
-            ready, _, _ = select.select([0, awake], [], [])
-            if 0 in ready and not os.read(0, 1):
+            ready, _, _ = select.select([0, awake], [], [], _PULSE)
+            gone = 0 in ready and not os.read(0, 1)
+            if gone:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(engine, signal.SIGKILL)
                 os.waitpid(engine, 0)
+            with contextlib.suppress(OSError):
+                os.utime(descriptor)
+            if gone:
                 sys.exit(_GONE)
             if awake in ready:
                 os.read(awake, 64)

@@ -22,7 +22,7 @@ from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
 from ortgpu_fix.apply.set_aside import JournaledChange
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
-from support.standin_wheels import Venv, state_of
+from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills a process group")
 CPU = "onnxruntime 1.22.1"
@@ -79,6 +79,135 @@ def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: 
         ".lock",
         "onnxruntime_gpu.libs",
     }
+
+
+def an_hour_later(stand: Stand) -> None:
+    """Let what the killed change wrote, and its last sign of life, be an hour old."""
+    change = stand.state / "1"
+    rows = [json.loads(line) for line in (change / "journal").read_text().split("\n") if line]
+    created = [path for row in rows for path in row.get("created", [])]
+    files = [stand.venv.site / path for path in created]
+    for path in (*files, change / "reserve", stand.state / "engine.lock"):
+        if path.is_file():
+            then = path.stat().st_mtime_ns - 3600 * 10**9
+            os.utime(path, ns=(then, then))
+
+
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_same_release_that_a_user_installs_again_after_a_kill_is_kept(
+    quick: Stand, moment: str, tool: str
+) -> None:
+    """Its bytes are those that the change was to write: only the time tells who wrote them."""
+    site = killed_apply(quick, moment)
+    an_hour_later(quick)
+    python = ["--python", str(quick.venv.python)]
+    argv = [sys.executable, "-m", "pip", *python, "install"]
+    if tool == "uv":
+        argv = [find_uv(), "pip", "install", "--offline", "--no-config", *python]
+    argv += ["-q", "--no-index", "--no-deps", "--force-reinstall", str(quick.wheels[GOOD])]
+    subprocess.run(argv, check=True, env=clean_environment())
+
+    assert "onnxruntime_gpu-1.26.0.dist-info" in refusal(quick, lambda: recover_interrupted(site))
+
+    recover_interrupted(site, allow_changed=True)
+    assert quick.names() == {"onnxruntime": "1.22.1"}
+
+
+@pytest.mark.parametrize("moment", ["set-aside", "announced"])
+def test_a_killed_apply_that_nobody_touched_for_an_hour_is_put_back(
+    quick: Stand, moment: str
+) -> None:
+    site = killed_apply(quick, moment)
+    an_hour_later(quick)
+
+    recover_interrupted(site)
+
+    assert quick.unchanged()
+
+
+@pytest.mark.parametrize("text", ["mine", "", "import onnxruntime.capi  # mine\n"])
+def test_a_shorter_file_of_a_user_is_not_taken_for_a_half_written_one(
+    quick: Stand, text: str
+) -> None:
+    site = killed_apply(quick, "announced")
+    an_hour_later(quick)
+    path = quick.venv.site / "onnxruntime" / "__init__.py"
+    path.write_text(text)
+
+    assert "__init__.py" in refusal(quick, lambda: recover_interrupted(site))
+
+
+@pytest.mark.parametrize(
+    ("content", "is_engines"),
+    [("beginning", True), ("zeros after it", True), ("other", False), ("no wheel", False)],
+)
+def test_a_half_written_file_is_the_beginning_of_the_wheel_s(
+    quick: Stand, content: str, *, is_engines: bool
+) -> None:
+    """Also where it was written just when the engine was killed."""
+    site = killed_apply(quick, "announced")
+    library = quick.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+    begun = library.read_bytes()[:5000]
+    library.write_bytes(
+        {"zeros after it": begun + bytes(9000), "other": b"mine" + begun}.get(content, begun)
+    )
+    if content == "no wheel":  # a user made room: nobody can tell any more
+        shutil.rmtree(quick.state / "stage")
+
+    if is_engines:
+        recover_interrupted(site)
+        assert quick.unchanged()
+    else:
+        assert "providers_cuda" in refusal(quick, lambda: recover_interrupted(site))
+
+
+@pytest.mark.parametrize("name", ["notes.tmp", ".tmpAb3xyz", "__init__.pya1b2c3d4.tmp"])
+def test_a_file_of_a_user_with_the_name_of_a_temporary_one_stays(quick: Stand, name: str) -> None:
+    site = killed_apply(quick, "announced")
+    an_hour_later(quick)
+    mine = quick.venv.site / "onnxruntime" / name
+    mine.write_text("mine")
+
+    recover_interrupted(site)
+
+    assert mine.read_text() == "mine"
+
+
+def test_a_file_of_a_user_with_a_temporary_name_outlives_an_undo(quick: Stand) -> None:
+    changed(quick)
+    mine = quick.venv.site / "onnxruntime" / "notes.tmp"
+    mine.write_text("mine")
+
+    quick.undo()
+
+    assert mine.read_text() == "mine"
+
+
+def test_a_file_of_a_user_among_the_metadata_is_named(quick: Stand) -> None:
+    changed(quick)
+    mine = quick.venv.site / "onnxruntime_gpu-1.26.0.dist-info" / "mine.txt"
+    mine.write_text("mine")
+
+    assert refusal(quick, quick.undo).endswith("mine.txt")
+
+
+def test_what_came_later_takes_nothing_of_others_with_it(quick: Stand) -> None:
+    """Its RECORD names files of another distribution, and the Python of the environment."""
+    quick.have(CPU, "bystander 1.0")
+    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    info = quick.venv.site / "late-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (quick.venv.site / "onnxruntime" / "late.py").touch()
+    rows = ["onnxruntime/late.py", "bystander/__init__.py", "../../../bin/python"]
+    rows += ["../../../pyvenv.cfg", "late-1.0.dist-info/METADATA", "late-1.0.dist-info/RECORD"]
+    (info / "RECORD").write_text("".join(f"{row},,\n" for row in rows))
+    assert refusal(quick, quick.undo).startswith("late-1.0.dist-info")
+
+    quick.undo(allow_changed=True)
+
+    assert quick.unchanged()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -59,24 +59,28 @@ class World:
     def new(self) -> list[Path]:
         return [self.purelib / "old" / "a.py", self.purelib / "new" / "c.py"]
 
-    def change(self) -> JournaledChange:
-        """Set everything aside and let an engine write; not committed."""
+    def change(self, *, killed: bool = False) -> JournaledChange:
+        """Set everything aside and let an engine write, or be killed; not committed."""
         prepare_state_folder(self.site)
         change = JournaledChange(self.site)
         change.begin(BEGIN)
         change.set_aside(self.old())
         assert not (self.purelib / "old").exists()
         info = self.purelib / "new-1.dist-info"
-        change.announce(map(str, self.new()), [str(info)])
-        for path in [*self.new(), info / "METADATA", info / "odd" / "one"]:
+        files = [*self.new(), info / "METADATA"]
+        change.announce(map(str, files), [str(info)])
+        for path in files:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("new")
         cache = self.purelib / "new" / "__pycache__"
         cache.mkdir()
         (cache / "c.cpython-311.pyc").write_text("")
-        (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
-        (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
-        change.installed()
+        if killed:
+            (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
+            (info / "RECORDa1_b2c3d.tmp").write_text("half")
+            (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
+        else:
+            change.installed()
         return change
 
     def state(self) -> Mapping[str, str]:
@@ -88,8 +92,9 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "venv")
 
 
-def test_back_from_half_way(world: World) -> None:
-    world.change()
+@pytest.mark.parametrize("killed", [False, True])
+def test_back_from_half_way(world: World, *, killed: bool) -> None:
+    world.change(killed=killed)
 
     (found,) = recover_interrupted(world.site)
 
