@@ -16,7 +16,7 @@ from ..utils.signals import signals_held
 from .conflicts import UnmetRequirement, environment_of, new_conflicts
 from .environment_lock import hold_environment_lock
 from .history import UNFINISHED, prune_history, recorded_changes
-from .staging import StagedWheels, stage_wheels
+from .staging import Confirm, StagedWheels, stage_wheels
 from .state_folder import Site, prepare_state_folder, remove_tree, size_of
 from .swap import Verify, swap_distributions
 from .torch_requirements import distributions_afterwards
@@ -62,17 +62,19 @@ def apply(
     verify: Verify,
     progress: Progress,
     allowed: Allowed | None = None,
+    confirm: Confirm = lambda _: None,
     local: Mapping[str, bytes] | None = None,
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
-    `local` are further wheels to install, by file name. On return everything is done and verified,
-    and `rollback.undo_last` can undo it until the next change.
+    `confirm` is asked once, before the download. `local` are further wheels to install, by file
+    name. On return everything is done and verified, and `rollback.undo_last` can undo it until the
+    next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `environment-locked`, `unfinished-change`,
-    `environment-changed`, `would-conflict`, those of `stage_wheels` and of `files_to_remove`.
-    Later failures are rolled back, and Error `install-failed`, `verify-failed`,
+    `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of `confirm`) and of
+    `files_to_remove`. Later failures are rolled back, and Error `install-failed`, `verify-failed`,
     `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
     """
     allowed = allowed or Allowed()
@@ -84,7 +86,13 @@ def apply(
             raise Error("unfinished-change", folder=target.prefix)
         try:
             staged = stage_wheels(
-                plan, target, index=index, engine=engine, progress=progress, local=local
+                plan,
+                target,
+                index=index,
+                engine=engine,
+                progress=progress,
+                confirm=confirm,
+                local=local,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
             _check_unchanged(plan, target, staged)
@@ -130,7 +138,8 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     wheels = [file.wheel for file in staged.staged]
-    then = distributions_afterwards(plan, target, dict(zip(wheels, staged.contents, strict=True)))
+    requires = [contents.requires for contents in staged.contents]
+    then = distributions_afterwards(plan, target, dict(zip(wheels, requires, strict=True)))
     environment = environment_of(target.version, target.implementation)
     conflicts = new_conflicts(target.installed, then.installed, environment)
     if conflicts and not allowed.conflicts:

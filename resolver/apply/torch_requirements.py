@@ -18,7 +18,6 @@ from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
 from .conflicts import environment_of, unmet_requirements
-from .wheel_contents import WheelContents
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
 """Distributions whose requirements are not in the plan."""
@@ -42,11 +41,11 @@ def incoming_torch(plan: Plan) -> bool:
 
 
 def distributions_afterwards(
-    plan: Plan, target: Target, coming: Mapping[Wheel, WheelContents | None]
+    plan: Plan, target: Target, coming: Mapping[Wheel, Sequence[str] | None]
 ) -> Target:
     """Return `target` after `plan` is done and the wheels `coming` are installed.
 
-    Wheels whose contents are None are taken to require nothing.
+    Each has its `Requires-Dist` lines; where they are None it is taken to require nothing.
     """
     gone = {*plan.uninstall, *(wheel.name for wheel in coming)}
     staying = [installed for installed in target.installed if installed.key not in gone]
@@ -55,9 +54,9 @@ def distributions_afterwards(
             name=wheel.name,
             version=wheel.version,
             metadata_path="",
-            requires=() if contents is None else contents.requires,
+            requires=tuple(requires or ()),
         )
-        for wheel, contents in coming.items()
+        for wheel, requires in coming.items()
     ]
     return target._replace(installed=(*staying, *new))
 

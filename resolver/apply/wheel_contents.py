@@ -117,7 +117,7 @@ def wheel_contents(
     return WheelContents(
         name=canonicalize_name(name),
         version=version,
-        requires=tuple(fields.get("requires-dist", [])),
+        requires=requirements_in(texts.get("METADATA", "")),
         info=info,
         files=tuple(files),
         sizes=tuple(
@@ -132,6 +132,11 @@ def wheel_contents(
         folders=tuple(folders),
         size=sum(member.size for member in members),
     )
+
+
+def requirements_in(metadata: str) -> tuple[str, ...]:
+    """Return the `Requires-Dist` lines of the text of a METADATA file."""
+    return tuple(_headers(metadata).get("requires-dist", []))
 
 
 def entry_points(text: str, file: str) -> tuple[str, ...]:

@@ -20,14 +20,20 @@ def confirm(
 
     Raises Error `not-confirmed` without a terminal, and `declined`.
     """
+    check_answerable(arguments)
     if arguments.yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or arguments.json:
-        raise Error("not-confirmed")
     question = without_controls(texts.label(label, **values))
     print(f"\n{question}", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
+
+
+def check_answerable(arguments: argparse.Namespace) -> None:
+    """Raise Error `not-confirmed` where there is no `--yes`, and nobody to ask."""
+    asked = sys.stdin.isatty() and sys.stderr.isatty() and not arguments.json
+    if not arguments.yes and not asked:
+        raise Error("not-confirmed")
 
 
 def warn_of_leftovers(left: int, site: Site, texts: Texts) -> None:

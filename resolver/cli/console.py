@@ -140,8 +140,10 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
         from .progress_bars import Bars
 
         bars = Bars(texts)
-        with bars.drawn:
+        try:
             yield bars
+        finally:
+            bars.drawn.stop()
     else:
         yield _Lines(texts)
 

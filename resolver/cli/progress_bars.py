@@ -50,6 +50,7 @@ class Bars:
                 self.drawn.console.print(shown, highlight=False, markup=False)
             return
         if self._whole is None:
+            self.drawn.start()  # not before: the user may have to answer a question
             together = self._texts.progress("download-all")
             self._whole = self.drawn.add_task(together, total=total, whole=True)
         file, have, of = str(values["file"]), int(str(values["have"])), int(str(values["size"]))

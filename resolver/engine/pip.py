@@ -105,13 +105,10 @@ class Pip(EngineBase):
             argv.append("--no-index")
         argv += ["--requirement", write_lines(folder / "requires.txt", requires)]
         env = own_environment(self.environ)
-        if sources.origin in {"flag", "uv"} and not sources.offline:
-            env["PIP_INDEX_URL"] = sources.index_url
-        alone = sources.alone or (sources.origin == "flag" and not sources.offline)
-        if alone:  # a variable replaces what a file says, and an empty one does not
-            env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
-            (folder / "installed").mkdir(parents=True, exist_ok=True)
-            env["PIP_FIND_LINKS"] = as_link(folder / "installed")
+        # The chosen index alone: a variable replaces what a file says, and an empty one does not.
+        env |= dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), sources.index_url)
+        (folder / "installed").mkdir(parents=True, exist_ok=True)
+        env["PIP_FIND_LINKS"] = as_link(folder / "installed")
         for name, value in {
             "PIP_CERT": sources.cert,
             "PIP_CLIENT_CERT": sources.client_cert,

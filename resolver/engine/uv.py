@@ -98,9 +98,7 @@ class Uv(EngineBase):
         markers: Mapping[str, str] | None = None,
     ) -> tuple[Pinned, ...]:
         """Run `uv pip compile`, and parse the pylock.toml that it prints."""
-        # What lies in the current folder is a project's, and names no index for this environment.
         argv = [self.program, "pip", "compile", "--quiet", "--no-progress"]
-        argv += ["--project", Path.cwd().anchor]
         argv += ["--format", "pylock.toml", "--only-binary", ":all:", *flags]
         if sources.find_links is not None:
             argv += ["--find-links", as_link(sources.find_links)]
@@ -134,18 +132,16 @@ class Uv(EngineBase):
     def _environment(self, sources: IndexConfig) -> dict[str, str]:
         env = own_environment(self.environ)
         env.pop("VIRTUAL_ENV", None)
-        if sources.origin in {"flag", "pip"}:  # uv reads its own configuration only
-            env.pop("UV_INDEX_URL", None)
-            env["UV_DEFAULT_INDEX"] = sources.index_url
-        if sources.alone or sources.origin == "flag":
-            env = {name: value for name, value in env.items() if name not in _INDEXES}
-            env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
+        # The chosen index alone: uv would look into every other one that it is configured for.
+        env = {name: value for name, value in env.items() if name not in _INDEXES}
+        env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
         configured = {
             "SSL_CERT_FILE": sources.cert,
             "SSL_CLIENT_CERT": sources.client_cert,
             "ALL_PROXY": sources.proxy,
             "UV_KEYRING_PROVIDER": "subprocess" if sources.keyring else None,
             "UV_INSECURE_HOST": " ".join(sorted(sources.trusted_hosts)) or None,
+            "UV_EXCLUDE_NEWER": sources.exclude_newer,
         }
         return {name: value for name, value in configured.items() if value is not None} | env
 

@@ -21,6 +21,7 @@ else:
     import tomli as tomllib
 
 PYPI = "https://pypi.org/simple"
+_UV_NAMES = ("index-url", "keyring-provider", "exclude-newer")
 Origin = Literal["flag", "uv", "pip", "default"]
 
 
@@ -39,8 +40,8 @@ class IndexConfig:
     kept: Path | None = None
     """A folder of wheels that an earlier run of this program had to download whole."""
     offline: bool = False
-    alone: bool = False
-    """Ignore the other indexes of the user's configuration."""
+    exclude_newer: str | None = None
+    """uv's setting: releases that are newer than that do not count."""
     cert: str | None = None
     """A file of certificates to trust instead of the usual ones."""
     client_cert: str | None = None
@@ -119,6 +120,7 @@ def load_index_config(
         ),
         proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
         keyring=_keyring(environ, pip, uv),
+        exclude_newer=environ.get("UV_EXCLUDE_NEWER") or uv.get("exclude-newer"),
         trusted_hosts=frozenset(host for hosts in trusted for host in (hosts or "").split()),
     )
     if origin != "flag" and not offline:
@@ -154,7 +156,7 @@ def _keyring(
 
 
 def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `index-url` and `keyring-provider` of the uv.toml files, the user's first."""
+    """Return the settings `_UV_NAMES` of the uv.toml files, the user's first."""
     settings: dict[str, str] = {}
     for path in () if environ.get("UV_NO_CONFIG") else _uv_files(environ):
         try:
@@ -167,7 +169,7 @@ def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:
                 settings.setdefault("index-url", str(table.get("url")))
         pip = document.get("pip")
         for holder in (document, pip if isinstance(pip, dict) else {}):
-            for name in ("index-url", "keyring-provider"):
+            for name in _UV_NAMES:
                 if isinstance(holder.get(name), str):
                     settings.setdefault(name, str(holder[name]))
     return settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -134,7 +134,7 @@ class LockBuilder:
                 [*target.plan.requires, *torch],
                 constraints,
                 facts,
-                replace(self.index.sources, alone=bool(torch)),
+                self.index.sources,
                 Path(folder),
             )
         return tuple(pinned for pinned in resolved if pinned.wheel.name not in versions)

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.removal import distributions_here
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.staging import ChosenWheel
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
 from ortgpu_fix.companions.build import library_wheel
 from ortgpu_fix.engine.choose import Engine
@@ -201,25 +202,32 @@ def test_requirements_are_chosen_within_what_is_installed(stand: Stand) -> None:
     assert sorted(dict(done.installed)) == ["flatbuffers", "onnxruntime-gpu", "protobuf"]
 
 
-def test_ordinary_requirements_are_named_before_they_are_downloaded(stand: Stand) -> None:
+def test_ordinary_requirements_are_shown_before_anything_is_downloaded(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
     [record] = stand.venv.site.glob("onnxruntime-1.22.1.dist-info/RECORD")
     files = len(record.read_text().splitlines())
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES)
     said: list[tuple[str, dict[str, object]]] = []
+    seen: list[Sequence[ChosenWheel]] = []
+    downloads: list[Path] = []
 
     def progress(code: str, /, **values: object) -> None:
         said.append((code, values))
 
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES), progress=progress)
+    def confirm(chosen: Sequence[ChosenWheel]) -> None:
+        seen.append(chosen)
+        downloads.extend((stand.state / "stage" / "wheels").iterdir())
 
-    chosen = {str(values["name"]): values for code, values in said if code == "requirement"}
-    assert chosen.keys() == {"flatbuffers", "packaging", "protobuf"}
-    assert chosen["protobuf"]["version"] == "6.33.0"
-    assert chosen["protobuf"]["place"] == "http://127.0.0.1"
+    stand.apply(plan, confirm=confirm, progress=progress)
+
+    (chosen,) = seen
+    rows = {row.wheel.name: row for row in chosen}
+    assert rows.keys() == {"flatbuffers", "packaging", "protobuf"}
+    assert rows["protobuf"].wheel.version == "6.33.0"
+    assert rows["protobuf"].place == stand.server.url
     digest = hashlib.sha256(stand.wheels["protobuf 6.33.0"].read_bytes()).hexdigest()
-    assert chosen["protobuf"]["sha256"] == digest
-    codes = [code for code, _ in said]
-    assert codes.index("requirement") < codes.index("download")
+    assert rows["protobuf"].wheel.sha256 == digest
+    assert downloads == []
     assert [step for step in said if step[0] in {"set-aside", "install", "sync", "verify"}] == [
         ("set-aside", {"files": files}),
         ("install", {"engine": f"{stand.kind} 0", "count": 6}),
@@ -228,6 +236,28 @@ def test_ordinary_requirements_are_named_before_they_are_downloaded(stand: Stand
     ]
     begin = json.loads((stand.state / "1" / "journal").read_text().split("\n")[1])
     assert ["protobuf", "6.33.0", "pypi", digest] in begin["packages"]
+
+
+def test_who_says_no_has_downloaded_nothing(quick: Stand) -> None:
+    def decline(_: object) -> None:
+        assert list((quick.state / "stage" / "wheels").iterdir()) == []
+        raise Error("declined")
+
+    assert quick.fails(quick.plan(*CUDA, requires=REQUIRES), confirm=decline).code == "declined"
+    assert not quick.state.exists()
+
+
+def test_a_requirement_that_arrives_otherwise_than_shown_is_not_taken(quick: Stand) -> None:
+    file = quick.wheels["protobuf 6.33.0"].name
+    plan = quick.plan(*CUDA, requires=REQUIRES)
+
+    def swapped(_: object) -> None:
+        quick.server.behaviour.faults[file] = "other-bytes"
+
+    error = quick.fails(plan, confirm=swapped)
+    quick.server.behaviour.faults.clear()
+
+    assert (error.code, error.values["file"]) == ("download-hash-mismatch", file)
 
 
 def test_a_conflict_that_was_not_there_before(quick: Stand) -> None:

@@ -6,19 +6,23 @@ offers a higher version, or other content, of what another one must serve.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from command import run_here
 
 from ortgpu_fix.apply.apply_plan import apply
+from ortgpu_fix.apply.staging import ChosenWheel
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
@@ -106,7 +110,12 @@ class Stand:
         install = tuple(self.known(one) if isinstance(one, str) else one for one in wheels)
         return as_plan([], requires=requires)._replace(install=install, selection=install)
 
-    def apply(self, plan: Plan, **changes: object) -> None:
+    def apply(
+        self,
+        plan: Plan,
+        confirm: Callable[[Sequence[ChosenWheel]], None] = lambda _: None,
+        **changes: object,
+    ) -> None:
         sources = IndexConfig(index_url=self.main.url, origin="flag", torch_index=self.torch.base)
         index = Index(replace(sources, **changes), Limits(read=2, pauses=(0.01,)))  # type: ignore[arg-type]
         target = self.venv.target()
@@ -118,9 +127,10 @@ class Stand:
             engine=self.engine,
             verify=verified,
             progress=silent,
+            confirm=confirm,
         )
 
-    def refused(self, plan: Plan, **changes: object) -> Error:
+    def refused(self, plan: Plan, **changes: Any) -> Error:
         with pytest.raises(Error) as caught:
             self.apply(plan, **changes)
         assert state_of(self.venv.folder) == self.before
@@ -192,16 +202,53 @@ def pair(stand: Stand, **changes: str) -> Plan:
     return stand.plan(*OUR_OWN, *named, requires=("flatbuffers", "numpy>=1.21"))
 
 
-def test_the_traps_are_real(stand: Stand) -> None:
-    """An engine takes what all configured indexes have; a flag names the only one."""
-    other: Origin = "pip" if isinstance(stand.engine, Uv) else "uv"
-    sources = IndexConfig(index_url=stand.main.url, origin=other)
+@pytest.mark.parametrize("origin", ["default", "flag", "uv", "pip"])
+def test_ordinary_requirements_come_from_the_chosen_index_alone(
+    stand: Stand, origin: Origin
+) -> None:
+    """Whatever named it: the engine is configured for another one, which has a higher version."""
+    sources = IndexConfig(index_url=stand.main.url, origin=origin)
     work, target = stand.venv.folder / "work", stand.venv.target()
 
     (found,) = stand.engine.resolve(["filelock"], target, sources, work)
-    (flagged,) = stand.engine.resolve(["filelock"], target, replace(sources, origin="flag"), work)
 
-    assert (found.wheel.version, flagged.wheel.version) == ("99.0", "3.20.0")
+    assert found.wheel.version == "3.20.0"
+
+
+def test_what_is_not_the_matrix_s_is_shown_before_the_download(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """Also torch itself, and what it requires, though only its wheel tells what that is."""
+    shown: list[ChosenWheel] = []
+
+    def confirm(chosen: Sequence[ChosenWheel]) -> None:
+        shown.extend(chosen)
+        assert not list(stand.venv.site.glob(".ortgpu-fix/stage/wheels/*"))
+        raise Error("declined")
+
+    stand.have("nvidia-nvtx 13.2.1", folder=tmp_path / "old")
+    assert stand.refused(pair(stand), confirm=confirm).code == "declined"
+
+    rows = {row.wheel.name: row for row in shown}
+    assert rows.keys() == {line.split()[0] for line in ORDINARY} | {"torch", "torchvision"}
+    assert {rows[name].place for name in ("torch", "torchvision")} == {stand.torch.url}
+    assert rows["filelock"].place == stand.main.url
+    for row in shown:
+        folder = (stand.torch if row.place == stand.torch.url else stand.main).folder
+        digest = hashlib.sha256((folder / row.wheel.file).read_bytes()).hexdigest()
+        assert digest == row.wheel.sha256
+    assert not (stand.venv.site / ".ortgpu-fix").exists()
+
+
+@pytest.mark.parametrize("no_ranges", [False, True])
+def test_an_index_without_parts_of_files(quick: Stand, *, no_ranges: bool) -> None:
+    quick.torch.behaviour.no_ranges = no_ranges
+
+    quick.apply(pair(quick))
+    quick.torch.behaviour.no_ranges = False
+
+    assert quick.has()["torch"] == "2.10.0+cu128"
+    assert quick.is_clean()
 
 
 @pytest.mark.parametrize("kind", ["uv", *SLOW])
@@ -223,7 +270,8 @@ def test_with_links_to_another_host(quick: Stand) -> None:
     with LocalIndex(quick.torch.folder) as files:
         quick.torch.host = files.url.removesuffix("/simple")
         quick.apply(pair(quick))
-        asked = [line for line in files.behaviour.requests if line.startswith("GET")]
+        asked = [line for line in files.behaviour.requests if line.endswith(".whl")]
+        asked = [line for line in asked if line.startswith("GET")]  # whole, not in parts
     quick.torch.host = ""
 
     assert len(asked) == 2
@@ -322,13 +370,18 @@ def test_offline_from_a_folder(stand: Stand, folders: dict[str, Path], tmp_path:
 def test_a_second_run_brings_nothing_again(quick: Stand) -> None:
     quick.main.behaviour.faults[f"nvidia_cudnn_cu12-{CUDNN}-py3-none-any.whl"] = "reset"
     assert quick.refused(pair(quick)).code == "index-unreachable"
+    kept = {path.name for path in quick.venv.site.glob(".ortgpu-fix/stage/wheels/*.whl")}
+    assert kept
     quick.main.behaviour.faults.clear()
-    quick.torch.behaviour.requests.clear()
+    for server in (quick.main, quick.torch):
+        server.behaviour.requests.clear()
 
     quick.apply(pair(quick))
 
-    files = [line for line in quick.torch.behaviour.requests if ".whl" in line]
-    assert [line for line in files if line.startswith("GET")] == []
+    asked = [*quick.main.behaviour.requests, *quick.torch.behaviour.requests]
+    asked = [line for line in asked if line.startswith("GET")]
+    files = [unquote(line).rpartition("/")[2] for line in asked]
+    assert kept.isdisjoint(files)
     assert quick.has()["torch"] == "2.10.0+cu128"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from ortgpu_fix.apply.torch_requirements import (
     movable_distributions,
     torch_requirements,
 )
-from ortgpu_fix.apply.wheel_contents import WheelContents
 from ortgpu_fix.apply.wheel_reader import read_wheel_contents
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
@@ -44,18 +43,18 @@ def plan(*rows: tuple[str, str], uninstall: Iterable[str] = ()) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, WheelContents | None]:
+def torch(tmp_path_factory: pytest.TempPathFactory) -> dict[Wheel, Sequence[str] | None]:
     """What is in a torch from the index for CUDA 12.8, whose requirements are the real ones."""
     folder = tmp_path_factory.mktemp("wheels")
     paths = [make_torch(folder, "torch", "2.10.0+cu128")]
     pin = "2.10.0+cu128"
     paths.append(make_torch(folder, "torchvision", "0.25.0+cu128", torch=pin))
-    return {as_wheel(path): read_wheel_contents(path) for path in paths}
+    return {as_wheel(path): read_wheel_contents(path).requires for path in paths}
 
 
 def needed(
     made: Plan,
-    torch: dict[Wheel, WheelContents | None],
+    torch: dict[Wheel, Sequence[str] | None],
     *there: tuple[str, str],
 ) -> dict[str, str]:
     coming = {one: None for one in made.install if one.name not in {row.name for row in torch}}
@@ -67,7 +66,7 @@ def needed(
 
 
 def test_what_neither_the_plan_nor_the_environment_has(
-    torch: dict[Wheel, WheelContents | None],
+    torch: dict[Wheel, Sequence[str] | None],
 ) -> None:
     there = (("filelock", "3.20.0"), ("numpy", "2.3.0"), ("sympy", "1.12"))
 
@@ -79,14 +78,14 @@ def test_what_neither_the_plan_nor_the_environment_has(
     }
 
 
-def test_what_leaves_meets_nothing(torch: dict[Wheel, WheelContents | None]) -> None:
+def test_what_leaves_meets_nothing(torch: dict[Wheel, Sequence[str] | None]) -> None:
     made = plan(*PLANNED, uninstall=["filelock"])
 
     assert "filelock" in needed(made, torch, ("filelock", "3.20.0"))
 
 
 def test_a_wheel_that_is_not_what_the_matrix_knows_is_refused(
-    torch: dict[Wheel, WheelContents | None],
+    torch: dict[Wheel, Sequence[str] | None],
 ) -> None:
     made = plan(("nvidia-cudnn-cu12", "9.28.0.42"), PLANNED[1])
     with pytest.raises(Error) as caught:
@@ -105,14 +104,13 @@ def test_a_wheel_that_is_not_what_the_matrix_knows_is_refused(
 def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
     path = make_torch(tmp_path, "torchvision", "0.25.0+cu128", torch="2.9.1+cu128")
     made = plan(*PLANNED, ("torch", "2.10.0+cu128"))
+    torch = {as_wheel(path): read_wheel_contents(path).requires}
 
     with pytest.raises(Error, match="torch-contradicts-plan"):
-        needed(
-            made, {as_wheel(path): read_wheel_contents(path)}, ("numpy", "2.0"), ("pillow", "12.0")
-        )
+        needed(made, {**torch}, ("numpy", "2.0"), ("pillow", "12.0"))
 
 
-def test_whose_requirements_are_asked(torch: dict[Wheel, WheelContents | None]) -> None:
+def test_whose_requirements_are_asked(torch: dict[Wheel, Sequence[str] | None]) -> None:
     assert incoming_torch(plan()._replace(install=tuple(torch)))
     assert not incoming_torch(plan(*PLANNED))
 

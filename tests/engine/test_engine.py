@@ -300,7 +300,9 @@ def test_the_user_s_index_reaches_the_engine_that_does_not_know_it(tmp_path: Pat
 
     assert uv_env("pip")["UV_DEFAULT_INDEX"] == url
     assert "UV_INDEX_URL" not in uv_env("flag")
-    assert uv_env("uv") == own_environment({"UV_INDEX_URL": "https://own/"})
+    plain = {"UV_DEFAULT_INDEX": url, "UV_NO_CONFIG": "1"}  # no other index counts
+    assert uv_env("uv") == own_environment({}) | plain
+    assert uv_env("uv", exclude_newer="2026-01-01")["UV_EXCLUDE_NEWER"] == "2026-01-01"
     more = uv_env("uv", cert="/c.pem", proxy="http://p", trusted_hosts=frozenset({"b", "a"}))
     assert more["SSL_CERT_FILE"] == "/c.pem"
     assert more["ALL_PROXY"] == "http://p"
@@ -312,8 +314,9 @@ def test_the_user_s_index_reaches_the_engine_that_does_not_know_it(tmp_path: Pat
         assert "secret" not in " ".join(runner.calls[0][0])
         return runner.calls[0][1]
 
-    assert pip_env("uv")["PIP_INDEX_URL"] == url
-    assert "PIP_INDEX_URL" not in pip_env("pip")
+    for origin in ("uv", "pip"):
+        env = pip_env(origin)
+        assert env["PIP_INDEX_URL"] == env["PIP_EXTRA_INDEX_URL"] == url
 
 
 @pytest.mark.parametrize("kind", ["uv", "pip"])
@@ -325,10 +328,9 @@ def test_offline_no_index_is_asked(tmp_path: Path, kind: str) -> None:
 
     resolve(one, tmp_path, offline=True, find_links=tmp_path, index_url="https://x/", origin="flag")
 
-    argv, env = runner.calls[0]
+    [(argv, _)] = runner.calls
     assert "--no-index" in argv
     assert tmp_path.as_uri() in argv
-    assert "PIP_INDEX_URL" not in env
 
 
 @pytest.mark.parametrize("make", [uv, pip])
@@ -407,9 +409,9 @@ CONFIGURED = {
 }
 
 
-def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
+def test_no_other_index_counts_than_the_chosen_one(tmp_path: Path) -> None:
     runner = Recorded(pylock())
-    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(alone=True), tmp_path)
+    uv(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(), tmp_path)
     [(_, env)] = runner.calls
 
     assert {name: value for name, value in env.items() if name.startswith("UV_")} == {
@@ -418,7 +420,7 @@ def test_no_other_index_counts_where_one_shall_be_alone(tmp_path: Path) -> None:
         "UV_HTTP_TIMEOUT": "7",
     }
     runner = Recorded(reporting(archive_info={"hash": f"sha256={DIGEST}"}))
-    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(alone=True), tmp_path)
+    pip(runner, **CONFIGURED).resolve(["torch"], TARGET, IndexConfig(), tmp_path)
     [(_, env)] = runner.calls
     assert env["PIP_EXTRA_INDEX_URL"] == env["PIP_INDEX_URL"] == "https://pypi.org/simple"
     assert env["PIP_FIND_LINKS"] == (tmp_path / "installed").as_uri()

@@ -78,6 +78,16 @@ def test_a_uv_toml_that_names_none(tmp_path: Path, text: str) -> None:
     )
 
 
+def test_how_new_a_release_may_be(tmp_path: Path) -> None:
+    """uv resolves without its own files: this of them counts nevertheless."""
+    files = config(tmp_path, uv='exclude-newer = "2026-01-01"')
+
+    assert load_index_config(files).exclude_newer == "2026-01-01"
+    assert (
+        load_index_config(files | {"UV_EXCLUDE_NEWER": "2025-01-01"}).exclude_newer == "2025-01-01"
+    )
+
+
 def test_pip_s_files_in_pip_s_order(tmp_path: Path) -> None:
     home = tmp_path / "home"
     files = config(home, pip="[global]\nindex-url=https://user/\ncert=/user.pem\nproxy=http://p/\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...apply.apply_plan import Allowed, apply, check_environment_owner
 from ...apply.rollback import pending_recovery, recover_interrupted
+from ...apply.staging import ChosenWheel
 from ...apply.state_folder import Site
 from ...companions.build import build_companions
 from ...companions.contents import LIBRARIES
@@ -22,6 +23,7 @@ from ...plan.model import Plan
 from ...probe.machine import target_of
 from ...report.plan import plan_json, plan_sections
 from ...report.requirements import requirements_json, requirements_section
+from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...requirements.rewrite_files import RewrittenFile, write_rewritten
 from ...resolve.resolver import resolve
@@ -30,7 +32,7 @@ from ...utils.process import run as run_process
 from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
 from .. import console
-from ..confirmation import confirm, warn_of_leftovers
+from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of
 from .plan import plan_exit_code, rewritten_for_plan
 
@@ -56,9 +58,12 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_sections(sections[:-1])  # the last says which command does it: this one
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     check_environment_owner(inputs.target, allowed_by(arguments))
-    confirm(arguments, texts)
-    verification = _do(plan, inputs, inputs.target, arguments, environ, texts)
-    document = plan_json(plan, texts) | {"verification": verification.to_json()}
+    check_answerable(arguments)  # before anything is asked of an index
+    verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
+    document = plan_json(plan, texts) | {
+        "resolved": resolved_json(chosen),
+        "verification": verification.to_json(),
+    }
     if not arguments.json:
         console.print_result("")
         console.print_sections(
@@ -97,12 +102,19 @@ def _do(  # noqa: PLR0917
     arguments: argparse.Namespace,
     environ: Mapping[str, str],
     texts: Texts,
-) -> Verification:
+) -> tuple[Verification, Sequence[ChosenWheel]]:
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if inputs.elsewhere else inputs.facts.driver
     # With the libraries' companion an unchanged application must find them: no help, then.
     plain = inputs.options.autoload and target.pth and _loads_itself(plan, inputs)
     seen: list[Verification] = []
+    chosen: list[ChosenWheel] = []
+
+    def agreed(wheels: Sequence[ChosenWheel]) -> None:
+        chosen.extend(wheels)
+        if not arguments.json:
+            console.print_sections(resolved_sections(wheels, texts))
+        confirm(arguments, texts)
 
     def verified() -> tuple[bool, str]:
         verification = verify(
@@ -130,13 +142,14 @@ def _do(  # noqa: PLR0917
             verify=verified,
             progress=progress,
             allowed=allowed,
+            confirm=agreed,
             local=_companions(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
         console.print_notice(texts.label("conflicts-allowed", conflicts=said))
     warn_of_leftovers(done.untidy, Site.of(target), texts)
-    return seen[-1]
+    return seen[-1], chosen
 
 
 def allowed_by(arguments: argparse.Namespace) -> Allowed:

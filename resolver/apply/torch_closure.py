@@ -1,0 +1,133 @@
+"""What a torch that comes requires besides the plan, from the indexes.
+
+Each distribution is taken from one index only. What torch requires stands in its wheel alone, whose
+metadata are read without the rest of it: nobody has agreed to the download yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from ..engine.choose import Engine
+from ..errors import Error
+from ..evidence.errors import EvidenceError
+from ..evidence.ranges import open_zip, read_member
+from ..evidence.wheels import IndexWheel
+from ..facts.target import Target
+from ..index.client import Index
+from ..index.download import download_all
+from ..index.pinning import files_in_folder, index_has, newest_from_index, wheel_target_of
+from ..index.wheel_choice import WheelTarget, find_newest
+from ..plan.model import Plan
+from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.progress import Progress
+from .torch_requirements import (
+    FAMILY,
+    TorchRequirement,
+    distributions_afterwards,
+    movable_distributions,
+    torch_requirements,
+)
+from .wheel_contents import requirements_in
+from .wheel_reader import read_wheel_contents
+
+_MOST = 1 << 22
+"""Bytes of metadata that are read without the wheel, at most."""
+
+
+def resolve_torch_closure(  # noqa: PLR0917
+    plan: Plan,
+    wheels: list[Wheel],
+    target: Target,
+    index: Index,
+    engine: Engine,
+    folder: Path,
+    work: Path,
+    progress: Progress,
+) -> tuple[Pinned, ...]:
+    """Read what torch and its companions require, and resolve that and what the plan requires.
+
+    Torch and its companions are from the index in the plan, what they require is from the default
+    index, and what that does not have from torch's, which is appended to `wheels`. A newer version
+    on another index is never chosen. Where an index gives no part of a file, the whole wheel is
+    downloaded to `folder`. Raises Error `torch-contradicts-plan`, `requirements-impossible`, and
+    those of `newest_from_index` and `download_all`.
+    """
+    known: dict[Wheel, tuple[str, ...] | None] = dict.fromkeys(wheels)
+    to_read = [wheel for wheel in wheels if wheel.name in FAMILY]
+    while True:
+        known |= {wheel: _requires(wheel, index, folder, progress) for wheel in to_read}
+        then = distributions_afterwards(plan, target, known)
+        names = [wheel.name for wheel, requires in known.items() if requires is not None]
+        needs = torch_requirements(plan, then, names)
+        fit = wheel_target_of(target)
+        to_read = [wheel for need in needs if (wheel := _from_torch(need, wheels, index, fit))]
+        if not to_read:
+            break
+        wheels += to_read
+    requires = [*plan.requires, *(str(need.requirement) for need in needs)]
+    movable = movable_distributions(plan, target)
+    return engine.resolve(requires, then, index.sources, work, movable)
+
+
+def _requires(wheel: Wheel, index: Index, folder: Path, progress: Progress) -> tuple[str, ...]:
+    """Return the `Requires-Dist` lines of `wheel`; what arrives later is held against its hash."""
+    here = (folder / wheel.file).is_file() or index.sources.near(wheel.file) is not None
+    if not here and not index.sources.offline:
+        url = index.find(wheel)
+        if not url.startswith("file:"):
+            with contextlib.suppress(EvidenceError):  # no wheel: the download tells
+                return _remote_requires(url, index)
+    (path,) = download_all(index, [wheel], folder, progress)
+    return read_wheel_contents(path).requires
+
+
+class _Parts:
+    """The index, as whoever reads files in parts needs it."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
+        """Return no wheels: the one that is read is known."""
+        del index_url, distribution
+        return []
+
+    def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
+        """Return part of a file, and the size of the whole."""
+        return self._index.read_part(url, byte_range)
+
+
+def _remote_requires(url: str, index: Index) -> tuple[str, ...]:
+    """Raise EvidenceError where the metadata cannot be read in parts."""
+    try:
+        archive, _ = open_zip(_Parts(index), url)
+        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        if len(names) != 1 or archive.getinfo(names[0]).file_size > _MOST:
+            raise EvidenceError(url)
+        text = read_member(archive, names[0])
+    except Error as error:
+        if error.code != "index-without-ranges":
+            raise
+        raise EvidenceError(url) from error
+    return requirements_in(text.decode("utf-8", errors="replace"))
+
+
+def _from_torch(
+    need: TorchRequirement, wheels: Sequence[Wheel], index: Index, fit: WheelTarget
+) -> Wheel | None:
+    """Return the wheel for `need` from torch's index, where no other has it."""
+    by = next(wheel for wheel in wheels if wheel.name == need.by)
+    if by.index_url == PYPI or index.sources.offline:
+        return None
+    name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
+    folder = index.sources.find_links
+    if folder is not None and find_newest(files_in_folder(folder), name, specifier, fit):
+        return None
+    if index_has(name, specifier, PYPI, index, fit):
+        return None
+    return newest_from_index(name, specifier, by.index_url, index, fit)

@@ -1,0 +1,36 @@
+"""The wheels that an index or an engine chose for a plan, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..apply.staging import ChosenWheel
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section, size
+
+
+def resolved_json(chosen: Sequence[ChosenWheel]) -> list[dict[str, object]]:
+    """Return the rows of `resolved` in the document of an apply, as those of `install` are."""
+    return [
+        {
+            "name": row.wheel.name,
+            "version": row.wheel.version,
+            "index": row.place,
+            "file": row.wheel.file,
+            "sha256": row.wheel.sha256,
+            "size": row.wheel.size or None,
+        }
+        for row in chosen
+    ]
+
+
+def resolved_sections(chosen: Sequence[ChosenWheel], texts: Texts) -> tuple[Section, ...]:
+    """Say which file of which index each of `chosen` is; nothing where there are none."""
+    rows = []
+    for wheel, place in chosen:
+        bytes_ = f", {size(wheel.size)}" if wheel.size else ""
+        head = f"+ {wheel.name} {wheel.version}"
+        rows.append(Row(head=head, text=texts.label("from-index", index=place) + bytes_))
+        rows.append(Row(text=f"sha256:{wheel.sha256}", style="dim"))
+    heading = texts.label("resolved")
+    return (Section(heading=heading, rows=tuple(rows)),) if rows else ()

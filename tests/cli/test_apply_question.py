@@ -1,0 +1,129 @@
+"""What an apply shows before it asks, and in its document: every file that the matrix lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import run_here
+from packaging.requirements import Requirement
+from stand import Stand
+
+from ortgpu_fix.cli.commands import apply as applying
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.utils.process import install_environment
+from ortgpu_fix.verify.model import Verification
+from support.local_index import make_wheel
+from support.standin_wheels import clean_environment, find_uv, state_of
+
+LACKS = "flatbuffers"
+
+
+@pytest.fixture
+def lacking(quick: Stand, tmp_path: Path) -> Stand:
+    """An environment that is right for the example machine, but for one ordinary requirement."""
+    about = "package_name = 'onnxruntime-gpu'\n__version__ = '1.26.0'\n"
+    files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": about}
+    example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
+    version = ".".join(quick.venv.target().version.split(".")[:2])
+    python = example.python._replace(version=f"{version}.0")
+    made = resolve(example._replace(python=python), PlanOptions(), load_matrix())
+    rows = [(wheel.name, wheel.version) for wheel in made.selection]
+    rows += [(Requirement(line).name, "99") for line in made.requires]
+    for name, number in rows:
+        own = files if name == "onnxruntime-gpu" else {}
+        requires = [LACKS] if name == "onnxruntime-gpu" else []
+        make_wheel(tmp_path / "wheels", name, number, files=own, requires=requires)
+    wheels = [path for path in (tmp_path / "wheels").iterdir() if LACKS not in path.name]
+    argv = [find_uv(), "pip", "install", "-q", "--offline", "--no-config", "--no-deps"]
+    argv += ["--link-mode", "copy", "--python", str(quick.venv.python), *map(str, wheels)]
+    subprocess.run(argv, check=True, env=clean_environment())
+    quick.before = state_of(quick.venv.folder)
+    return quick
+
+
+def arguments(stand: Stand, *more: str) -> list[str]:
+    python = ["--python", str(stand.venv.folder), "--index-url", stand.server.url]
+    bare = ["--no-autoload", "--no-provide", "--allow", "conflicts"]
+    return ["--apply", "--facts", "example", *python, *bare, *more]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    environ = install_environment(os.environ) | {"HOME": str(folder), "LANG": "C.UTF-8"}
+    return environ | {"TERM": "dumb", "COLUMNS": "200"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+def test_a_file_that_the_matrix_lacks_is_shown_before_the_question(
+    lacking: Stand, tmp_path: Path
+) -> None:
+    import pty
+
+    home = tmp_path / "home"
+    home.mkdir()
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(home)
+        argv = [sys.executable, "-m", "ortgpu_fix", *arguments(lacking)]
+        os.execve(argv[0], argv, environment(home))  # noqa: S606 - no shell
+    said = b""
+    with contextlib.suppress(OSError):  # it has ended
+        while piece := os.read(terminal, 4096):
+            said += piece
+            if said.endswith(b"[y/N] "):
+                assert not list(lacking.state.glob("stage/wheels/*"))
+                os.write(terminal, b"n\n")
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    before, question, _ = said.decode().partition("Apply this plan? [y/N] ")
+    digest = hashlib.sha256(lacking.wheels[f"{LACKS} 25.9.23"].read_bytes()).hexdigest()
+    assert question, said
+    assert re.search(rf"\+ {LACKS} 25.9.23 +from {lacking.server.url}", before)
+    assert f"sha256:{digest}" in before
+    assert code == 2
+    assert lacking.unchanged()
+    assert not lacking.state.exists()
+
+
+def test_and_in_the_document(
+    lacking: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = Verification(verdict="works")
+    monkeypatch.setattr(applying, "verify", lambda *_, **__: good)
+    argv = arguments(lacking, "--json", "--yes")
+
+    done = run_here(*argv, cwd=tmp_path, env=environment(tmp_path))
+
+    assert done.returncode == 0, done
+    (row,) = json.loads(done.stdout)["resolved"]
+    wheel = lacking.wheels[f"{LACKS} 25.9.23"]
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert row == {
+        "name": LACKS,
+        "version": "25.9.23",
+        "index": lacking.server.url,
+        "file": wheel.name,
+        "sha256": digest,
+        "size": None,  # this index does not say it
+    }
+    begin = json.loads((lacking.state / "1" / "journal").read_text().split("\n")[1])
+    assert [LACKS, "25.9.23", "pypi", digest] in begin["packages"]
+
+
+def test_where_nobody_can_answer_no_index_is_asked(lacking: Stand, tmp_path: Path) -> None:
+    done = run_here(*arguments(lacking), cwd=tmp_path, env=environment(tmp_path))
+
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+    assert lacking.server.behaviour.requests == []
