@@ -2,15 +2,17 @@
 
 Real uv and real pip on stand-in wheels, in an environment on a small filesystem of its own. Each
 round applies, and is met by one or two faults: a burst of signals (TERM, HUP, INT, KILL, STOP and
-CONT) during the apply, the recovery or the undo; no block or no inode left from some instant on;
-a second ortgpu-fix or another installer at the same time; or, before the recovery, a user who
-installs with pip or uv, deletes a folder, edits a file or removes what was set aside.
+CONT) during the apply, the recovery or the undo; no block or no inode left from some instant on in
+one of the three; a second ortgpu-fix or another installer at the same time; or, before the
+recovery, a user who installs or upgrades with pip or uv (another build, another release, the same
+release once more), deletes a folder, edits a file, writes one of fewer bytes or with the name of a
+temporary one, or removes what was set aside.
 
 Each round must end whole, that is exactly as before or as planned, or be refused with a list of
 what differs and nothing moved. What a user wrote is never lost without a word. Exit codes are those
 of the contract.
 
-    python scripts/prove/storm.py --count 1000
+    python scripts/prove/storm.py --count 1200
 
 The counts go into scripts/prove/results/. Mounting needs root; without it no disk fills.
 """
@@ -39,7 +41,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import rollback, set_aside, staging
+from ortgpu_fix.apply import rollback, staging
 from ortgpu_fix.apply.apply_plan import Allowed, apply
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.removal import distributions_here
@@ -50,7 +52,16 @@ from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.utils.progress import silent
 from ortgpu_fix.utils.signals import signals_as_interrupt, signals_held
-from prove.transaction import COMES, GOES, HAD, Case, Child, engine_of, file_of
+from prove.transaction import (
+    COMES,
+    GOES,
+    HAD,
+    Case,
+    Child,
+    engine_of,
+    file_of,
+    say_when_it_begins,
+)
 from support.local_index import LocalIndex
 from support.standin_wheels import (
     as_plan,
@@ -64,9 +75,17 @@ from support.standin_wheels import (
 RESULTS = Path(__file__).parent / "results"
 BURST = ("TERM", "HUP", "INT", "KILL", "STOP")
 """After STOP comes CONT."""
-USER = ("uv-other", "uv-cpu", "pip-other", "uv-bystander", "delete", "append", "delete-aside")
-DISK = ("disk", "inodes")
+USER = (
+    *("uv-other", "uv-cpu", "uv-same", "uv-bystander", "pip-other", "pip-cpu", "pip-same"),
+    *("delete", "append", "shorten", "notes", "delete-aside"),
+)
+"""What a user does: `other` upgrades, `cpu` installs the other build, `same` the same release."""
+DISK = tuple(
+    f"{kind} during {step}" for kind in ("disk", "inodes") for step in ("apply", "recovery", "undo")
+)
 TOGETHER = ("second-run", "second-installer", "second-installer-same")
+PAUSE = 3.5
+"""Seconds after which a user installs the same release once more."""
 REFUSED = {"undo-changed", "undo-impossible"}
 Snapshot = Mapping[str, str]
 
@@ -143,14 +162,7 @@ class Storm:
 
     def apply(self, case: Case, say: Callable[[str], None]) -> None:
         """Apply, and `say` when the environment is about to be changed."""
-        begin = set_aside.JournaledChange.begin
-
-        def beginning(*arguments: Any, **options: Any) -> None:  # noqa: ANN401
-            say("now")
-            begin(*arguments, **options)
-
-        changed: Any = set_aside.JournaledChange
-        changed.begin = beginning
+        say_when_it_begins(say)
         vars(staging)["_need"] = lambda *_: None  # the disk is small, and that is the point
 
         def act() -> None:
@@ -197,10 +209,12 @@ class Storm:
         """Return one to five signals."""
         return tuple(self.chance.choice(BURST) for _ in range(self.chance.randint(1, 5)))
 
-    def fill(self, kind: str) -> None:
+    def fill(self, fault: str) -> None:
         """Leave no block, or no inode, in the filesystem of the environment."""
         assert self.disk is not None  # noqa: S101
+        kind = fault.partition(" ")[0]
         self.counts[kind] += 1
+        self.counts[fault] += 1
         with contextlib.suppress(OSError):
             if kind == "disk":
                 with (self.disk / "ballast").open("wb", buffering=0) as file:
@@ -220,26 +234,44 @@ class Storm:
     def user(self, kind: str) -> None:
         """Do what a user does, who need not succeed."""
         self.counts[f"user {kind}"] += 1
+        tool, _, what = kind.partition("-")
+        if tool not in {"uv", "pip"}:
+            self.edit(kind)
+            return
+        name = {
+            "other": "onnxruntime-gpu 1.31.1",
+            "cpu": "onnxruntime 1.22.1",
+            "same": COMES[0],
+        }.get(what, "bystander 1.0")
+        if what == "same" and self.is_open():
+            time.sleep(PAUSE)  # only the time tells whose those files are
+        self.install(tool, self.wheels / file_of(name), again=what == "same")
+
+    def edit(self, kind: str) -> None:
+        """Do to files what a user does."""
         shared = self.venv.site / "onnxruntime"
         if kind == "delete":
             shutil.rmtree(shared, ignore_errors=True)
         elif kind == "delete-aside":
             for folder in self.site.state.glob("*/aside"):
                 shutil.rmtree(folder)
-        elif kind == "append":
+        elif kind == "notes":
+            for folder in filter(Path.is_dir, (self.venv.site, shared)):
+                (folder / "notes.tmp").write_text("a user's own")
+        else:
             files = [path for path in shared.rglob("*.py") if path.is_file()]
             for path in self.chance.sample(files, min(1, len(files))):
-                with path.open("a") as file:
-                    file.write("# edited by a user, at some length, so that it has grown\n")
-        else:
-            name = {"other": "onnxruntime-gpu 1.31.1", "cpu": "onnxruntime 1.22.1"}.get(
-                kind.partition("-")[2], "bystander 1.0"
-            )
-            self.install(kind.partition("-")[0], self.wheels / file_of(name))
+                with path.open("a" if kind == "append" else "w") as file:
+                    file.write("# edited by a user" if kind == "append" else "#")
 
-    def install(self, tool: str, wheel: Path) -> None:
+    def is_open(self) -> bool:
+        """Tell whether a change was killed before its end."""
+        return any(change.state == "open" for change in recorded_changes(self.site))
+
+    def install(self, tool: str, wheel: Path, *, again: bool = False) -> None:
         """Install a wheel with pip or uv, if they can."""
         python, flags = str(self.venv.python), ["--no-deps", "--no-index", "--quiet"]
+        flags += ["--force-reinstall"] if again else []
         argv = [sys.executable, "-m", "pip", "--python", python, "install", *flags]
         if tool == "uv":
             argv = [find_uv(), "pip", "install", *flags, "--offline", "--no-config"]
@@ -252,7 +284,7 @@ class Storm:
         """Let one apply meet `fault`, and return how that ended."""
         child = Child(self.apply, self.case)
         child.said.readline()  # "now", or the end
-        if fault in DISK:
+        if fault.endswith(" during apply"):
             time.sleep(self.chance.random() * self.seconds)
             self.fill(fault)
         elif fault in TOGETHER:
@@ -261,9 +293,9 @@ class Storm:
         elif fault in USER:
             kinds = self.chance.choice([("KILL",), self.signals(), ()])
             self.burst(child, self.seconds, kinds, "apply")
-        elif fault == "recovery":
+        elif fault.endswith("recovery"):
             self.burst(child, self.seconds, ("KILL",), "apply")
-        elif fault != "undo":
+        elif not fault.endswith("undo"):
             self.burst(child, self.seconds, self.signals(), "apply")
         ended = Ended(child)
         assert ended.code != 99, fault  # noqa: S101, PLR2004
@@ -275,6 +307,11 @@ class Storm:
             child = Child(self.recover, self.case)
             self.burst(child, 0.1, self.signals(), "recovery")
             assert Ended(child).code != 99  # noqa: S101, PLR2004
+        elif fault.endswith(" during recovery"):
+            child = Child(self.recover, self.case)
+            time.sleep(self.chance.random() * 0.1)
+            self.fill(fault)
+            self.full(Ended(child))
         user = fault if fault in USER else ""
         was = state_of(self.venv.folder)
         if user:
@@ -323,12 +360,25 @@ class Storm:
             self.reset()
         return end
 
+    def full(self, ended: Ended) -> None:
+        """Hold what a recovery or an undo on a full disk came to against what it may."""
+        self.ends[f"full, exit {ended.code} {ended.error}".rstrip()] += 1
+        assert ended.code in {0, 5, 7}, ended.values  # noqa: S101
+        if ended.code == 7:  # noqa: PLR2004 - nothing was changed
+            compare(self.after, self.as_planned())
+        self.release()
+
     def undo_all(self, fault: str) -> str:
-        """Undo, or let an undo be met by signals first."""
-        if fault == "undo":
+        """Undo, or let an undo be met by signals, or by a full disk, first."""
+        if fault.endswith("undo"):
             child = Child(self.undo, self.case)
-            self.burst(child, 0.2, self.signals(), "undo")
-            assert Ended(child).code in {0, 130, -2, -9, -15, -1}  # noqa: S101
+            if fault == "undo":
+                self.burst(child, 0.2, self.signals(), "undo")
+                assert Ended(child).code in {0, 130, -2, -9, -15, -1}  # noqa: S101
+            else:
+                time.sleep(self.chance.random() * 0.2)
+                self.fill(fault)
+                self.full(Ended(child))
             rollback.recover_interrupted(self.site)
             if all(change.state != "committed" for change in recorded_changes(self.site)):
                 return "undone"
@@ -397,9 +447,9 @@ def small_disk(folder: Path, kind: str, inodes: int) -> Iterator[Path | None]:
 
 
 def faults(count: int, seed: int, *, disk: bool) -> list[str]:
-    """Return `count` faults, all kinds about equally often, signals most of all."""
-    kinds = [*USER, *TOGETHER, "recovery", "undo", "recovery", "undo", *["signals"] * 4]
-    kinds += DISK if disk else ()
+    """Return `count` faults; a sixty-ninth part is the least that one of them has."""
+    kinds = [*(DISK if disk else ()), *[*USER, *TOGETHER] * 3]
+    kinds += ["recovery", "undo", "signals"] * 6
     rows = (kinds * (count // len(kinds) + 1))[:count]
     random.Random(seed).shuffle(rows)  # noqa: S311
     return rows
@@ -453,7 +503,7 @@ def prove(
 def main() -> None:
     """Run as the header says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=1200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     parts = [("uv", "tmpfs", 0.45), ("uv", "ext4", 0.45), ("pip", "tmpfs", 0.1)]

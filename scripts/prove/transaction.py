@@ -153,13 +153,8 @@ def engine_of(case: Case) -> Engine:
     return Pip(command=command, version="0", environ=environ, runner=run)
 
 
-def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
-    """Apply, and `say` when the environment is about to be changed, and at the end the steps.
-
-    Returns what was done where the stand-ins are applied.
-    """
-    steps = Steps(case.kill_at)
-    steps.hook()
+def say_when_it_begins(say: Callable[[str], None]) -> None:
+    """Let this process `say` "now" when an environment is about to be changed."""
     begin = set_aside.JournaledChange.begin
 
     def beginning(*arguments: Any, **options: Any) -> None:  # noqa: ANN401
@@ -168,6 +163,16 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
 
     changed: Any = set_aside.JournaledChange
     changed.begin = beginning
+
+
+def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
+    """Apply, and `say` when the environment is about to be changed, and at the end the steps.
+
+    Returns what was done where the stand-ins are applied.
+    """
+    steps = Steps(case.kill_at)
+    steps.hook()
+    say_when_it_begins(say)
     applied = None
     if case.url:
         wheels = {path.name: path for path in Path(case.wheels).iterdir()}
