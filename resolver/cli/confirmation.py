@@ -9,7 +9,7 @@ from ..apply.state_folder import Site
 from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import size
-from ..utils.foreign_text import without_controls
+from ..utils.foreign_text import clean_text
 from . import console
 
 
@@ -23,7 +23,7 @@ def confirm(
     check_answerable(arguments)
     if arguments.yes:
         return
-    question = without_controls(texts.label(label, **values))
+    question = clean_text(texts.label(label, **values))
     print(f"\n{question}", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")

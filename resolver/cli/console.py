@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
 from ..messages.sections import Section, plain, size
-from ..utils.foreign_text import without_controls
+from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
 
@@ -60,7 +60,7 @@ def print_result(text: str) -> None:
     gone (`ortgpu-fix matrix | head`) is BrokenPipeError, met here.
     """
     try:
-        print(without_controls(text), flush=True)
+        print(clean_text(text), flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -75,7 +75,7 @@ def detach_stdout() -> None:
 
 def print_json(document: object) -> None:
     """Print one JSON document on stdout, the same bytes for the same value in every locale."""
-    print_result(json.dumps(document, indent=2))
+    print_result(json.dumps(clean(document), indent=2))
 
 
 def print_sections(sections: Sequence[Section]) -> None:
@@ -98,10 +98,10 @@ def print_sections(sections: Sequence[Section]) -> None:
         if at:
             console.print()
         if section.heading:
-            console.print(Text(without_controls(section.heading), style="bold"))
+            console.print(Text(clean_text(section.heading), style="bold"))
         if any(row.whole for row in section.rows):
             for row in section.rows:
-                text = Text(without_controls(row.text), style=row.style)
+                text = Text(clean_text(row.text), style=row.style)
                 console.print(text, soft_wrap=row.whole)
             continue
         heads = any(row.head for row in section.rows)
@@ -110,7 +110,7 @@ def print_sections(sections: Sequence[Section]) -> None:
             grid.add_column(overflow="fold")  # a path is never cut
         for row in section.rows:
             cells = (row.head, row.text) if heads else (row.text,)
-            grid.add_row(*(Text(without_controls(cell), style=row.style) for cell in cells))
+            grid.add_row(*(Text(clean_text(cell), style=row.style) for cell in cells))
         console.print(Padding(grid, (0, 0, 0, 2 if section.heading else 0), expand=False))
 
 
@@ -128,7 +128,7 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
 
 def print_notice(text: str) -> None:
     """Tell the user something that is not the answer itself: on stderr."""
-    print(without_controls(text), file=sys.stderr)
+    print(clean_text(text), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..messages.catalog import Texts
 from ..messages.sections import size
-from ..utils.foreign_text import without_controls
+from ..utils.foreign_text import clean_text
 
 NARROW, WIDE = 60, 100
 """Columns below which only the bytes are shown, and from which on a bar is."""
@@ -46,7 +46,7 @@ class Bars:
             line = self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
-                shown = without_controls(line)
+                shown = clean_text(line)
                 self.drawn.console.print(shown, highlight=False, markup=False)
             return
         if self._whole is None:
@@ -55,7 +55,7 @@ class Bars:
             self._whole = self.drawn.add_task(together, total=total, whole=True)
         file, have, of = str(values["file"]), int(str(values["have"])), int(str(values["size"]))
         if file not in self._files:
-            shown = without_controls(file)
+            shown = clean_text(file)
             self._files[file] = self.drawn.add_task(shown, total=of, whole=False)
         self.drawn.update(self._files[file], completed=have, total=of, visible=have < of)
         self.drawn.update(self._whole, completed=done, total=total, visible=done < total)

@@ -1,7 +1,8 @@
 """Text from elsewhere: names, paths, logs, metadata, an index's words, an engine's output.
 
-All of it goes through here before it reaches a terminal, a message, a facts file or a lock: no
+All of it goes through here before it reaches a terminal, a document, a facts file or a lock: no
 control character moves the cursor, sets the clipboard or hides a line, and no address has secrets.
+`cli.console`, which prints everything, and whoever writes such a file send it through here.
 """
 
 from __future__ import annotations
@@ -23,16 +24,20 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
 """C0 but tab and line break, C1, and what turns the direction of text."""
-_LOGIN = re.compile(r"(?<=://)(?:[^/@\s\"']*@)+")
+_AFTER_SCHEME = r"(?:(?<=://)|(?<=http:/)|(?<=https:/))(?!/)"
+"""A path that was made of an address has one of its slashes."""
+_LOGIN = re.compile(_AFTER_SCHEME + r"(?:[^/@\s\"']*@)+")
 _LOGIN_WITH_SLASH = re.compile(
-    r"(?<=://)[^/@\s\"':]+:(?![0-9]*(?:/|$))[^\s\"'@]*@(?:[^\s\"'@/]*@)*"
+    _AFTER_SCHEME + r"[^/@\s\"':]+:(?![0-9]*(?:/|$))[^\s\"'@]*@(?:[^\s\"'@/]*@)*"
 )
 """`user:pass/word@`: a browser would write `%2F`, and people do not."""
-_QUERY = re.compile(r"(://[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
+_QUERY = re.compile(r"((?:://|https?:/)[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
 _FRAGMENT = re.compile(
-    r"(://[^\s\"'\\#]*)#(?!(?:egg|sha256|subdirectory)=[\w.,/\[\]-]*(?![^\s\"'\\]))[^\s\"'\\]*"
+    r"((?:://|https?:/)[^\s\"'\\#]*)#"
+    r"(?!(?:(?:egg|sha256|subdirectory)=[\w.,/\[\]-]*|[A-Za-z]+(?:[-_][A-Za-z]+)*)"
+    r"(?![^\s\"'\\),.;]))[^\s\"'\\]*"
 )
-"""What comes after `#` stays where pip reads it."""
+"""What comes after `#` stays where pip reads it, and where it is the name of a paragraph."""
 
 
 def without_controls(text: str) -> str:
@@ -44,20 +49,25 @@ def without_controls(text: str) -> str:
 
 def without_secrets(text: str) -> str:
     """Return `text` with its addresses without user name, password, query and fragment."""
-    if "://" not in text:
+    if ":/" not in text:
         return text
     text = _LOGIN_WITH_SLASH.sub("", _LOGIN.sub("", text))
     return _FRAGMENT.sub(r"\1", _QUERY.sub(r"\1", text))
 
 
+def clean_text(text: str) -> str:
+    """Return `text` without control characters and secrets."""
+    return without_secrets(without_controls(text))
+
+
 def clean(value: object) -> object:
     """Return `value`, and all text in it, without control characters and secrets."""
     if isinstance(value, str):
-        return without_secrets(without_controls(value))
+        return clean_text(value)
     if isinstance(value, Mapping):
         return {
             clean(key): clean(item) for key, item in cast("Mapping[object, object]", value).items()
         }
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [clean(item) for item in cast("list[object]", value)]
     return value

@@ -7,25 +7,18 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command import run_here
-from packaging.requirements import Requirement
+from lacking import install_all_but
 from stand import Stand
 
 from ortgpu_fix.cli.commands import apply as applying
-from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.model import Verification
-from support.local_index import make_wheel
-from support.standin_wheels import clean_environment, find_uv, state_of
+from support.standin_wheels import state_of
 
 LACKS = "flatbuffers"
 
@@ -33,22 +26,7 @@ LACKS = "flatbuffers"
 @pytest.fixture
 def lacking(quick: Stand, tmp_path: Path) -> Stand:
     """An environment that is right for the example machine, but for one ordinary requirement."""
-    about = "package_name = 'onnxruntime-gpu'\n__version__ = '1.26.0'\n"
-    files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": about}
-    example = from_json(example_machine())._replace(packages=(), onnxruntime=None)
-    version = ".".join(quick.venv.target().version.split(".")[:2])
-    python = example.python._replace(version=f"{version}.0")
-    made = resolve(example._replace(python=python), PlanOptions(), load_matrix())
-    rows = [(wheel.name, wheel.version) for wheel in made.selection]
-    rows += [(Requirement(line).name, "99") for line in made.requires]
-    for name, number in rows:
-        own = files if name == "onnxruntime-gpu" else {}
-        requires = [LACKS] if name == "onnxruntime-gpu" else []
-        make_wheel(tmp_path / "wheels", name, number, files=own, requires=requires)
-    wheels = [path for path in (tmp_path / "wheels").iterdir() if LACKS not in path.name]
-    argv = [find_uv(), "pip", "install", "-q", "--offline", "--no-config", "--no-deps"]
-    argv += ["--link-mode", "copy", "--python", str(quick.venv.python), *map(str, wheels)]
-    subprocess.run(argv, check=True, env=clean_environment())
+    install_all_but(LACKS, quick.venv, tmp_path / "wheels")
     quick.before = state_of(quick.venv.folder)
     return quick
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command import run_here
+from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 
 import synthetic
 from ortgpu_fix.cli import parser as cli
@@ -64,6 +65,27 @@ def test_the_same_input_gives_the_same_bytes(name: str, run: Run, tmp_path: Path
     assert again.stderr == "Written: lock.txt\n"
     assert (tmp_path / "lock.txt").read_text() == first.stdout
     assert "onnxruntime-gpu==1.26.0" in first.stdout
+
+
+@pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])
+def test_a_lock_has_no_control_characters_and_no_secrets(
+    name: str, run: Run, tmp_path: Path
+) -> None:
+    """Of the machines, of the command, of the address of the companions."""
+    nasty = " ".join(SEQUENCES)
+    facts = machine(tmp_path, "a")
+    file = json.loads((tmp_path / "a.json").read_text())
+    file["gpus"][0]["name"] = f"{nasty} {SECRETS[0]}"
+    file["platform"]["distribution"] = nasty
+    (tmp_path / "a.json").write_text(json.dumps(file))
+    address = f"https://me:{SECRET}@share.example/w?token={SECRET}"
+
+    done = run("lock", *facts, "--format", name, "-d", address, "-o", "lock.txt")
+
+    assert done.returncode == 0, done.stderr
+    made = (tmp_path / "lock.txt").read_text()
+    assert is_clean(made), made
+    assert "share.example/w/" in made or name == "uv"
 
 
 def test_a_lock_says_what_made_it(run: Run, tmp_path: Path) -> None:

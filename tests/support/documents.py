@@ -42,7 +42,7 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "explanations": "explain",
         "platform": "facts",
         "groups": "fleet",
-        "unlock": "plan",
+        "selection": "plan",
         "models": "verify",
     }
     return next((kind for key, kind in tells.items() if key in document), None)

@@ -16,6 +16,7 @@ from ...lock.formats.uv import uv_lines
 from ...lock.model import Lock
 from ...messages.catalog import Language, load_texts
 from ...utils.files import write
+from ...utils.foreign_text import clean_text
 from .. import console
 from ..lock_inputs import lock_builder, planned_groups, write_companions
 
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     output = None if arguments.output is None else Path(arguments.output)
     maker = lock_builder(arguments, environ, options, matrix, output)
     write_format = FORMATS[arguments.format]
-    texts = [write_format(maker.lock(group)) for group in groups]
+    texts = [clean_text(write_format(maker.lock(group))) for group in groups]
     paths = _paths(output, groups)
     if arguments.directory is not None and "://" not in arguments.directory:
         write_companions(maker, groups, Path(arguments.directory))
