@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import mmap
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -282,3 +286,36 @@ def test_the_folder_of_nvidia_is_a_mount_of_its_own(
         assert os.path.ismount(point)
     finally:
         subprocess.run(["umount", "-l", point], check=True)
+
+
+def test_a_daemon_that_the_environment_starts_does_not_block_the_roll_back(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """A `.pth` starts it with each Python, so also with what the engine starts."""
+    stand.have("onnxruntime 1.22.1")
+    pids = tmp_path / "pids"
+    (stand.venv.site / "daemon.py").write_text(
+        "import os, time\n"
+        "if os.environ.get('DAEMON') and not os.fork():\n"
+        "    os.setsid()\n"
+        "    for number in range(3):\n"
+        "        os.dup2(os.open(os.devnull, os.O_RDWR), number)\n"
+        f"    with open({str(pids)!r}, 'a') as file:\n"
+        "        print(os.getpid(), file=file)\n"
+        "    time.sleep(90)\n"
+        "    os._exit(0)\n"
+    )
+    (stand.venv.site / "daemon.pth").write_text("import daemon\n")
+    stand.before = state_of(stand.venv.folder)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
+    target, engine = stand.venv.target(), stand.engine()
+    engine = replace(engine, environ={**engine.environ, "DAEMON": "1"})
+    began = time.monotonic()
+    try:
+        stand.fails(plan, target=target, engine=engine, verify=lambda: (False, "no"))
+        assert time.monotonic() - began < 60
+        assert pids.read_text()
+    finally:
+        for pid in pids.read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)

@@ -261,6 +261,32 @@ def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json
     assert quick.unchanged()
 
 
+def test_undo_after_a_download_that_was_really_killed(quick: Stand, command: Command) -> None:
+    quick.have("onnxruntime 1.22.1")
+    wheel = quick.wheels[CUDA[0]]
+    quick.server.behaviour.faults[wheel.name] = "trickle"
+    plan, target = quick.plan(*CUDA, uninstall=("onnxruntime",)), quick.venv.target()
+    child = os.fork()
+    if child == 0:
+        quick.apply(plan, target=target, engine=quick.engine())
+        os._exit(0)
+    part = quick.state / "stage" / "wheels" / f"{wheel.name}.part"
+    end = time.monotonic() + 60
+    while not part.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    quick.server.behaviour.faults.clear()
+    assert part.exists()
+
+    done = command("undo", "--python", str(quick.venv.folder))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "had not been changed; what was downloaded is removed" in done.stdout
+    assert not quick.state.exists()
+    assert quick.unchanged()
+
+
 @pytest.mark.parametrize("damage", ["journal", "folder"])
 def test_a_change_that_cannot_be_read_is_taken_for_unfinished(
     changed: Stand, command: Command, damage: str
