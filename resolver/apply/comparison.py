@@ -108,7 +108,8 @@ def _compare_moved(
     """Compare what was set aside; return the paths at which the file from before is."""
     in_place: set[str] = set()
     for path, name, seen in moves:
-        kept, here = fingerprint(join(str(folder / "aside"), name)), fingerprint(path)
+        aside = join(str(folder / "aside"), name)
+        kept, here = fingerprint(aside), fingerprint(path)
         is_original = seen is not None and is_same(here, seen)
         if kept is None:  # not moved yet, or moved back already
             if committed or here is None or (seen is not None and not is_original):
@@ -117,11 +118,22 @@ def _compare_moved(
                 in_place.add(path)
         elif seen is not None and kept[:2] != seen[:2]:
             found.lost.add(path)
-        elif is_original:  # a copy to another filesystem that was killed before its last step
+        elif is_original and _hold_the_same(path, aside):
+            # A copy to another filesystem that was killed before its last step.
             in_place.add(path)
         elif here is not None and path not in created:
             found.changed.add(path)
     return in_place
+
+
+def _hold_the_same(path: str, aside: str) -> bool:
+    """Return whether two files, or two links, are equal: the time alone proves little."""
+    one, other = Path(path), Path(aside)
+    with contextlib.suppress(OSError):
+        if one.is_symlink() or other.is_symlink():
+            return one.readlink() == other.readlink()
+        return file_digest(one) == file_digest(other)
+    return False
 
 
 def _compare_created(

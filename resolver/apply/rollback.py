@@ -124,6 +124,10 @@ def roll_back(
     with signals_held(), failures.noted(str(site.state)):
         engine_guard.wait_for_engine(site.state / "engine.lock")
         records = read_journal(site, folder)
+        if not records:  # it ended before the first change
+            with failures.noted(str(folder)):
+                delete_journal(folder)
+            return
         found = compare(site, folder, records)
         if found.lost:
             raise Error("undo-impossible", paths=_listed(found.differences(site)))

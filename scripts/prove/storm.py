@@ -35,6 +35,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ DISK = tuple(
 )
 TOGETHER = ("second-run", "second-installer", "second-installer-same")
 PAUSE = 3.5
-"""Seconds after which a user installs the same release once more."""
+"""Seconds after which a user installs the same release once more; the environment is as old."""
 REFUSED = {"undo-changed", "undo-impossible"}
 Snapshot = Mapping[str, str]
 
@@ -137,6 +138,7 @@ class Storm:
         self.template = Path(case.folder).parents[1] / "template"
         shutil.copytree(self.venv.folder, self.template, symlinks=True)
         self.before = state_of(self.venv.folder)
+        time.sleep(PAUSE)
         self.counts: Counter[str] = Counter()
         self.ends: Counter[str] = Counter()
         self.undo_seconds = 0.0
@@ -505,12 +507,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=1200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="parts at a time, of three (1)")
     given = parser.parse_args()
     parts = [("uv", "tmpfs", 0.45), ("uv", "ext4", 0.45), ("pip", "tmpfs", 0.1)]
-    rows = [
-        prove(int(given.count * share), given.seed + at, engine=engine, filesystem=filesystem)
-        for at, (engine, filesystem, share) in enumerate(parts)
-    ]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        begun = [
+            pool.submit(
+                prove,
+                int(given.count * share),
+                given.seed + at,
+                engine=engine,
+                filesystem=filesystem,
+            )
+            for at, (engine, filesystem, share) in enumerate(parts)
+        ]
+        rows = [each.result() for each in begun]
     today = dt.datetime.now(dt.timezone.utc).date().isoformat()
     total: Counter[str] = Counter()
     for row in rows:

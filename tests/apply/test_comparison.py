@@ -267,6 +267,39 @@ def test_another_build_in_the_shared_folder(quick: Stand) -> None:
     assert quick.unchanged()
 
 
+def test_another_file_of_the_same_size_and_time_is_another(quick: Stand) -> None:
+    """Files of FAT have the time of two seconds: what a user writes meanwhile looks the same."""
+    site = killed_apply(quick, "set-aside")
+    kept = next((quick.state / "1" / "aside").glob("*-INSTALLER"))
+    info = quick.venv.site / "onnxruntime-1.22.1.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "INSTALLER").write_bytes(b"my"[: kept.stat().st_size])
+    then = kept.stat().st_mtime_ns + 10**9
+    os.utime(info / "INSTALLER", ns=(then, then))
+
+    assert "INSTALLER" in refusal(quick, lambda: recover_interrupted(site))
+
+    (info / "INSTALLER").write_bytes(kept.read_bytes())
+    os.utime(info / "INSTALLER", ns=(then, then))
+    recover_interrupted(site)
+    assert quick.unchanged()
+
+
+def test_a_signal_before_the_first_step_has_changed_nothing(
+    quick: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no folder of the change yet: nothing is to be put back, and nothing failed."""
+    quick.have(CPU)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JournaledChange, "begin", interrupted)
+    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+
+    assert quick.fails(plan).code == "apply-interrupted"
+
+
 def test_what_was_set_aside_is_gone(quick: Stand) -> None:
     changed(quick)
     shutil.rmtree(quick.state / "1" / "aside")
