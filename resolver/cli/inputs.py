@@ -24,6 +24,7 @@ from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe, target_of
+from ..probe.moved import find_old_place
 from ..probe.shadow import find_other_command, find_shadow
 from ..resolve.options import PlanOptions
 from ..utils.process import run
@@ -182,12 +183,14 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)
+    moved_from = find_old_place(target)
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
         locked=None if lock is None else locked_release(lock),
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
+        moved_from=None if moved_from is None else redact(moved_from, home),
         change=change,
         change_size=size,
     )

@@ -45,6 +45,8 @@ class Explanation(NamedTuple):
     """The libraries that are named."""
     consequences: tuple[str, ...] = ()
     """The codes of what stands in the log too and follows from this."""
+    owner_commands: tuple[str, ...] = ()
+    """Those of `commands` that only who owns the host, or its system, can run."""
     origin: str | None = None
     """The kind of program that wrote the log, where its remedy is another."""
 
@@ -81,6 +83,11 @@ def explanations(
     made = [
         _explanation(rows[code], followers.get(code, ()), origins, language, release)
         for code in roots
+    ]
+    owners = table.owner_commands
+    made = [
+        each._replace(owner_commands=tuple(one for one in each.commands if one.startswith(owners)))
+        for each in made
     ]
     made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
     return tuple(made)

@@ -56,6 +56,8 @@ class Failure(NamedTuple):
     fixable: bool
     findings: tuple[str, ...]
     """The findings of a plan that say the same of a machine."""
+    glibc: str | None
+    """The oldest glibc that it is seen with."""
     by_release: ByRelease | None
     sources: tuple[str, ...]
 
@@ -87,10 +89,12 @@ class FailureTable:
         libraries: tuple[LoggedLibrary, ...],
         statuses: tuple[Status, ...] = (),
         origins: tuple[ProgramKind, ...] = (),
+        owner_commands: tuple[str, ...] = (),
     ) -> None:
-        """Keep the rows."""
+        """Keep the rows; `owner_commands`: how commands begin that only a host's owner can run."""
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
+        self.owner_commands = owner_commands
         self.by_code = {row.code: row for row in failures}
 
     @cached_property
@@ -113,6 +117,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         libraries=_rows(table, "library", _library),
         statuses=_rows(table, "status", _status) if "status" in table else (),
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
+        owner_commands=tuple(table.get("owner_commands", ())),
     )
 
 
@@ -173,6 +178,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         commands=tuple(row["commands"]),
         fixable=row["fixable"],
         findings=tuple(row.get("findings", ())),
+        glibc=row.get("glibc"),
         by_release=_by_release(row["by_release"]) if "by_release" in row else None,
         sources=tuple(row["sources"]),
     )

@@ -1,29 +1,37 @@
 """What a machine and an environment say of what a log says.
 
 In: explanations, facts, and the plan that was made from them; out: whether each cause is confirmed
-here, is not so here, or cannot be seen here, with what was seen; and what mends it here.
+here, is not so here, or cannot be seen here, with what was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
 from ..facts.model import GPU_BUILD, Facts
+from ..matrix.torch import TORCH
 from ..plan.model import Plan
 from ..plan.reasons import Finding, Reason, reason
+from ..versions import newest_first, numbers
 from .explanations import Explanation
-from .failures import ByRelease, Failure, FailureTable
+from .failures import RELEASE, Failure, FailureTable
 
 State = Literal["confirmed", "not-so", "unseen"]
 
-MATCH = ("--torch", "match")
-"""Flags that allow another torch, where the installed one leaves no way."""
 ANY = "*"
 """In `Failure.findings`: whatever is wrong here."""
 LIBRARIES = frozenset({"libraries", "cudnn", "zlib", "msvc"})
+WINDOWS_ONLY = frozenset({"zlib", "msvc"})
+NO_WHEEL = frozenset({"no-wheel-python", "no-wheel-platform", "glibc-too-old", "musl", "jetson"})
+"""Why the index has no wheel of a release for this Python and system."""
+IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "here-in-place"}
+"""What is said of an environment that was looked at, and has no such failure."""
+
+_GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
 
 
 class Here(NamedTuple):
@@ -36,50 +44,69 @@ class Here(NamedTuple):
     """What is there instead, or why it cannot be seen: a label of the texts."""
 
 
-class Mending(NamedTuple):
-    """What mends it here: a label of the texts, and the arguments of this program."""
-
-    why: Reason
-    arguments: tuple[str, ...] = ()
-    """Of `ortgpu-fix`; empty where no command of this program mends it."""
-    finding: Finding | None = None
-    """What only the owner of the machine can mend."""
-
-
 def look(
-    explanations: Sequence[Explanation], table: FailureTable, facts: Facts, plan: Plan
+    explanations: Sequence[Explanation],
+    table: FailureTable,
+    facts: Facts,
+    plan: Plan,
+    releases: Collection[str] = (),
 ) -> tuple[Here, ...]:
-    """Return what the machine says of each explanation."""
-    by_release = [row.by_release for row in table.failures if row.by_release]
-    return tuple(
-        _look(each, table.by_code[each.code], by_release, facts, plan) for each in explanations
-    )
+    """Return what the machine says of each explanation; `releases`: those that the matrix holds."""
+    return tuple(_look(each, table, facts, plan, releases) for each in explanations)
 
 
 def _look(
     explanation: Explanation,
-    row: Failure,
-    by_release: Sequence[ByRelease],
+    table: FailureTable,
     facts: Facts,
     plan: Plan,
+    releases: Collection[str],
 ) -> Here:
+    row = table.by_code[explanation.code]
     if explanation.origin is not None:
         return Here("unseen", why=reason("here-other-program"))
+    if row.about in WINDOWS_ONLY and facts.platform.system != "windows":
+        return Here("not-so", why=reason("here-linux"))
     if row.about == "memory":
         return Here("unseen", why=reason("here-memory"))
-    releases = [by.releases for by in by_release if by.inside == row.code]
-    if releases:
-        return _of_release(releases[0], facts)
-    wrong = [each for each in plan.findings if each.severity != "info"]
+    if row.about == "packages":
+        return _of_index(explanation, plan, releases)
+    if row.about == "system":
+        found = _of_plan(row, facts, plan)  # of the release that is installed
+        return found if found.state != "unseen" else _of_libc(_floor(explanation), facts)
+    if row.about == "torch" and facts.package(TORCH) is None:
+        return Here("not-so", why=reason("here-without", name=TORCH))
+    for by in filter(None, (each.by_release for each in table.failures)):
+        if by.inside == row.code:
+            return _of_release(by.releases, facts)
+    if row.glibc and _of_libc(row.glibc, facts).state == "confirmed":  # older: it is not seen there
+        return _of_libc(row.glibc, facts)._replace(state="not-so")
+    return _of_plan(row, facts, plan)
+
+
+def _of_plan(row: Failure, facts: Facts, plan: Plan) -> Here:
+    """Say whether the plan has the findings that a row names."""
     known = [each for each in plan.findings if each.code in row.findings]
     if ANY in row.findings:
+        wrong = [each for each in plan.findings if each.severity != "info"]
         known += [each for each in wrong if each not in known]
     if known:
         return Here("confirmed", findings=tuple(known))
+    if row.code == "libraries-mixed" and (before := _on_search_path(facts)):
+        return Here("confirmed", why=reason("here-search-path", path=before))
     if not row.findings:
         return Here("unseen", why=reason("here-only-there"))
+    if row.code == "device-id-invalid" and facts.gpus:
+        return Here("unseen", why=reason("here-gpus", count=str(len(facts.gpus))))
     instead = _instead(row, facts, plan)
     return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
+
+
+def _on_search_path(facts: Facts) -> str | None:
+    """Return a library of CUDA that LD_LIBRARY_PATH puts before those of the environment."""
+    folders = facts.environment.get("LD_LIBRARY_PATH", "").split(":")
+    paths = (library.path or "" for library in facts.libraries)
+    return next((path for path in paths if path.rpartition("/")[0] in {*folders} - {""}), None)
 
 
 def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
@@ -87,18 +114,20 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     driver, build = facts.driver, facts.onnxruntime
     if row.about == "driver" and driver is not None and not driver.error:
         return reason("here-driver", version=driver.version or "?", cuda=driver.cuda or "?")
+    if row.code in IN_PLACE and facts.python.executable is not None:
+        return reason(IN_PLACE[row.code])
     gpu_build = build is not None and build.distribution == GPU_BUILD and build.intact
-    if row.about in {"build", "native"} and build is not None and gpu_build:
+    if row.about in {"build", "native", "system"} and build is not None and gpu_build:
         return reason("here-build", version=build.version or "?", cuda=build.cuda or "?")
     looked_for = plan.verdict != "impossible"  # they are those of the release that is chosen
     if row.about in LIBRARIES and build is not None and gpu_build and looked_for:
         return reason("here-libraries", version=build.version or "?")
-    numpy = facts.package("numpy")
-    if row.about == "numpy" and numpy is not None:
-        return reason("here-package", name=numpy.name, version=numpy.version)
+    package = facts.package(row.about) if row.about in {"numpy", TORCH} else None
+    if package is not None and not any(each.code == "torch-unknown" for each in plan.findings):
+        return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None and gpu_build:
         return reason("here-gpu-code", version=build.version or "?")
-    return reason("here-healthy") if plan.verdict == "healthy" else None
+    return reason("here-healthy") if plan.verdict == "healthy" and not plan.outside else None
 
 
 def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
@@ -119,38 +148,41 @@ def _of_release(releases: SpecifierSet, facts: Facts) -> Here:
     return Here(state, why=reason("here-release", version=build.version))
 
 
-def mending(
-    explanations: Sequence[Explanation],
-    here: Sequence[Here],
-    plan: Plan | None,
-    plan_with: Callable[[tuple[str, ...]], Plan] | None = None,
-) -> Mending:
-    """Return what mends it, on this machine where it was looked at.
+def _of_libc(floor: str | None, facts: Facts) -> Here:
+    """Say whether the C library here is older than the glibc that a log names."""
+    libc = facts.platform.libc
+    if floor is None or libc is None:
+        return Here("unseen", why=reason("here-only-there"))
+    kind, _, version = libc.partition(" ")
+    newer = kind == "glibc" and numbers(version) >= numbers(floor)
+    return Here("not-so" if newer else "confirmed", why=reason("here-libc", libc=libc))
 
-    `plan_with` makes the plan for flags that a remedy has (`--torch match`, `--ort SPEC`): where
-    the plan without them changes nothing, that one may.
-    """
-    if not explanations:
-        return Mending(reason("mend-nothing-known"), ("verify",))
-    worst = [each for each in explanations if each.severity == explanations[0].severity]
-    root = worst[0]
-    if all(each.origin for each in worst):
-        return Mending(reason("mend-other-program"))
-    apply = next((each for each in root.commands if each.endswith("--apply")), None)
-    arguments = tuple(apply.replace('"', "").split()[1:]) if apply else ()
-    if plan is None:
-        label = "mend-by" if arguments else "mend-by-hand"
-        return Mending(reason(label), arguments)
-    if plan.verdict == "fixable":
-        return Mending(reason("mend-here"), arguments or ("--apply",))
-    asked = plan.verdict == "impossible" or here[explanations.index(root)].state == "confirmed"
-    if plan_with and asked:
-        for flags in dict.fromkeys((arguments[:-1], MATCH)):
-            if flags and plan_with(flags).verdict == "fixable":
-                return Mending(reason("mend-here"), (*flags, "--apply"))
-    if plan.verdict == "impossible":
-        stop = next((each for each in plan.findings if each.severity == "error"), None)
-        return Mending(reason("mend-owner"), finding=stop)
-    if arguments and here[explanations.index(root)].state == "unseen":
-        return Mending(reason("mend-verify"), ("verify",))
-    return Mending(reason("mend-right"), ("verify",))
+
+def _floor(explanation: Explanation) -> str | None:
+    named = [found for line in _lines(explanation) for found in _GLIBC.findall(line)]
+    return max(named, key=numbers) if named else None
+
+
+def _lines(explanation: Explanation) -> list[str]:
+    return [seen.line for seen in explanation.evidence]
+
+
+def _of_index(explanation: Explanation, plan: Plan, releases: Collection[str]) -> Here:
+    """Say whether the index has the release that a log asks for, for this Python and system."""
+    if explanation.code != "no-wheel":
+        network = explanation.code == "index-unreachable"
+        return Here("unseen", why=reason("here-network" if network else "here-installing"))
+    named = [found["release"] for line in _lines(explanation) for found in RELEASE.finditer(line)]
+    version = named[0] if named else plan.release
+    if version is None or not releases:
+        return Here("unseen", why=reason("here-installing"))
+    if version not in releases:
+        newest = max(releases, key=newest_first)
+        state: State = "confirmed" if numbers(version) < numbers(newest) else "unseen"
+        why = reason("here-no-release", version=version, date=plan.matrix_date)
+        return Here(state, why=why)
+    against = [each for row in plan.rejected if row.version == version for each in row.reasons]
+    wheel = next((each for each in against if each.code in NO_WHEEL), None)
+    if wheel is not None:
+        return Here("confirmed", why=wheel)
+    return Here("not-so", why=reason("here-wheel", version=version))

@@ -115,6 +115,7 @@ LOADERS = _of_loaders(
     ("missing", rf"ould not load library '?(?P<library>{_LIBRARY})"),
     ("missing", rf"Could not locate (?P<library>{_LIBRARY})\. Please"),
     ("missing", rf"Library (?P<library>{_LIBRARY}) is not found or cannot be loaded"),
+    ("missing", r"LoadLibrary\(\):'(?P<library>[\w.-]{1,80})' not found"),
     ("missing", r"Unable to load any of \{(?P<library>[\w.]{1,80})"),
     ("missing", r"Cannot load symbol (?P<library>cudnn)\w{1,80}"),
     # macOS and .NET

@@ -63,7 +63,9 @@ def to_json(facts: Facts) -> dict[str, object]:
         document["onnxruntime"] = {name: build[name] for name in build if name != "provider"}
     python = as_table(facts.python)
     absent = {"change", "change_size"} if facts.python.change is None else set[str]()
-    absent |= {name for name in ("locked", "shadow", "command") if python[name] is None}
+    absent |= {
+        name for name in ("locked", "shadow", "command", "moved_from") if python[name] is None
+    }
     document["python"] = {name: python[name] for name in python if name not in absent}
     return document
 
@@ -190,6 +192,7 @@ def _interpreter(table: StrictObject) -> Interpreter:
         locked=table.text_or_none("locked"),
         shadow=table.text_or_none("shadow"),
         command=table.text_or_none("command"),
+        moved_from=table.text_or_none("moved_from"),
         change=None if table.null("change") else table.choice("change", get_args(ChangeState)),
         change_size=table.integer_or_none("change_size") or 0,
     )

@@ -11,8 +11,21 @@ from .driver_replies import LibraryReply, compute_capability, release
 from .model import Driver, Gpu
 
 NVML_NOT_LOADED, NVML_MISMATCH = 9, 18
-EXPLAINED_ERRORS = frozenset({"libcuda-missing", "no-answer", "not-loaded", "version-mismatch"})
-"""The codes in `_error` with a text of their own, `driver-no-answer` and so on."""
+EXPLAINED_ERRORS = {
+    "cuinit-100": "driver-no-device",
+    "cuinit-802": "driver-fabric-manager",
+    "cuinit-804": "driver-forward-compatibility",
+    "cuinit-999": "driver-failed",
+    "gpu-lost": "driver-gpu-lost",
+    "libcuda-missing": "driver-libcuda-missing",
+    "no-answer": "driver-no-answer",
+    "not-loaded": "driver-not-loaded",
+    "version-mismatch": "driver-version-mismatch",
+}
+"""The codes in `_error` that a finding of their own explains; `driver-unreadable` the others."""
+MIG, COMPAT = "mig", "driver.library"
+"""The keys of `sources` that say which GPUs are sliced, and that libcuda is of another release."""
+MIG_ON = "nvml: on for GPU "
 NAMED_BY_DRIVER = frozenset({"nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"})
 """The sources of GPUs that the driver itself enumerates: it supports them."""
 CUDA_STUB, CUDA_NO_DEVICE, CUDA_MISMATCH = 34, 100, 803
@@ -51,13 +64,16 @@ def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> 
     if gpus is not None:
         gpus = tuple(_named(gpu, evidence.libcuda, gpus, gpu_names) for gpu in gpus)
     if evidence.nvml.mig:
-        sources["mig"] = "nvml: on for GPU " + ", ".join(map(str, evidence.nvml.mig))
+        sources[MIG] = MIG_ON + ", ".join(map(str, evidence.nvml.mig))
     if not _present(evidence):
         sources["driver"] = "nvml, libcuda, nvidia-smi, /proc/driver/nvidia: none of them is there"
         return Reading(driver=None, gpus=gpus, sources=sources)
     version, source = _version(evidence)
     if version is not None:
         sources["driver.version"] = source
+        library = _library_release(evidence)
+        if library not in {None, version}:
+            sources[COMPAT] = f"libcuda.so.{library}"
     cuda = evidence.libcuda.cuda if evidence.libcuda.code != CUDA_STUB else None
     if cuda is not None:
         sources["driver.cuda"] = "libcuda"
@@ -87,7 +103,7 @@ def _present(evidence: Evidence) -> bool:
 
 def _version(evidence: Evidence) -> tuple[str | None, str]:
     smi = next((row for _, row in evidence.smi if row), None)
-    file = release((evidence.libcuda.file or "").rpartition("libcuda.so.")[2])
+    file = _library_release(evidence)
     choices = (
         (evidence.nvml.driver, "nvml"),
         (evidence.proc_version, "/proc/driver/nvidia/version"),
@@ -95,6 +111,11 @@ def _version(evidence: Evidence) -> tuple[str | None, str]:
         (file, f"the name of {evidence.libcuda.file}"),
     )
     return next((choice for choice in choices if choice[0] is not None), (None, ""))
+
+
+def _library_release(evidence: Evidence) -> str | None:
+    """Return the release in the name of libcuda's file; the driver's own, but for cuda-compat."""
+    return release((evidence.libcuda.file or "").rpartition("libcuda.so.")[2])
 
 
 def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
@@ -119,7 +140,7 @@ def _gpus(evidence: Evidence) -> tuple[tuple[Gpu, ...] | None, str]:
     if libcuda.answered(0, CUDA_NO_DEVICE, CUDA_STUB):
         return (), "libcuda"
     if libcuda.state == "absent" and (nvml.state == "absent" or nvml.answered(NVML_NOT_LOADED)):
-        return (), "no driver, no GPU on the PCI bus"
+        return (), "no driver, no NVIDIA GPU on the PCI bus"
     return None, ""
 
 

@@ -88,6 +88,8 @@ class Interpreter(NamedTuple):
     """The file that `import onnxruntime` takes in place of the environment's."""
     command: str | None = None
     """The program that PATH has in place of one of the environment's that use onnxruntime."""
+    moved_from: str | None = None
+    """The folder that a virtual environment was made in, where it lies elsewhere now."""
     change: ChangeState | None = None
     """The undo data of this program in the environment."""
     change_size: int = 0

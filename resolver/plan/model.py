@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import GPU_BUILD
 from ..matrix.model import AddedRows
 from .reasons import Consumer, Finding, Reason
@@ -9,8 +10,10 @@ from .wheels import Companion, Wheel
 
 SHADOWED = "onnxruntime-shadowed"
 COMMAND_ELSEWHERE = "command-elsewhere"
-BY_USER = frozenset({SHADOWED, COMMAND_ELSEWHERE})
-"""The findings that no change of the environment mends."""
+IN_FRONT = frozenset({SHADOWED, COMMAND_ELSEWHERE})
+"""The findings that programs run with another onnxruntime than the environment's."""
+OUTSIDE = IN_FRONT | {"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()}
+"""The errors that no change of the environment mends, and that leave a plan possible."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
@@ -58,9 +61,9 @@ class Plan(NamedTuple):
     """The rows of the matrix that are not the shipped ones."""
 
     @property
-    def shadowed(self) -> bool:
-        """Tell whether programs import another onnxruntime, whatever the environment has."""
-        return any(row.code in BY_USER for row in self.findings)
+    def outside(self) -> tuple[Finding, ...]:
+        """Return what keeps programs from the GPU whatever the environment has."""
+        return tuple(row for row in self.findings if row.code in OUTSIDE)
 
     @property
     def release(self) -> str | None:

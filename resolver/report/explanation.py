@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..explain.explanations import Explanation
-from ..explain.here import Here, Mending
+from ..explain.here import Here
+from ..explain.mending import Mending
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section
 
@@ -33,7 +34,8 @@ def explanation_sections(
         name = (origins or {}).get(each.origin or "", "")
         rows = _rows(each, said, name, texts)
         others = [line for line in each.commands if not (command and line.startswith("ortgpu-fix"))]
-        rows += [Row(text=f"$ {line}") for line in others]
+        owner = f"  # {texts.label('for-owner')}"
+        rows += [Row(text=f"$ {line}{owner * (line in each.owner_commands)}") for line in others]
         rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
         sections.append(Section(heading=each.code, rows=tuple(rows)))
     if not explanations:

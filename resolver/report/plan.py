@@ -13,7 +13,7 @@ from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Message, Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import BY_USER, Plan
+from ..plan.model import IN_FRONT, OUTSIDE, Plan
 from ..plan.reasons import Reason
 from ..plan.wheels import Wheel, read_hashes, rows_of, short_name
 from .rejected import rejected_section
@@ -184,7 +184,7 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     if plan.verdict != "impossible":
         marks |= {1: "✓", 2: "✓"}
-    elif facts.driver is None or facts.driver.error is not None:
+    if facts.driver is None or facts.driver.error is not None:
         marks[1] = "✗"
     rows = (row._replace(head=f"{marks[at]} {row.head}") for at, row in enumerate(machine.rows))
     return Section(rows=tuple(rows))
@@ -192,16 +192,19 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
 
 def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
-    problems = sum(row.severity == "error" and row.code not in BY_USER for row in plan.findings)
+    problems = sum(row.severity == "error" and row.code not in OUTSIDE for row in plan.findings)
     many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
     code = many if plan.verdict == "fixable" else plan.verdict
     if asked and plan.verdict == "impossible":
         code = "impossible-asked"
-    if code == "healthy" and plan.shadowed:
-        shadowed = texts.label("shadowed", version=plan.release or "")
-        return Section(rows=(Row(text=shadowed, style="bold red"),))
+    in_front = any(row.code in IN_FRONT for row in plan.outside)
+    if code == "healthy" and plan.outside:
+        text = texts.label("shadowed" if in_front else "outside", version=plan.release or "")
+        return Section(rows=(Row(text=text, style="bold red"),))
     text = texts.label(code, version=plan.release or "", count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
+    if plan.verdict == "fixable" and plan.outside:
+        rows.insert(0, Row(text=texts.label("outside-too"), style="bold red"))
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
     return Section(rows=tuple(rows))

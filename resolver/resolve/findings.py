@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from packaging.specifiers import SpecifierSet
 
 from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
-from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
 from ..messages.sections import size
@@ -18,6 +17,7 @@ from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
 from .changes import Changes
+from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import consumer_findings, removal_findings
 from .findings_torch import torch_findings
 from .situation import Situation
@@ -40,14 +40,15 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
+    machine = tuple(machine_findings(here))
     rows = [
         *_change(here),
-        *_shadow(here),
-        *_machine(here),
+        *_place(here),
+        *machine,
         *_wish(here),
         *(_owner(here) if changes else ()),
         *_builds(here),
-        *_installed_release(here, rejected),
+        *_installed_release(here, rejected, machine),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
     ]
@@ -67,32 +68,6 @@ def findings(
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
     order = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
-
-
-def _machine(here: Situation) -> Iterator[Finding]:
-    facts = here.facts
-    if facts.driver is None:
-        yield finding("no-driver", "error", source=facts.sources.get("driver", ""))
-    elif facts.driver.error is not None:
-        kind = facts.driver.error.partition(":")[0]
-        code = f"driver-{kind}" if kind in EXPLAINED_ERRORS else "driver-unreadable"
-        yield finding(code, "error", error=facts.driver.error)
-    elif here.driver_cuda is None:
-        yield finding("driver-unknown", "error")
-    if facts.driver is not None and facts.gpus == ():
-        yield finding("no-gpu", "error")
-    if facts.gpus is None:
-        yield finding("gpus-unknown", "warning")
-    for gpu in facts.gpus or ():
-        if gpu.compute_capability is None:
-            yield finding("gpu-unknown", "warning", gpu=gpu.name or "?")
-        elif gpu.compute_capability in here.options.ignored_gpus:
-            yield finding(
-                "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
-            )
-    hidden = facts.environment.get("CUDA_VISIBLE_DEVICES")
-    if hidden in {"", "-1"}:
-        yield finding("gpus-hidden", "warning", f"CUDA_VISIBLE_DEVICES={hidden}")
 
 
 def _wish(here: Situation) -> Iterator[Finding]:
@@ -118,7 +93,8 @@ def _change(here: Situation) -> Iterator[Finding]:
         yield finding(f"change-{python.change}", severity, size=size(python.change_size))
 
 
-def _shadow(here: Situation) -> Iterator[Finding]:
+def _place(here: Situation) -> Iterator[Finding]:
+    """Say what a program started here would take in place of the environment."""
     path = here.facts.python.shadow
     if path is not None:
         pythonpath = here.facts.environment.get("PYTHONPATH")
@@ -126,6 +102,8 @@ def _shadow(here: Situation) -> Iterator[Finding]:
         yield finding(SHADOWED, "error", *evidence, path=path)
     if here.facts.python.command is not None:
         yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
+    if here.facts.python.moved_from is not None:
+        yield finding("environment-moved", "info", path=here.facts.python.moved_from)
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
@@ -168,8 +146,15 @@ def _builds(here: Situation) -> Iterator[Finding]:
         yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
-def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
-    """Say why the installed release cannot be used: with the reasons of the rules."""
+def _installed_release(
+    here: Situation, rejected: Sequence[Rejected], machine: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Say why the installed release cannot be used: with the reasons of the rules.
+
+    Where an error of the `machine` is said already, the rules that follow from it say no more.
+    """
+    wrong = any(row.severity == "error" for row in machine)
+    said = WITHOUT_A_DRIVER if wrong else frozenset[str]()
     gpu = here.facts.package(GPU_BUILD)
     if gpu is None:
         return
@@ -177,6 +162,8 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
         yield finding("release-gone", "info", version=gpu.version)
     for row in [row for row in rejected if row.version == gpu.version][:1]:
         for why in row.reasons:
+            if why.code in said:
+                continue
             values = (("version", gpu.version), *why.values)
             yield Finding(code=why.code, severity="error", values=values)
 
@@ -227,9 +214,12 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
         yield finding("system-library", "info", library=library, **values)
     if changes.requires:
         yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
-    if "numpy" in installing:
+    for wheel in [wheel for wheel in changes.install if wheel.name == "numpy"]:
         numpy = here.facts.package("numpy")
-        yield finding("numpy-too-new", "error", installed=numpy.version if numpy else "")
+        version = numpy.version if numpy else ""
+        old = numpy is not None and newest_first(version) < newest_first(wheel.version)
+        code = "numpy-too-old" if old else "numpy-too-new"
+        yield finding(code, "error", installed=version, version=best.version)
     yield from removal_findings(here, changes)
 
 

@@ -156,15 +156,23 @@ def test_a_healthy_environment_that_programs_do_not_import_from_is_not_right(
     libraries = [{"name": name} for name in names]
     document = synthetic.document(*whole, *needs, libraries=libraries)
     codes = {}
-    for name, shadow in (("free", None), ("shadowed", "/srv/app/onnxruntime.py")):
+    states = (
+        ("free", None, None),
+        ("shadowed", "/srv/app/onnxruntime.py", None),
+        ("driver", None, "version-mismatch: NVML answers 18"),
+    )
+    for name, shadow, error in states:
         document["python"]["shadow"] = shadow
+        document["driver"]["error"] = error
         file = tmp_path / f"{name}.json"
         file.write_text(json.dumps(document))
         shown = command("--facts", str(file))
         codes[name] = shown.returncode, command("--check", "--facts", str(file)).returncode
         assert ("programs import another onnxruntime" in shown.stdout) == (shadow is not None)
+        assert ("the driver does not work" in shown.stdout) == (error is not None)
+        assert ("✗ Driver" in shown.stdout) == (error is not None)
 
-    assert codes == {"free": (0, 0), "shadowed": (1, 1)}
+    assert codes == {"free": (0, 0), "shadowed": (1, 1), "driver": (1, 1)}
 
 
 def interrupt(stand: Stand) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,11 +38,25 @@ MISSING = (
     "Failed to load library libonnxruntime_providers_cuda.so with error: {}: cannot open shared"
     " object file: No such file or directory\n"
 )
+MIXED = (
+    "/opt/cuda-11.8/lib64/libcublas.so.12: undefined symbol: cublasLtGetVersion, version"
+    " libcublasLt.so.12\n"
+)
+HIDES, SEARCHES = "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"
 A100 = {"driver": ("535.104.12", "12.2"), "gpu": "8.0"}
 NEW = {"driver": ("580.95.05", "13.0"), "gpu": "8.9"}
 V100 = {"driver": ("580.95.05", "13.0"), "gpu": "7.0"}
 RTX5090 = {"driver": ("580.95.05", "13.0"), "gpu": "12.0"}
+WINDOWS = {"system": "windows", "driver": ("551.86", "12.4"), "gpu": "8.0", "libc": None}
+MSVC_2019, MSVC_2022 = (
+    [{"name": f"{name}.dll", "version": version} for name in ("msvcp140", "vcruntime140_1")]
+    for version in ("14.29.30139.0", "14.44.35211.0")
+)
 GPU_BUILD = "onnxruntime-gpu 1.26.0"
+
+
+ZLIB = ("cublas64_11", "cublasLt64_11", "cudart64_110", "cufft64_10", "cudnn64_8")
+"""The libraries of a CUDA 11 and a cuDNN 8 that were copied by hand."""
 
 
 class Case(NamedTuple):
@@ -214,8 +229,6 @@ CASES = {
         "RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xe\n",
         (GPU_BUILD, "numpy 1.19.5"),
         gone=("numpy 1.19.5",),
-        before="unseen",
-        after="unseen",
     ),
     "torch of another CUDA": Case(
         "torch-cuda-differs",
@@ -254,8 +267,22 @@ CASES = {
         "no-wheel",
         "ERROR: No matching distribution found for onnxruntime-gpu==1.16.1\n",
         (),
-        before="unseen",
-        after="unseen",
+        after="confirmed",  # PyPI still has none: another release is installed
+    ),
+    "a release that the mirror lacks": Case(
+        "no-wheel",
+        "ERROR: No matching distribution found for onnxruntime-gpu==1.26.0\n",
+        (),
+        command="ortgpu-fix --index-url https://pypi.org/simple --apply",
+        before="not-so",
+    ),
+    "an old C library": Case(
+        "system-libraries-too-old",
+        "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.28' not found (required by"
+        " /x/onnxruntime/capi/onnxruntime_pybind11_state.so)\n",
+        ("onnxruntime-gpu 1.31.1",),
+        NEW | {"libc": "glibc 2.27"},
+        gone=("onnxruntime-gpu 1.31.1",),
     ),
     "Microsoft's feed": Case(
         "feed-refused",
@@ -269,21 +296,83 @@ CASES = {
         "ImportError: onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so:"
         " cannot enable executable stack as shared object requires: Invalid argument\n",
         ("onnxruntime 1.16.3",),
+        A100 | {"libc": "glibc 2.41"},
         gone=("onnxruntime 1.16.3",),
-        before="unseen",
-        after="unseen",
     ),
 }
+ON_WINDOWS = {
+    "an old Visual C++ runtime": Case(
+        "msvc-runtime-too-old",
+        "ImportError: DLL load failed while importing onnxruntime_pybind11_state: A dynamic link"
+        " library (DLL) initialization routine failed.\n",
+        (GPU_BUILD,),
+        WINDOWS | {"libraries": MSVC_2019},
+    ),
+    "no zlib for a cuDNN that was copied": Case(
+        "zlibwapi-missing",
+        "Could not locate zlibwapi.dll. Please make sure it is in your library path\n",
+        ("onnxruntime-gpu 1.18.1", "numpy 1.26.4"),
+        WINDOWS | {"libraries": [{"name": f"{name}.dll"} for name in ZLIB] + MSVC_2022},
+        gone=("onnxruntime-gpu 1.18.1",),
+    ),
+}
+"""What only Windows has: the plan for it is made here, and done to the facts alone."""
 QUICK = ("the CPU build", "no cuDNN")
-NOT_HERE = {"zlibwapi-missing": "what mends it is a file for Windows"}
-"""Failures that `--apply` mends and no test here plants, and why."""
 
 
 def test_every_failure_that_can_be_mended_is_planted() -> None:
     rows: Any = load_table("failures")["failure"]
     fixable = {row["code"] for row in rows if row["fixable"]}
 
-    assert {case.code for case in CASES.values()} | NOT_HERE.keys() == fixable
+    assert {case.code for case in (CASES | ON_WINDOWS).values()} == fixable
+
+
+@pytest.mark.parametrize("name", ON_WINDOWS)
+def test_on_windows_the_cause_is_not_in_the_facts_once_the_plan_is_done(
+    name: str, tmp_path: Path
+) -> None:
+    case = ON_WINDOWS[name]
+    rows = [dict(zip(("name", "version"), one.split(), strict=True)) for one in case.installed]
+    version, cuda = rows[0]["version"], "11.8" if rows[0]["version"] < "1.19" else "12.8"
+    build = {"distribution": "onnxruntime-gpu", "version": version, "cuda": cuda}
+    document = json.loads(facts_of(case, "3.11.7")) | {"packages": rows, "onnxruntime": build}
+    machine = tmp_path / "machine.json"
+
+    def command(*argv: str) -> dict[str, Any]:
+        machine.write_text(json.dumps(document), "utf-8")
+        environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        done = run_here(
+            *argv, "--facts", str(machine), "--json", cwd=tmp_path, env=environ, text_in=case.log
+        )
+        made: dict[str, Any] = json.loads(done.stdout)
+        return made
+
+    before = command("explain")
+    words = shlex.split(before["mending"]["command"])
+    flags = [word for word in words[1:-1] if word not in {"--facts", str(machine)}]
+    plan = command(*flags)
+    there: dict[str, dict[str, Any]] = {row["name"]: dict(row) for row in rows}
+    for row in (*plan["install"], *plan["companions"]):
+        there[row["name"]] = {"name": row["name"], "version": row["version"]}
+    there.get("onnxruntime", {})["provided"] = True
+    for line in map(Requirement, plan["requires"]):
+        there[line.name] = {
+            "name": line.name,
+            "version": "99" if line.name != "numpy" else "1.26.4",
+        }
+    document["packages"] = list(there.values())
+    document["onnxruntime"] = build | {
+        "version": there["onnxruntime-gpu"]["version"],
+        "cuda": "12.8",
+    }
+    after = command("explain")
+
+    assert [row["here"]["state"] for row in before["explanations"]] == ["confirmed"]
+    assert words[-1] == "--apply"
+    assert plan["verdict"] == "fixable"
+    assert not {f"{row['name']} {row['version']}" for row in there.values()} & set(case.gone)
+    assert [row["here"]["state"] for row in after["explanations"]] == ["not-so"]
+    assert shlex.split(after["mending"]["command"])[-1] == "verify"
 
 
 def make_standin(folder: Path, name: str, version: str) -> Path:
@@ -340,14 +429,17 @@ def with_standins(matrix: Matrix, wheels: dict[tuple[str, str], Wheel]) -> Matri
 def facts_of(case: Case, version: str) -> str:
     """Return the machine as a facts file."""
     release, cuda = case.machine["driver"]
+    libc, system = (case.machine.get("libc", "glibc 2.35"), case.machine.get("system", "linux"))
     gpu = {"name": "a GPU", "compute_capability": case.machine["gpu"], "memory_mib": 40000}
     document = {
         "schema": 1,
-        "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"},
+        "platform": {"system": system, "machine": "x86_64", "libc": libc},
         "driver": {"version": release, "cuda": cuda, "error": None},
         "gpus": [gpu],
         "python": {"version": version},
         "packages": [],
+        "libraries": case.machine.get("libraries", []),
+        "sources": {"libraries": "search"} if system == "windows" else {},
     }
     return json.dumps(document)
 
@@ -402,6 +494,99 @@ def test_the_command_that_is_named_mends_it(
     assert not here & set(case.gone)
     assert [each["here"]["state"] for each in after["explanations"]] == [case.after]
     assert shlex.split(after["mending"]["command"])[-1] == "verify"
+
+
+@pytest.mark.slow
+def test_pip_brings_the_numpy_that_is_too_old(quick: Stand, tmp_path: Path) -> None:
+    """`pip install --upgrade numpy`, as it is printed."""
+    case = CASES["numpy is too old"]
+    old, made = tmp_path / "old", tmp_path / "made"
+    for folder in (old, made):
+        folder.mkdir()
+    plant(quick, case, old)
+    make_wheel(made, "numpy", "2.2.6")
+    rows: Any = load_table("failures")["failure"]
+    (line,) = [
+        each
+        for row in rows
+        if row["code"] == case.code
+        for each in row["commands"]
+        if "pip" in each
+    ]
+    environ = install_environment(os.environ) | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(made)}
+    pip = [sys.executable, "-m", "pip", "--python", str(quick.venv.folder)]
+    subprocess.run([*pip, *shlex.split(line)[1:]], env=environ, check=True, capture_output=True)
+
+    assert {row.version for row in quick.venv.target().installed if row.key == "numpy"} == {"2.2.6"}
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "variable", "value"),
+    [
+        ("no-gpu-visible", "CUDA failure 100: no CUDA-capable device is detected\n", HIDES, "-1"),
+        ("libraries-mixed", MIXED, SEARCHES, "/opt/cuda-11.8/lib64"),
+    ],
+)
+def test_what_is_unset_is_gone(
+    code: str, log: str, variable: str, value: str, tmp_path: Path
+) -> None:
+    """`unset NAME`, as it is printed: nothing of the environment says it afterwards."""
+    rows: Any = load_table("failures")["failure"]
+    (line,) = [
+        each for row in rows if row["code"] == code for each in row["commands"] if "unset" in each
+    ]
+    program = f'{line}; printf %s "${{{variable}-gone}}"'
+    environ = {"PATH": os.environ["PATH"], variable: value}
+    done = subprocess.run(["sh", "-c", program], env=environ, capture_output=True, check=True)
+    states = {}
+    for name, environment in (("before", {variable: value}), ("after", {})):
+        machine = tmp_path / f"{name}.json"
+        document = json.loads(facts_of(CASES["no cuDNN"], "3.11.7"))
+        library = {"name": "libcublas.so.12", "path": f"{value}/libcublas.so.12"}
+        found = [library] if variable == SEARCHES and environment else []
+        machine.write_text(
+            json.dumps(document | {"environment": environment, "libraries": found}), "utf-8"
+        )
+        told = run_here(
+            *("explain", "--facts", str(machine), "--json"),
+            cwd=tmp_path,
+            env=install_environment(os.environ) | {"HOME": str(tmp_path)},
+            text_in=log,
+        )
+        states[name] = json.loads(told.stdout)["explanations"][0]["here"]["state"]
+
+    assert done.stdout == b"gone"
+    assert states["before"] == "confirmed"
+    assert states["after"] != "confirmed"
+
+
+def test_what_python_imports_instead_is_shown(tmp_path: Path) -> None:
+    """`python -c …`, as it is printed, names the file that hides the package."""
+    rows: Any = load_table("failures")["failure"]
+    (line,) = [each for row in rows for each in row["commands"] if each.startswith("python -c")]
+    (tmp_path / "onnxruntime.py").touch()
+    words = [sys.executable, *shlex.split(line)[1:]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert Path(done.stdout.strip()) == tmp_path / "onnxruntime.py"
+
+
+def test_every_command_is_run_here_or_shows_something_or_is_for_the_owner() -> None:
+    rows: Any = load_table("failures")
+    owners = tuple(rows["owner_commands"])
+    lines = {line for row in rows["failure"] for line in row["commands"]}
+    lines -= {line for line in lines if line.startswith(("ortgpu-fix", *owners))}
+
+    assert lines == {
+        "nvidia-smi",
+        "nvidia-smi -L",
+        "pip config debug",
+        "pip download --no-deps onnxruntime-gpu",
+        "pip install --upgrade numpy",
+        'python -c "import onnxruntime; print(onnxruntime.__file__)"',
+        "unset CUDA_VISIBLE_DEVICES",
+        "unset LD_LIBRARY_PATH",
+    }
 
 
 def stand_in(plan: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,11 @@ import pytest
 import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.here import Here, Mending, State, look, mending
+from ortgpu_fix.explain.here import Here, State, look
 from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.explain.mending import Mending, mending
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.resolve.options import PlanOptions
@@ -19,6 +22,7 @@ from ortgpu_fix.resolve.resolver import resolve
 
 TABLE = parse_failures(load_table("failures"))
 MATRIX = synthetic.matrix()
+TEXTS = load_texts("en")
 LOGS = Path(__file__).parents[1] / "cases" / "logs"
 WHOLE = (
     "onnxruntime-gpu 1.26.0",
@@ -28,6 +32,7 @@ WHOLE = (
     "flatbuffers 25.0",
 )
 BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
+OLD_NUMPY = "first/numpy-too-old--onnxruntime4raspberrypi-1"
 TENSORRT = (
     "onnxruntime 1.22.0\n"
     "EP Error when using ['TensorrtExecutionProvider', 'CUDAExecutionProvider']\n"
@@ -47,7 +52,7 @@ def seen(log: str, *packages: str | dict[str, Any], **machine: Any) -> tuple[Her
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(log, TABLE)
     (here,) = look(found, TABLE, facts, plan)
-    return here, mending(found, (here,), plan)
+    return here, mending(found, (here,), plan, by_user=TEXTS.is_for_user)
 
 
 def codes(here: Here) -> list[str]:
@@ -66,7 +71,14 @@ def codes(here: Here) -> list[str]:
         ("no-kernel-image", reason("here-gpu-code", version="1.26.0")),
         ("numpy-too-new", reason("here-package", name="numpy", version="1.26.4")),
         ("driver-mismatch", reason("here-driver", version="?", cuda="12.2")),
-        ("torch-cuda-differs", reason("here-healthy")),
+        ("torch-cuda-differs", reason("here-without", name="torch")),
+        ("executable-stack", reason("here-libc", libc="glibc 2.35")),
+        ("environment-moved", reason("here-healthy")),
+        ("zlibwapi-missing", reason("here-linux")),
+        (
+            "first/numpy-too-old--onnxruntime4raspberrypi-1",
+            reason("here-package", name="numpy", version="1.26.4"),
+        ),
     ],
 )
 def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: Reason) -> None:
@@ -74,6 +86,23 @@ def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: 
 
     assert here == Here("not-so", why=instead)
     assert mends == Mending(reason("mend-right"), ("verify",))
+
+
+@pytest.mark.parametrize(
+    ("path", "state"),
+    [("/opt/cuda/lib64", "confirmed"), ("/opt/cuda/lib64:/x", "confirmed"), ("/x", "not-so")],
+)
+def test_a_library_before_those_of_the_environment_is_what_mixes(path: str, state: State) -> None:
+    here, mends = seen(
+        recorded("libraries-mixed"),
+        *WHOLE,
+        onnxruntime=BUILD,
+        environment={"LD_LIBRARY_PATH": path},
+        libraries=[{"name": "libcublas.so.12", "path": "/opt/cuda/lib64/libcublas.so.12"}],
+    )
+
+    assert here.state == state
+    assert mends.why == reason("mend-by-hand" if state == "confirmed" else "mend-right")
 
 
 def test_a_general_text_is_confirmed_by_whatever_is_wrong() -> None:
@@ -100,8 +129,10 @@ def test_what_is_no_fault_confirms_no_general_text() -> None:
         ("package-gutted", ["onnxruntime 1.26.0"], "here-no-gpu-build"),
         ("cudnn-mismatch", ["onnxruntime 1.26.0"], "here-no-gpu-build"),
         ("numpy-too-new", [], "here-no-gpu-build"),
-        ("torch-cuda-differs", ["onnxruntime-gpu 1.26.0"], "here-only-there"),
-        ("executable-stack", WHOLE, "here-only-there"),
+        ("conv-fallback-mode", WHOLE, "here-only-there"),
+        ("index-unreachable--no-route", WHOLE, "here-network"),
+        ("extras-unresolvable", WHOLE, "here-installing"),
+        ("first/out-of-memory--onnxruntime-10770", WHOLE, "here-memory"),
     ],
 )
 def test_what_cannot_be_seen_is_neither_confirmed_nor_denied(
@@ -125,7 +156,155 @@ def test_what_only_some_releases_do_is_not_seen_where_none_is_installed() -> Non
     assert here == Here("unseen", why=reason("here-no-gpu-build"))
 
 
+@pytest.mark.parametrize(
+    ("libc", "packages", "state"),
+    [
+        ("glibc 2.35", ["onnxruntime 1.16.3"], "not-so"),
+        ("glibc 2.41", ["onnxruntime 1.16.3"], "confirmed"),
+        ("glibc 2.41", WHOLE, "not-so"),
+    ],
+)
+def test_an_executable_stack_is_refused_by_newer_systems_alone(
+    libc: str, packages: list[str], state: State
+) -> None:
+    platform = {"system": "linux", "machine": "x86_64", "libc": libc}
+
+    here, _ = seen(recorded("executable-stack"), *packages, platform=platform, onnxruntime=BUILD)
+
+    assert here.state == state
+
+
+@pytest.mark.parametrize(
+    ("wanted", "libc", "state"),
+    [
+        ("GLIBC_2.28", "glibc 2.27", "confirmed"),
+        ("GLIBC_2.28", "glibc 2.28", "not-so"),
+        ("GLIBC_2.28", "musl 1.2.4", "confirmed"),
+        ("GLIBCXX_3.4.29", "glibc 2.27", "unseen"),
+        ("GLIBC_2.28", None, "unseen"),
+    ],
+)
+def test_the_c_library_that_a_log_names_is_compared(
+    wanted: str, libc: str | None, state: State
+) -> None:
+    log = f"version `{wanted}' not found (required by /x/onnxruntime/x.so)"
+
+    here, _ = seen(log, platform={"system": "linux", "machine": "x86_64", "libc": libc})
+
+    assert here.state == state
+    assert libc is None or state == "unseen" or here.why == reason("here-libc", libc=libc)
+
+
+RELEASES = ("1.18.0", "1.23.0", "1.26.0", "1.31.0")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "machine", "expected"),
+    [
+        ("==1.16.1", {}, ("confirmed", "here-no-release")),
+        ("==1.40.0", {}, ("unseen", "here-no-release")),
+        ("==1.26.0", {}, ("not-so", "here-wheel")),
+        ("", {}, ("not-so", "here-wheel")),
+        ("", {"driver": None}, ("unseen", "here-installing")),
+        ("==1.26.0", {"python": "3.8.19"}, ("confirmed", "no-wheel-python")),
+    ],
+)
+def test_a_release_that_cannot_be_had_is_looked_up(
+    wanted: str, machine: dict[str, Any], expected: tuple[State, str]
+) -> None:
+    log = f"ERROR: No matching distribution found for onnxruntime-gpu{wanted}\n"
+    facts = synthetic.facts(**machine)
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+
+    (here,) = look(explain_log(log, TABLE), TABLE, facts, plan, RELEASES)
+
+    assert here.why
+    assert (here.state, here.why.code) == expected
+
+
+@pytest.mark.parametrize(
+    ("visible", "state"), [(None, "unseen"), ("1", "confirmed"), ("0", "confirmed")]
+)
+def test_which_gpu_was_asked_for_shows_where_some_are_hidden(
+    visible: str | None, state: State
+) -> None:
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    gpus = ("8.0",) if visible == "1" else ("8.0", "8.6")
+
+    here, mends = seen(
+        "CUDA failure 101: invalid device ordinal", *WHOLE, gpus=gpus, environment=environment
+    )
+
+    assert here.state == state
+    assert mends.why == reason("mend-by-hand")
+    assert here.why == (None if visible else reason("here-gpus", count="2"))
+
+
+@pytest.mark.parametrize("executable", [None, "/srv/app/.venv/bin/python"])
+@pytest.mark.parametrize("log", ["environment-moved", "onnxruntime-shadowed--beside"])
+def test_an_environment_that_was_looked_at_is_where_it_was_made(
+    log: str, executable: str | None
+) -> None:
+    python = {"version": "3.11.7", "executable": executable}
+    document = synthetic.document("onnxruntime 1.26.0") | {"python": python}
+    facts = facts_json.from_json(document)
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+
+    (here,) = look(explain_log(recorded(log), TABLE), TABLE, facts, plan)
+
+    assert here.state == ("not-so" if executable else "unseen")
+
+
 # What mends it
+
+
+def test_memory_is_not_sent_to_apply() -> None:
+    """Whatever else is wrong here: another package brings no memory."""
+    _, mends = seen("CUDA failure 2: out of memory ; GPU=0\n", "onnxruntime 1.26.0")
+
+    assert mends == Mending(reason("mend-by-hand"))
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "code"),
+    [
+        ("CUDA failure 804", "cuinit-804: cuInit answers 804", "driver-forward-compatibility"),
+        ("CUDA failure 802", "cuinit-802: cuInit answers 802", "driver-fabric-manager"),
+        ("CUDA failure 803", "version-mismatch: cuInit answers 803", "driver-version-mismatch"),
+        ("CUDA failure 999", "cuinit-999: cuInit answers 999", "driver-failed"),
+        ("CUDA failure 100", "cuinit-100: cuInit answers 100", "driver-no-device"),
+    ],
+)
+def test_a_driver_that_fails_is_confirmed_and_only_its_owner_mends_it(
+    log: str, error: str, code: str
+) -> None:
+    """Although there is something that `--apply` would mend: the GPU is not used after it."""
+    here, mends = seen(log, "onnxruntime-gpu 1.26.0", error=error)
+
+    assert (here.state, codes(here)) == ("confirmed", [code])
+    assert (mends.why, mends.arguments) == (reason("mend-owner"), ())
+    assert mends.finding
+    assert mends.finding.code == code
+
+
+def test_a_driver_that_fails_is_named_where_the_log_is_of_something_else() -> None:
+    _, mends = seen(recorded("cudnn-9-missing"), *WHOLE, onnxruntime=BUILD, error="cuinit-804: x")
+
+    assert mends.why == reason("mend-owner")
+
+
+def test_a_shadow_is_for_the_user_to_remove() -> None:
+    document = synthetic.document(*WHOLE, onnxruntime=BUILD)
+    document["python"]["shadow"] = "/srv/app/onnxruntime.py"
+    facts = facts_json.from_json(document)
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    found = explain_log(recorded("onnxruntime-shadowed--beside"), TABLE)
+    here = look(found, TABLE, facts, plan)
+
+    mends = mending(found, here, plan, by_user=TEXTS.is_for_user)
+
+    assert here[0].state == "confirmed"
+    assert mends == Mending(reason("mend-by-hand"), finding=here[0].findings[0])
 
 
 def test_a_log_that_tells_nothing_leads_to_real_inference() -> None:
@@ -133,7 +312,7 @@ def test_a_log_that_tells_nothing_leads_to_real_inference() -> None:
 
 
 def test_what_shows_only_in_a_running_program_leads_to_real_inference() -> None:
-    _, mends = seen(recorded("executable-stack"), *WHOLE)
+    _, mends = seen(recorded("feed-refused"), *WHOLE)
 
     assert mends == Mending(reason("mend-verify"), ("verify",))
 

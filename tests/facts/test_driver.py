@@ -45,6 +45,15 @@ def test_cuda_of_nvml_where_libcuda_does_not_say() -> None:
     assert reading.sources["driver.cuda"] == "nvml"
 
 
+def test_a_driver_library_of_another_release_is_noted() -> None:
+    """cuda-compat, before the driver's own on the loader's path."""
+    other = LIBCUDA._replace(cuda="13.0", file="/usr/local/cuda/compat/libcuda.so.580.95.05")
+
+    assert read(NVML, other).sources["driver.library"] == "libcuda.so.580.95.05"
+    assert "driver.library" not in read(NVML, LIBCUDA).sources
+    assert "driver.library" not in read(NVML, LIBCUDA._replace(file="/x/libcuda.so.1")).sources
+
+
 def test_the_stub_of_a_toolkit_is_no_driver() -> None:
     """`/usr/local/cuda/lib64/stubs` on the loader's path: cuInit answers 34."""
     assert read(libcuda=LibraryReply(state="answered", code=34, cuda="12.4")).driver is None

@@ -43,6 +43,7 @@ def rows(name: str) -> list[tuple[str, dict[str, Any]]]:
         for table, entries in load(name).items()
         if isinstance(entries, list)
         for number, row in enumerate(entries)
+        if isinstance(row, dict)
     ]
 
 

@@ -7,8 +7,9 @@ from typing import Any, cast
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.explain.failures import SEVERITIES, parse_failures
-from ortgpu_fix.explain.here import Here, Mending
+from ortgpu_fix.explain.here import Here
 from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.explain.mending import Mending
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import finding, reason
@@ -63,6 +64,13 @@ def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -
     said = [line.strip() for line in text.splitlines()[-3:]]
     assert said[0].startswith("Only who owns this machine can mend it here")
     assert said[1:] == ["The driver does not answer: timeout", EN.remedy(stop)]
+
+
+def test_what_only_the_owner_of_a_host_can_run_is_marked() -> None:
+    found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
+
+    assert found[0].owner_commands == found[0].commands == ("sudo reboot",)
+    assert "$ sudo reboot  # for the owner of the host" in plain(explanation_sections(found, EN))
 
 
 def test_a_program_of_another_kind_is_named() -> None:

@@ -65,6 +65,18 @@ ortgpu-fix --apply"""
     )
 
 
+def test_what_no_package_mends_is_not_promised() -> None:
+    said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit answers 804")
+
+    assert (
+        """
+No package mends everything here: what only you can mend is said above
+4 problems keep onnxruntime from the GPU here. This mends them all:
+ortgpu-fix --apply"""
+        in said
+    )
+
+
 def test_a_plan_with_all_there_is() -> None:
     said = told("onnxruntime 1.22.1", "numpy 2.2.6", verbose=True)
 
@@ -133,9 +145,9 @@ def test_an_impossible_machine() -> None:
 Found
   ✗  No NVIDIA driver was found
      If this machine has an NVIDIA GPU, install its driver; in a container, start it with the \
-NVIDIA container toolkit (`--gpus all`). If it has none, the CPU build \
-(`pip install onnxruntime`) is right for it. To plan or lock for another machine, give \
-`--driver` and `--gpu`, or `--facts`
+NVIDIA container toolkit (`--gpus all`). If it has none, CUDA is not for it: \
+`pip install onnxruntime` runs on the CPU, and AMD publishes onnxruntime-migraphx for its GPUs. \
+To plan or lock for another machine, give `--driver` and `--gpu`, or `--facts`
   ✗  onnxruntime-gpu is not installed
 
 Releases that cannot run here

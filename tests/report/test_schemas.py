@@ -14,8 +14,9 @@ from documents import KINDS, SCHEMAS, check, kind_of
 from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.here import look, mending
+from ortgpu_fix.explain.here import look
 from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.explain.mending import mending
 from ortgpu_fix.facts.document import from_json, to_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts

@@ -96,6 +96,6 @@ def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -
     made = resolve(other, PlanOptions(), synthetic.matrix())
     found = [row for row in made.findings if row.code == "command-elsewhere"]
 
-    assert not resolve(facts, PlanOptions(), synthetic.matrix()).shadowed
-    assert made.shadowed
+    assert not resolve(facts, PlanOptions(), synthetic.matrix()).outside
+    assert made.outside
     assert [row.severity for row in found] == ["error"]

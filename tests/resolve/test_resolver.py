@@ -290,6 +290,13 @@ def test_cuda_11_moves_numpy_below_2() -> None:
     assert "numpy-too-new" in codes(made)
 
 
+def test_a_numpy_that_is_too_old_is_told_as_that() -> None:
+    made = plan("onnxruntime-gpu 1.26.0", "numpy 1.19.5", python="3.10.13")
+
+    assert "numpy-too-old" in codes(made)
+    assert "numpy-too-new" not in codes(made)
+
+
 def test_a_missing_numpy_is_left_to_the_engine_within_the_limit() -> None:
     made = plan(driver="11.4")
 
@@ -578,7 +585,8 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
         ("no-answer: cuInit", "driver-no-answer"),
         ("not-loaded: NVML answers 9", "driver-not-loaded"),
         ("libcuda-missing: not found", "driver-libcuda-missing"),
-        ("gpu-lost: GPU 3", "driver-unreadable"),
+        ("gpu-lost: GPU 3", "driver-gpu-lost"),
+        ("crashed: NVML", "driver-unreadable"),
     ],
 )
 def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:

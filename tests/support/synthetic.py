@@ -328,13 +328,17 @@ def document(
     driver: str | None = "12.2",
     gpus: tuple[str, ...] | None = ("8.0",),
     python: str = "3.11.7",
+    error: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return a facts document; a package is `name version` or its whole row."""
+    """Return a facts document; a package is `name version` or its whole row.
+
+    `error`: the driver's.
+    """
     return {
         "schema": 1,
         "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"},
-        "driver": None if driver is None else {"version": None, "cuda": driver},
+        "driver": None if driver is None else {"version": None, "cuda": driver, "error": error},
         "gpus": None
         if gpus is None
         else [{"name": f"GPU {gpu}", "compute_capability": gpu} for gpu in gpus],

@@ -13,8 +13,9 @@ from typing import NamedTuple, cast
 from ...data_files import load_table
 from ...errors import Error
 from ...explain.failures import parse_failures
-from ...explain.here import Here, look, mending
+from ...explain.here import Here, look
 from ...explain.matcher import Search
+from ...explain.mending import mending
 from ...explain.reading import text_of
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
@@ -34,6 +35,8 @@ class Looked(NamedTuple):
     plan: Plan
     plan_with: Callable[[tuple[str, ...]], Plan]
     """The plan with these flags besides: `--torch`, `match`."""
+    releases: frozenset[str]
+    """The releases of onnxruntime-gpu that the matrix holds."""
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -53,8 +56,12 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     looked = None if arguments.text_only else _looked(arguments, environ, language)
     build = looked.facts.onnxruntime if looked else None
     found = search.explanations(texts.language, build.version if build else None)
-    here: tuple[Here, ...] = look(found, table, looked.facts, looked.plan) if looked else ()
-    mends = mending(found, here, *((looked.plan, looked.plan_with) if looked else (None,)))
+    here: tuple[Here, ...] = ()
+    mends = mending(found, here, None)
+    if looked:
+        here = look(found, table, looked.facts, looked.plan, looked.releases)
+        about = looked.plan, looked.plan_with
+        mends = mending(found, here, *about, by_user=texts.is_for_user)
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
     if arguments.json:
         console.print_json(explanation_json(found, texts, here, mends, command))
@@ -93,7 +100,8 @@ def _looked(
             setattr(wanted, name.lstrip("-"), value)
         return plan(plan_options_of(wanted), add_torch(inputs.matrix))
 
-    return Looked(inputs.facts, made, plan_with)
+    releases = frozenset(build.version for build in inputs.matrix.builds)
+    return Looked(inputs.facts, made, plan_with, releases)
 
 
 def _blocks(file: str) -> Iterator[bytes]:

@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 
 def plan_exit_code(plan: Plan) -> int:
-    """Return the exit code of a plan; it is 1 where programs import another onnxruntime, too."""
-    return VERDICT_EXIT[plan.verdict] or int(plan.shadowed)
+    """Return the exit code of a plan; it is 1 where no package mends what is wrong, too."""
+    return VERDICT_EXIT[plan.verdict] or int(bool(plan.outside))
 
 
 def print_plan(

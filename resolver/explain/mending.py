@@ -1,0 +1,102 @@
+"""What mends a log's cause, on the machine that was looked at.
+
+In: explanations, what the machine says of each, and its plan; out: the one command, or what only
+the owner of the machine can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..plan.model import IN_FRONT, OUTSIDE, Plan
+from ..plan.reasons import Finding, Reason, reason
+from .explanations import Explanation
+from .here import Here
+
+MATCH = ("--torch", "match")
+"""Flags that allow another torch, where the installed one leaves no way."""
+OWNER = OUTSIDE - IN_FRONT | {"no-driver", "no-gpu"}
+"""What only the owner of a machine can mend."""
+
+
+class Mending(NamedTuple):
+    """What mends it here: a label of the texts, and the arguments of this program."""
+
+    why: Reason
+    arguments: tuple[str, ...] = ()
+    """Of `ortgpu-fix`; empty where no command of this program mends it."""
+    finding: Finding | None = None
+    """What no command of this program mends."""
+
+
+def mending(
+    explanations: Sequence[Explanation],
+    here: Sequence[Here],
+    plan: Plan | None,
+    plan_with: Callable[[tuple[str, ...]], Plan] | None = None,
+    *,
+    by_user: Callable[[Finding], bool] = lambda _: False,
+) -> Mending:
+    """Return what mends it, on this machine where it was looked at.
+
+    `plan_with` makes the plan for flags that a remedy has (`--torch match`, `--ort SPEC`): where
+    the plan without them changes nothing, that one may. `by_user`: whether no package mends a
+    finding.
+    """
+    if not explanations:
+        return Mending(reason("mend-nothing-known"), ("verify",))
+    worst = [each for each in explanations if each.severity == explanations[0].severity]
+    if all(each.origin for each in worst):
+        return Mending(reason("mend-other-program"))
+    arguments = _arguments(worst[0])
+    if plan is None:
+        return Mending(reason("mend-by" if arguments else "mend-by-hand"), arguments)
+    said = here[explanations.index(worst[0])]
+    if said.findings and all(map(by_user, said.findings)):
+        flags = _flags_that_mend((arguments[:-1],), plan_with)  # a torch that is kept else
+        return Mending(reason("mend-here"), arguments) if flags else _by_hand(said.findings[0])
+    if said.state == "unseen" and worst[0].severity == "error" and not worst[0].fixable:
+        return Mending(reason("mend-by-hand"))
+    if plan.verdict == "fixable":
+        return Mending(reason("mend-here"), arguments or ("--apply",))
+    asked = plan.verdict == "impossible" or said.state == "confirmed"
+    flags = _flags_that_mend((arguments[:-1], MATCH), plan_with) if asked else ()
+    if flags:
+        return Mending(reason("mend-here"), (*flags, "--apply"))
+    return _with_these_packages(plan, said, worst[0])
+
+
+def _arguments(root: Explanation) -> tuple[str, ...]:
+    """Return the arguments of the command that applies a plan, where a remedy names one."""
+    apply = next((each for each in root.commands if each.endswith("--apply")), None)
+    return tuple(apply.replace('"', "").split()[1:]) if apply else ()
+
+
+def _flags_that_mend(
+    choices: Sequence[tuple[str, ...]], plan_with: Callable[[tuple[str, ...]], Plan] | None
+) -> tuple[str, ...]:
+    """Return the first flags with which a plan changes what is wrong; none where none do."""
+    if plan_with is None:
+        return ()
+    wanted = (flags for flags in dict.fromkeys(choices) if flags)
+    return next((flags for flags in wanted if plan_with(flags).verdict == "fixable"), ())
+
+
+def _with_these_packages(plan: Plan, said: Here, root: Explanation) -> Mending:
+    """Return what mends it where no other packages would."""
+    if plan.verdict == "impossible":
+        stop = next((each for each in plan.findings if each.severity == "error"), None)
+        return Mending(reason("mend-owner"), finding=stop)
+    if plan.outside:
+        return _by_hand(plan.outside[0])
+    if said.state == "confirmed" and not root.fixable:
+        return Mending(reason("mend-by-hand"))
+    if said.state == "unseen" and root.fixable:
+        return Mending(reason("mend-verify"), ("verify",))
+    return Mending(reason("mend-right"), ("verify",))
+
+
+def _by_hand(found: Finding) -> Mending:
+    label = "mend-owner" if found.code in OWNER else "mend-by-hand"
+    return Mending(reason(label), finding=found)
