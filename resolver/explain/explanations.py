@@ -12,6 +12,7 @@ from ..messages.catalog import Language
 from ..plan.reasons import Severity
 from .failures import SEVERITIES, Failure, FailureTable, ProgramKind
 from .libraries import LibraryName
+from .needed import needed_files
 
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
@@ -67,11 +68,13 @@ def explanations(
     origins: Sequence[ProgramKind],
     language: Language,
     release: str | None,
+    *,
+    logged: str | None = None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     `origins`: the kinds of programs that the log has traces of; `release`: the onnxruntime-gpu that
-    it is about, where that is known.
+    it is about, where that is known; `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
@@ -80,15 +83,15 @@ def explanations(
     for found in rows.values():
         found.sort(key=lambda each: each.place)
     roots, followers = _folded({code: found[0].row for code, found in rows.items()})
-    made = [
-        _explanation(rows[code], followers.get(code, ()), origins, language, release)
-        for code in roots
-    ]
     owners = table.owner_commands
-    made = [
-        each._replace(owner_commands=tuple(one for one in each.commands if one.startswith(owners)))
-        for each in made
-    ]
+    made: list[Explanation] = []
+    for code in roots:
+        libraries = [each.library for each in rows[code] if each.library and each.library.part]
+        values = _values(libraries) | needed_files(table.needed, libraries, logged)
+        one = _explanation(rows[code], origins, language, release, values)
+        commands = tuple(line for line in one.commands if line.startswith(owners))
+        consequences = tuple(followers.get(code, ()))
+        made.append(one._replace(owner_commands=commands, consequences=consequences))
     made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
     return tuple(made)
 
@@ -102,15 +105,14 @@ def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failu
 
 def _explanation(
     found: Sequence[RecognisedFailure],
-    consequences: Sequence[str],
     origins: Sequence[ProgramKind],
     language: Language,
     release: str | None,
+    values: Mapping[str, str],
 ) -> Explanation:
     first, row = found[0], found[0].row
     origin = next((each for each in origins if row.about in each.remedies), None)
     named = [each.library for each in found if each.library and each.library.part]
-    values = _values(named)
     cause, remedy = row.cause, origin.remedies[row.about] if origin else row.remedy
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
@@ -127,7 +129,6 @@ def _explanation(
         certain=not row.generic,
         evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
         libraries=tuple(dict.fromkeys(library.name for library in named)),
-        consequences=tuple(consequences),
         origin=origin.code if origin else None,
     )
 

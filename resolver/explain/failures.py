@@ -23,7 +23,7 @@ T = TypeVar("T")
 ByLanguage = Mapping[str, str]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-PLACEHOLDERS = frozenset({"library", "distribution", "major"})
+PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels"})
 
 
 class ByRelease(NamedTuple):
@@ -80,6 +80,17 @@ class Status(NamedTuple):
     text: str
 
 
+class NeededFiles(NamedTuple):
+    """What a program that brings onnxruntime itself needs beside it, for a CUDA major."""
+
+    cuda: str
+    cudnn: str
+    releases: SpecifierSet
+    windows: str
+    linux: str
+    wheels: str
+
+
 class FailureTable:
     """`failures.toml`, the most particular row first."""
 
@@ -87,14 +98,16 @@ class FailureTable:
         self,
         failures: tuple[Failure, ...],
         libraries: tuple[LoggedLibrary, ...],
+        *,
         statuses: tuple[Status, ...] = (),
         origins: tuple[ProgramKind, ...] = (),
         owner_commands: tuple[str, ...] = (),
+        needed: tuple[NeededFiles, ...] = (),
     ) -> None:
         """Keep the rows; `owner_commands`: how commands begin that only a host's owner can run."""
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
-        self.owner_commands = owner_commands
+        self.owner_commands, self.needed = owner_commands, needed
         self.by_code = {row.code: row for row in failures}
 
     @cached_property
@@ -118,6 +131,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         statuses=_rows(table, "status", _status) if "status" in table else (),
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
         owner_commands=tuple(table.get("owner_commands", ())),
+        needed=_rows(table, "needed", _needed) if "needed" in table else (),
     )
 
 
@@ -146,6 +160,17 @@ def _library(row: Mapping[str, Any]) -> LoggedLibrary:
 
 def _status(row: Mapping[str, Any]) -> Status:
     return Status(number=row["number"], names=tuple(row["names"]), text=row.get("text", ""))
+
+
+def _needed(row: Mapping[str, Any]) -> NeededFiles:
+    return NeededFiles(
+        cuda=row["cuda"],
+        cudnn=row["cudnn"],
+        releases=SpecifierSet(row["releases"]),
+        windows=row["windows"],
+        linux=row["linux"],
+        wheels=row["wheels"],
+    )
 
 
 def _origin(row: Mapping[str, Any]) -> ProgramKind:

@@ -182,7 +182,7 @@ class Search:
         """
         found = [each for places in self._found.values() for each in places]
         release = self.release or release
-        return explanations(found, self.table, self.origins, language, release)
+        return explanations(found, self.table, self.origins, language, release, logged=self.release)
 
 
 def explain_log(
