@@ -172,7 +172,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
     """Name what was judged without a row of the matrix, and what it is taken to be like."""
     build = here.facts.onnxruntime
     unread = here.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
-    if unread and build is not None and build.intact:
+    if unread and build and build.intact and build.distribution in {None, GPU_BUILD}:
         yield finding("release-unread", "error", version=build.version or "")
     if unknown:
         evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)

@@ -952,6 +952,9 @@ def test_what_lies_in_the_folder_is_told_beside_what_pip_knows() -> None:
         "distribution": "onnxruntime-gpu 1.26.0",
         "by": "onnxruntime 1.22.1",
     }
+    unknown = plan("onnxruntime-gpu 1.16.1", onnxruntime=cpu)  # which pip lists alone
+    assert "folder-overwritten" in codes(unknown)
+    assert "release-unread" not in codes(unknown)
     nothing = plan("onnxruntime 1.22.1", onnxruntime=None)
     assert evidence(nothing, "cpu-build-installed") == (installed, ())
 
