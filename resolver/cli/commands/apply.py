@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         return plan_exit_code(plan)
     if not arguments.json:
         console.print_sections(sections[:-1])  # the last says which command does it: this one
+        console.print_result("")
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     check_environment_owner(inputs.target, allowed_by(arguments))
     check_answerable(arguments)  # before anything is asked of an index
