@@ -172,9 +172,7 @@ def plan_sections(
     if verbose or plan.verdict == "impossible":
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
-    unlock = [Row(head=texts.change(row), text=row.gains) for row in plan.unlock]
-    heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
-    sections.append(Section(heading=heading, rows=tuple(unlock)))
+    sections.append(_unlock(plan, texts))
     sections.append(_verdict(plan, texts, command, asked=asked))
     return tuple(section for section in sections if section.rows)
 
@@ -276,6 +274,16 @@ def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
         rows.append(Row(text=text, style="dim"))
     return Section(heading=texts.label("plan"), rows=tuple(rows))
+
+
+def _unlock(plan: Plan, texts: Texts) -> Section:
+    """Say what each change would allow; changes that allow the same share a line."""
+    by_gains: dict[str, list[str]] = {}
+    for row in plan.unlock:
+        by_gains.setdefault(row.gains, []).append(texts.change(row))
+    rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
+    heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
+    return Section(heading=heading, rows=tuple(rows))
 
 
 def _is_component(wheel: Wheel) -> bool:

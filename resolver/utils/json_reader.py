@@ -139,10 +139,7 @@ class StrictObject:
             if required:
                 raise self._refuse(self._key(name), "is missing")
             return None
-        value = _of_type(self._value[name], kind)
-        if value is None:
-            raise self._refuse(self._key(name), f"must be {what}")
-        return value
+        raise self._refuse(self._key(name), f"must be {what}")
 
     def text(self, name: str) -> str:
         """Return a required text."""

@@ -112,6 +112,15 @@ def test_nothing_works_on_a_machine_and_it_says_why() -> None:
     assert not made.complete
 
 
+def test_machines_of_one_kind_are_planned_as_if_each_had_facts_of_its_own() -> None:
+    one = machine("a", driver="13.0")
+    shared = planned(one, FleetMachine(name="b", facts=one.facts), machine("old", driver="11.7"))
+    own = planned(one, machine("b", driver="13.0"), machine("old", driver="11.7"))
+
+    assert shared == own
+    assert {name for _, names in groups(shared) for name in names} == {"a", "b", "old"}
+
+
 def test_no_machines_at_all() -> None:
     assert planned().groups == ()
     assert not planned().complete

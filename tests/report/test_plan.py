@@ -58,7 +58,7 @@ Plan
                           500 MB to download
 
 To use a newer release
-  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+  onnxruntime-gpu 1.31.0  driver >= 580.65.06
 
 4 problems keep onnxruntime from the GPU here. This mends them all:
 ortgpu-fix --apply"""
@@ -128,7 +128,7 @@ this driver supports up to CUDA 12.8
 as PTX 9.0a)
 
 To use a newer release
-  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+  onnxruntime-gpu 1.31.0  driver >= 580.65.06
 
 Healthy: everything that onnxruntime-gpu 1.26.0 needs is here"""
     )
@@ -154,7 +154,7 @@ Releases that cannot run here
   1.18.0 to 1.31.0  this machine has no NVIDIA GPU, or none is visible to it
 
 To use a GPU with onnxruntime
-  an NVIDIA driver, visible here  onnxruntime-gpu 1.31.0
+  onnxruntime-gpu 1.31.0  an NVIDIA driver, visible here
 
 No onnxruntime-gpu on PyPI works on this machine"""
     )
