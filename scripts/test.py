@@ -46,7 +46,8 @@ def install() -> None:
     """Make the environment anew: the tools, and the wheel as a user gets it."""
     first_steps.make_venv(VENV, anew=True)
     first_steps.install(PYTHON, "--upgrade", "pip>=25.1")
-    first_steps.install(PYTHON, "--group", "dev", "--group", "ansible")
+    groups = [f"--group={ROOT / 'pyproject.toml'}:{name}" for name in ("dev", "ansible")]
+    first_steps.install(PYTHON, *groups)
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist", ".")
     [wheel] = (ROOT / "dist").glob("*.whl")
