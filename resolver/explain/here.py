@@ -63,25 +63,35 @@ def _look(
     releases: Collection[str],
 ) -> Here:
     row = table.by_code[explanation.code]
-    if explanation.origin is not None:
-        return Here("unseen", why=reason("here-other-program"))
-    if row.about in WINDOWS_ONLY and facts.platform.system != "windows":
-        return Here("not-so", why=reason("here-linux"))
-    if row.about == "memory":
-        return Here("unseen", why=reason("here-memory"))
+    elsewhere = _elsewhere(explanation, row, facts)
+    if elsewhere is not None:
+        return elsewhere
     if row.about == "packages":
         return _of_index(explanation, plan, releases)
     if row.about == "system":
         found = _of_plan(row, facts, plan)  # of the release that is installed
         return found if found.state != "unseen" else _of_libc(_floor(explanation), facts)
-    if row.about == "torch" and facts.package(TORCH) is None:
-        return Here("not-so", why=reason("here-without", name=TORCH))
     for by in filter(None, (each.by_release for each in table.failures)):
         if by.inside == row.code:
             return _of_release(by.releases, facts)
+    return _of_plan(row, facts, plan)
+
+
+def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | None:
+    """Return what is said where such a failure cannot be here, or not be seen; else None."""
+    if explanation.origin is not None:
+        return Here("unseen", why=reason("here-other-program"))
+    if row.about == "memory":
+        return Here("unseen", why=reason("here-memory"))
+    if row.about in WINDOWS_ONLY and facts.platform.system != "windows":
+        return Here("not-so", why=reason("here-linux"))
+    if row.about == "platform":  # facts are of Linux and of Windows alone
+        return Here("not-so", why=reason("here-system", system=facts.platform.system.title()))
+    if row.about == "torch" and facts.package(TORCH) is None:
+        return Here("not-so", why=reason("here-without", name=TORCH))
     if row.glibc and _of_libc(row.glibc, facts).state == "confirmed":  # older: it is not seen there
         return _of_libc(row.glibc, facts)._replace(state="not-so")
-    return _of_plan(row, facts, plan)
+    return None
 
 
 def _of_plan(row: Failure, facts: Facts, plan: Plan) -> Here:

@@ -167,13 +167,14 @@ PACKAGES = tuple(
             r"(?P<name>[A-Za-z][\w-]{0,80})(?:[<>=!~,\w.]{1,60})? (?:has|have) no wheels ",
         ),
         ("no-wheel", r"there is no version of (?P<name>[\w-]{1,80})=="),
+        ("no-wheel", r"only (?P<name>[\w-]{1,80})[<=>]{1,2}[\w.]{1,40} is available"),
         ("no-wheel", r"Unable to find installation candidates for (?P<name>[\w.-]{1,80})"),
         (
             "unreachable",
             r"after connection broken by [^\n]{1,600}: /[\w./-]{0,80}/(?P<name>[\w.-]{1,80})/",
         ),
         ("unreachable", r"Max retries exceeded with url: /[\w./-]{0,80}/(?P<name>[\w.-]{1,80})/ "),
-        ("unreachable", r"Failed to fetch: `https?://[^`\n]{1,200}/(?P<name>[\w.-]{1,80})/`"),
+        ("unreachable", r"Failed to fetch: `?https?://[^`\s]{1,200}/(?P<name>[\w.-]{1,80})/`?"),
     )
 )
 

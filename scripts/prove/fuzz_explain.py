@@ -5,7 +5,7 @@
 
 The seeds are the logs of `tests/cases/logs` and every fixed text of the table. A log that raises,
 or that takes longer than `ALLOWED` seconds for each of its kilobytes, ends the run and is written
-to `--crashes`. What was run is written to `scripts/prove/results/fuzz-explain-DATE.json`.
+to `--crashes`. What was run is written to `scripts/prove/results/fuzz-explain-DATE-SECONDS.json`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,13 @@ def main() -> None:
         "exit_status": os.waitstatus_to_exitcode(status),
         "crashes": sorted(path.name for path in arguments.work.glob("crash-*")),
     }
-    out = ROOT / "scripts" / "prove" / "results" / f"fuzz-explain-{document['date']}.json"
+    out = (
+        ROOT
+        / "scripts"
+        / "prove"
+        / "results"
+        / f"fuzz-explain-{document['date']}-{arguments.seconds}.json"
+    )
     out.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
 
 

@@ -57,6 +57,46 @@ def test_there_is_enough_of_both_kinds() -> None:
     assert len({thread(path) for path in FILES}) >= 250
 
 
+SELDOM = {
+    "cpu-build-required",
+    "cuda-13-libraries-missing",
+    "cuda-plugin-not-registered",
+    "extras-unresolvable",
+    "index-unreachable",
+    "libraries-from-torch",
+    "no-cuda-on-mac",
+    "onnxruntime-shadowed",
+    "optional-library-unavailable",
+    "other-build-in-use",
+    "preload-failed",
+    "torch-cuda-differs",
+}
+"""Failures of which fewer than two public threads with the text itself were found, on 2026-11-22.
+Their excerpts are what wheels, pip, uv and Python print: recorded, or read in their sources."""
+
+
+def test_every_failure_is_there_twice() -> None:
+    files: dict[str, int] = Counter()
+    threads: dict[str, set[str]] = {row.code: set() for row in TABLE.failures}
+    for path in LOGS.rglob("*.txt"):
+        text = path.read_text("utf-8")
+        addresses = re.findall(
+            r"^# (https://github\.com/\S+/(?:issues|pull)/\d+)", text, re.MULTILINE
+        )
+        also = [
+            code
+            for line in re.findall(r"^# also: (.*)$", text, re.MULTILINE)
+            for code in line.split()
+        ]
+        for code in {expected(path), *also}:
+            files[code] += 1
+            threads.setdefault(code, set()).update(addresses)
+    known = {row.code for row in TABLE.failures}
+
+    assert {code for code in known if len(threads[code]) < 2} == SELDOM
+    assert {code for code in known if files[code] < 2} == {"cuda-plugin-not-registered"}
+
+
 # What is said of them
 
 

@@ -75,6 +75,7 @@ def codes(here: Here) -> list[str]:
         ("executable-stack", reason("here-libc", libc="glibc 2.35")),
         ("environment-moved", reason("here-healthy")),
         ("zlibwapi-missing", reason("here-linux")),
+        ("no-cuda-on-mac", reason("here-system", system="Linux")),
         (
             "first/numpy-too-old--onnxruntime4raspberrypi-1",
             reason("here-package", name="numpy", version="1.26.4"),
@@ -253,6 +254,29 @@ def test_an_environment_that_was_looked_at_is_where_it_was_made(
     (here,) = look(explain_log(recorded(log), TABLE), TABLE, facts, plan)
 
     assert here.state == ("not-so" if executable else "unseen")
+
+
+def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
+    """Everything else has findings, or is looked up: the index's releases, the C library."""
+    looked_up = {"platform", "system"}
+    never = {
+        row.code
+        for row in TABLE.failures
+        if not row.findings and row.about not in looked_up and row.code != "no-wheel"
+    }
+
+    assert never == {
+        "conv-fallback-mode",
+        "conv-search-exhaustive",
+        "extras-unresolvable",
+        "feed-refused",
+        "index-unreachable",
+        "nodes-on-cpu",
+        "out-of-memory",
+        "providers-not-given",
+        "tensorrt-unavailable",
+        "tensorrt-cpu-fallback",  # by the release that is installed
+    }
 
 
 # What mends it
