@@ -256,6 +256,30 @@ def test_an_environment_that_was_looked_at_is_where_it_was_made(
     assert here.state == ("not-so" if executable else "unseen")
 
 
+def test_an_error_of_a_driver_that_is_not_here_shows_only_there() -> None:
+    here, _ = seen("CUDA failure 999: unknown error", *WHOLE, onnxruntime=BUILD, driver=None)
+
+    assert here == Here("unseen", why=reason("here-only-there"))
+
+
+@pytest.mark.parametrize(("version", "state"), [("1.22.0", "confirmed"), ("1.26.0", "not-so")])
+def test_what_only_some_releases_do_is_so_where_one_of_them_is_installed(
+    version: str, state: State
+) -> None:
+    here, _ = seen(TENSORRT, *WHOLE, onnxruntime=BUILD | {"version": version})
+
+    assert here == Here(state, why=reason("here-release", version=version))
+
+
+def test_a_program_that_brings_all_itself_says_nothing_of_this_environment() -> None:
+    log = "[PYI-7:ERROR] Failed to execute script 'main'\n" + recorded("cudnn-9-missing")
+
+    here, mends = seen(log, "onnxruntime 1.26.0")
+
+    assert here == Here("unseen", why=reason("here-other-program"))
+    assert mends == Mending(reason("mend-other-program"))
+
+
 def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
     """Everything else has findings, or is looked up: the index's releases, the C library."""
     looked_up = {"platform", "system"}
