@@ -160,3 +160,23 @@ def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> 
     assert '"no-kernel-image"' in done.stdout
     assert int(most_kb) < 100_000
     assert float(seconds) < 10  # 3 were measured
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "",
+        "在 D:\\用户\\一号\\模型\\人脸识别\\ 中加载失败，请检查驱动程序与运行库是否一致\r\n" * 40,
+        "一" * 50 + "\r\n",
+    ],
+)
+def test_a_log_with_chinese_words_and_paths_needs_no_mark(around: str, encoding: str) -> None:
+    log = f'{around}Error loading "D:\\用户\\一\\x.dll" which depends on "cudnn64_9.dll"\r\n'
+
+    assert text_of([log.encode(encoding)]) == log
+
+
+@pytest.mark.parametrize("log", [b"a\0\0\0\0\n" * 3 + b"words of a log\n" * 20, b"\0" * 100, b"\0"])
+def test_zeros_in_a_log_make_it_no_other_encoding(log: bytes) -> None:
+    assert text_of([log]) == log.decode()
