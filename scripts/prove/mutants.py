@@ -115,9 +115,7 @@ class Judge:
         """Return the files of all tests that `mutants` may need."""
         found: set[str] = set()
         for module in {mutant.module for mutant in mutants}:
-            tests = self._reach.of_line(module, 0, 0)
-            found |= {test.partition("::")[0] for test in tests}
-            found |= {test.partition("::")[0] for test in self._reach.others(module, tests)}
+            found |= self._reach.files(module)
         return found
 
     def _ask(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import compileall
 import contextlib
+import itertools
 import json
 import os
 import py_compile
@@ -35,7 +36,8 @@ MEASURED = ROOT / ".mutants"
 CONTEXTS = MEASURED / "coverage"
 PIECE = 8
 """Seconds of tests that are run at once: the nearest notice most mutations."""
-PATIENCE = 30
+PATIENCE = 60
+"""Of the tests that ran a line the nearest and quickest are run, so many seconds of them."""
 FAST = "not slow and not online"
 WORDS = ("-q", "-m", FAST, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
 SLOWER = 4
@@ -75,7 +77,7 @@ class Reach:
         """
         lines = self._of_module(module)
         tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
-        return self._sorted(module, tests or set().union(*lines.values()))
+        return self.quickest(self._sorted(module, tests or set().union(*lines.values())))
 
     def runs_early(self, module: str, first: int, last: int) -> bool:
         """Return whether a line ran outside of the tests: when the program was imported."""
@@ -83,7 +85,7 @@ class Reach:
         return not early.isdisjoint(range(first, last + 1))
 
     def others(self, module: str, tests: Iterable[str]) -> list[str]:
-        """Return further tests that may notice: the quickest, `PATIENCE` seconds of them.
+        """Return further tests that may notice.
 
         A value that was kept from an earlier test, a process of its own and random examples leave
         no trace in the contexts. So these are those without a trace, in files of whose tests others
@@ -96,13 +98,18 @@ class Reach:
             if test.startswith(_folder(module))
             or (test not in self._traced and test.partition("::")[0] in files)
         }
-        left = float(PATIENCE)
-        chosen: list[str] = []
-        for test in self._sorted(module, more - set(tests)):
-            left -= self.seconds[test]
-            if left > 0:
-                chosen.append(test)
-        return chosen
+        return self.quickest(self._sorted(module, more - set(tests)), PATIENCE / 2)
+
+    def files(self, module: str) -> set[str]:
+        """Return the files of all tests that `of_line` and `others` may return."""
+        tests = {test for test in self.seconds if test.startswith(_folder(module))}
+        tests.update(*self._of_module(module).values())
+        return {test.partition("::")[0] for test in tests}
+
+    def quickest(self, tests: Sequence[str], seconds: float = PATIENCE) -> list[str]:
+        """Return the first of `tests` that take no longer than `seconds` in all."""
+        totals = itertools.accumulate(self.seconds[test] for test in tests)
+        return [test for test, total in zip(tests, totals, strict=True) if total <= seconds]
 
     def limit(self, tests: Iterable[str]) -> float:
         """Return the seconds that `tests` may take."""
