@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -246,7 +246,7 @@ def _git(*words: str) -> str:
 def judge_all(
     mutants: Sequence[Mutant], judge: Judge, workers: int
 ) -> Iterator[tuple[Mutant, Judgement]]:
-    """Yield what came of each of `mutants`, in their order, and print it."""
+    """Yield what came of each of `mutants`, and print it."""
     laboratories: queue.SimpleQueue[Laboratory] = queue.SimpleQueue()
 
     def one(mutant: Mutant) -> Judgement:
@@ -260,9 +260,9 @@ def judge_all(
         for number in range(workers):
             laboratories.put(Laboratory(Path(folder, str(number)), sorted(judge.files(mutants))))
         with ThreadPoolExecutor(workers) as pool:
-            for number, (mutant, found) in enumerate(
-                zip(mutants, pool.map(one, mutants), strict=True), start=1
-            ):
+            waiting = {pool.submit(one, mutant): mutant for mutant in mutants}
+            for number, done in enumerate(as_completed(waiting), start=1):
+                mutant, found = waiting[done], done.result()
                 place = f"[{number}/{len(mutants)}] {found.outcome}, {found.seconds} s"
                 print(f"{place}: {mutant.name}\n    {found.by}", flush=True)
                 yield mutant, found

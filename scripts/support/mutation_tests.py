@@ -314,22 +314,20 @@ def words_to_measure() -> list[str]:
 def measure() -> None:
     """Run the fast tests, and keep which ran which line; only the new ones where that suffices."""
     program = [*RESOLVER.rglob("*.py"), *(ROOT / "data").iterdir()]
-    installed = Path(sysconfig.get_path("purelib"), PACKAGE)
-    if any(
-        (installed / path.relative_to(RESOLVER)).read_bytes() != path.read_bytes()
-        for path in RESOLVER.rglob("*.py")
-    ):
-        raise CannotTellError("the program that is installed is not the one here: install it")
     tests = sorted((ROOT / "tests").rglob("*.py"))
     then = _written(CONTEXTS) if CONTEXTS.exists() else 0
     newer = [path for path in tests if _written(path) > then]
     names = [path.relative_to(ROOT).as_posix() for path in newer]
-    if any(_written(path) > then for path in program) or not all(
-        path.name.startswith("test_") for path in newer
-    ):
-        shutil.rmtree(MEASURED, ignore_errors=True)
-        names = ["tests"]
-    if names:
+    anew = any(_written(path) > then for path in program)
+    anew = anew or not all(path.name.startswith("test_") for path in newer)
+    if names or anew:
+        installed = Path(sysconfig.get_path("purelib"), PACKAGE)
+        for path in RESOLVER.rglob("*.py"):
+            if (installed / path.relative_to(RESOLVER)).read_bytes() != path.read_bytes():
+                raise CannotTellError(f"{path} differs from what is installed: install it")
+        if anew:
+            shutil.rmtree(MEASURED, ignore_errors=True)
+            names = ["tests"]
         words = ["-q", "-m", FAST, "-n", "2", "--dist", "worksteal", "--cov", "--cov-report="]
         command = [sys.executable, "-m", "pytest", *words, "--cov-append", *words_to_measure()]
         env = os.environ | {"COVERAGE_FILE": str(CONTEXTS)}

@@ -82,7 +82,13 @@ def refused(changed: Changed, outside: Path, code: str) -> Error:
     return caught.value
 
 
-@pytest.mark.parametrize("name", [".", "lock", "engine.lock", "stage", "1", "1/journal", "1/aside"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".", "lock", "engine.lock", "stage", "1"),
+        *(f"1/{name}" for name in ("journal", "aside", "trash", "engine", "reserve")),
+    ],
+)
 def test_a_link_is_not_followed(changed: Changed, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

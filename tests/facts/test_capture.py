@@ -198,3 +198,10 @@ def test_facts_of_any_texts_can_be_written_and_read(texts: dict[str, str], rows:
     found = capture.facts(plain._replace(texts=texts, children=children), NAMES.get)
 
     assert facts_json.from_json(json.loads(json.dumps(facts_json.to_json(found)))) == found
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith(("linux", "win"))])
+def test_for_another_machine_a_system_with_wheels_stays_what_it_is(name: str) -> None:
+    there = capture.facts(recorded(name), NAMES.get, elsewhere=True)
+
+    assert there.platform == capture.facts(recorded(name), NAMES.get).platform

@@ -93,6 +93,8 @@ def test_json() -> None:
     [
         ("text/html", "<html><h1>Please log in</h1><a href='/login'>here</a></html>"),
         ("application/pdf", "%PDF"),
+        ("text/html", '<meta name="generator" content="a web server">'),
+        ("text/html", '<a name="pypi:repository-version" content="1.1">no index</a>'),
         (JSON, "<html>"),
         (JSON, "[]"),
         (JSON, "{}"),

@@ -1001,3 +1001,25 @@ def test_code_of_a_family_runs_within_it(
     how = runs_on(targets["sass"], targets["ptx"], gpu)
 
     assert how == (directory if runs else "no")
+
+
+def test_of_each_toolkit_its_own_wheel_is_judged() -> None:
+    """The cuBLAS of the build's own toolkit has no code for this GPU, that of a newer one has."""
+    tables = synthetic.tables()
+    [cublas] = (
+        row for row in tables["nvidia"]["distribution"] if row["name"].endswith("blas-cu12")
+    )
+    cublas["code"] = [
+        {"platform": synthetic.LINUX, "first": first, "last": last, "sass": list(sass), "ptx": []}
+        for first, last, sass in (("12.2.5", "12.2.5", ("9.0",)), ("12.8.4", "12.9.1", ("8.0",)))
+    ]
+    matrix = matrix_parse.parse(tables, "", {})
+    options = PlanOptions(onnxruntime="==1.23.0")
+
+    made = resolve(synthetic.facts(), options, matrix)
+
+    assert selected(made)["nvidia-cublas-cu12"] == "12.8.4"
+    assert (
+        selected(resolve(synthetic.facts(gpus=("9.0",)), options, matrix))["nvidia-cublas-cu12"]
+        == "12.2.5"
+    )

@@ -238,6 +238,25 @@ def test_a_torch_that_nobody_knows_is_judged_by_what_it_requires() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "major"),
+    [
+        (["filelock>=3", "cuda-toolkit[cublas,cudart]==13.0.2"], "13"),
+        (["cuda-toolkit==12.8.1", "sympy>=1.13"], "12"),
+        (["nvidia-cudnn-cu12==9.8.0.87", "triton==3.3"], "12"),
+        (["filelock>=3", "cuda-toolkit", "sympy<2"], None),
+    ],
+)
+def test_the_cuda_of_a_torch_that_nobody_knows_is_that_of_nvidia_s_wheels(
+    lines: list[str], major: str | None
+) -> None:
+    unknown = {"name": "torch", "version": "9.9.0", "requires": lines}
+    found = situation(environment(unknown), PlanOptions(), MATRIX).torch
+
+    assert found is not None
+    assert found.cuda == major
+
+
+@pytest.mark.parametrize(
     "torch",
     [
         {"name": "torch", "version": "9.9.0", "requires": ["filelock", "not a requirement!"]},

@@ -277,6 +277,15 @@ def test_what_the_refinements_bring() -> None:
     assert advice.best == "cuda-heuristic"
 
 
+def test_refinements_that_bring_nothing_are_not_told() -> None:
+    more = refinements(GPU["HEURISTIC"], REPORT)
+    medians = dict(zip([row.key for row in more], [2.0, 2.0, 2.5, 2.5], strict=True))
+    rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in medians.items())]
+    found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
+
+    assert codes(advise(found, REPORT)) == ["gpu-faster"]
+
+
 def test_a_graph_that_was_refused_is_told() -> None:
     failed = (Failed(key="cuda-heuristic-graph", shape=None, error="cannot use graph capture"),)
     rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0)]
