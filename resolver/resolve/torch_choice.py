@@ -133,7 +133,7 @@ def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
                 rows.append(build)
     order = sorted(by_release, key=newest_first)
     installed = version(here.torch.version) if here.torch else None
-    if installed is None or (wish != "match" and not allows(wanted, str(installed))):
+    if installed is None or not allows(wanted, str(installed)):
         order.reverse()
     else:
         order = _nearest_first(order, Version(installed.public))

@@ -387,6 +387,18 @@ def test_another_index_is_asked_for_what_the_plan_wants_from_there(
     assert server.behaviour.requests[0] == "GET /simple/whl/cu128/one/"
 
 
+@pytest.mark.parametrize("end", ["", "/"])
+def test_an_address_may_end_with_a_slash(server: LocalIndex, tmp_path: Path, end: str) -> None:
+    """Some servers know `//` for another path."""
+    [wheel, other, *_] = wheels(server)
+    asked = [wheel, other._replace(index_url=f"{server.url}/whl{end}")]
+
+    download_all(index(server, index_url=f"{server.url}{end}"), asked, tmp_path, silent)
+
+    pages = {line for line in server.behaviour.requests if line.endswith("/")}
+    assert pages == {f"GET /simple/{wheel.name}/", f"GET /simple/whl/{other.name}/"}
+
+
 def test_no_room_and_no_right() -> None:
     path = Path("/x/y.whl")
 

@@ -285,6 +285,15 @@ def test_a_size_that_is_not_known_is_not_said() -> None:
     assert "size" not in pylock(lock(target(LINUX, at(unknown))))
 
 
+def test_the_lines_for_uv_say_how_to_go_on() -> None:
+    comments = uv_lines(lock(target(LINUX, ORT))).partition("\n\n")[0].splitlines()
+
+    assert all(line.startswith("# ") for line in comments)
+    assert any("uv lock && uv sync" in line for line in comments)
+    assert any("pyproject.toml" in line for line in comments)
+    assert any("default-groups" in line for line in comments)
+
+
 def test_the_lines_for_uv_to_the_letter() -> None:
     text = uv_lines(
         lock(

@@ -197,6 +197,14 @@ def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: st
     assert [row.text for row in section.rows][1:3] == [line, "not known"]
 
 
+def test_a_gpu_of_unknown_capability_is_shown_as_such() -> None:
+    facts = facts_json.from_json(
+        synthetic.document() | {"gpus": [{"name": "Odd"}, {"compute_capability": "8.6"}]}
+    )
+
+    assert "Odd (not known), GPU (8.6)" in plain([machine_section(facts, EN)])
+
+
 def test_equal_gpus_are_counted() -> None:
     section = machine_section(synthetic.facts(gpus=("8.0", "8.0", "7.5")), EN)
 

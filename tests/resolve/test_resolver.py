@@ -664,6 +664,20 @@ def test_a_change_brings_both_companions() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "packages",
+    [
+        [row for row in WHOLE_12 if "cudnn" not in row],  # a wheel is installed
+        [*WHOLE_12[:-1]],  # only flatbuffers, which an index chooses
+    ],
+)
+def test_any_change_brings_the_companions(packages: list[str]) -> None:
+    made = plan(*packages)
+
+    assert made.uninstall == ()
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
+
+
 def in_venv(
     *packages: str | dict[str, Any], options: PlanOptions | None = None, **python: Any
 ) -> Plan:

@@ -400,6 +400,8 @@ def test_a_companion_that_pypi_does_not_have_is_kept_without_a_hash() -> None:
 def test_companions_move_along() -> None:
     made = plan("torch 2.3.1+cu121", "torchvision 0.18.1+cu121", "torchaudio 2.3.1", torch="match")
 
+    torches = [row.version for row in made.selection if row.name == "torch"]
+    assert torches == ["2.3.1+cu118"]  # and not the one that goes
     assert wheel(made, "torchvision") == ("0.18.1+cu118", f"{INDEX}/cu118")
     assert wheel(made, "torchaudio") == ("2.3.1+cu118", f"{INDEX}/cu118")
 

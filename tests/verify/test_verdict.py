@@ -592,3 +592,12 @@ def test_a_provider_that_throws_while_windows_loads_it(
     found = say(START, here, IMPORTING, build, needed(cuda=None), *cpu, END, stderr=log)
 
     assert found.verdict == verdict
+
+
+def test_of_the_libraries_those_that_failed_are_evidence() -> None:
+    rows = library("libcudnn.so.9"), library("libcublas.so.12", f"libcublas.so.12: {ABSENT}")
+
+    found = say(START, IMPORTING, BUILD, driver(), needed(*rows), *ON_CPU, END)
+
+    told = [line for line in found.evidence if line.startswith(("libcu", "libcublas"))]
+    assert told == [f"libcublas.so.12: libcublas.so.12: {ABSENT}"]
