@@ -26,7 +26,7 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
-from support.local_index import LocalIndex, make_wheel
+from support.local_index import Fault, LocalIndex, make_wheel
 from support.torch_index import CUDNN, TorchIndex, make_index, make_torch
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
@@ -280,3 +280,24 @@ def test_the_tags_of_other_implementations() -> None:
         tag.abi == "cp313t"
         for tag in wheel_target_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
     )
+
+
+@pytest.mark.parametrize("fault", ["denied", "missing", "busy"])
+def test_an_index_that_has_no_such_project(tmp_path: Path, fault: Fault) -> None:
+    """A bucket without a listing answers 403 for what it does not have."""
+    folder = tmp_path / "served"
+    make_wheel(folder, "one", "1.0", files={"one.py": ""})
+    with LocalIndex(folder) as server:
+        sources = IndexConfig(index_url=server.url, origin="flag")
+        asked = Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
+        found = newest_from_index("one", SpecifierSet(), server.url, asked, HERE)
+        assert found is not None
+        assert found.version == "1.0"
+
+        server.behaviour.faults["one"] = fault
+        again = Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
+        if fault == "busy":
+            with pytest.raises(Error, match="index-refused"):
+                newest_from_index("one", SpecifierSet(), server.url, again, HERE)
+        else:
+            assert newest_from_index("one", SpecifierSet(), server.url, again, HERE) is None

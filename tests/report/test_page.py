@@ -12,7 +12,7 @@ from pages import HOSTILE, Shown, made, page
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.page import render
-from ortgpu_fix.report.page_parts import clean, element, prose
+from ortgpu_fix.report.page_parts import Column, bars, clean, element, prose, table
 from ortgpu_fix.verify.measurement import CPU, Failed, say_shapes
 
 
@@ -155,3 +155,19 @@ def test_where_only_the_cpu_was_timed_the_chart_compares_the_shapes() -> None:
 
     assert charts == ["What ran where", "Times"]
     assert names[1:] == [say_shapes(shapes) for shapes in about.bench.shapes]
+
+
+def test_a_bar_is_as_long_as_it_is_beside_the_longest() -> None:
+    """One that is next to nothing is still to be seen."""
+    drawn = bars("times", [("a", 4.0, "4 ms"), ("b", 1.0, "1 ms"), ("c", 0.0, "0 ms")])
+
+    assert re.findall(r'<rect width="([^"]+)"', drawn) == ["100.00%", "25.00%", "0.50%"]
+    assert re.findall(r'<rect width="([^"]+)"', bars("times", [("a", 0.0, "")])) == ["0.50%"]
+    assert bars("times", []) == ""
+
+
+def test_numbers_stand_below_each_other() -> None:
+    made_of = table("t", [Column("name"), Column("ms", number=True)], [[("a", None), ("2", 2.0)]])
+
+    assert '<td class="number" data-value="2.0">2</td>' in made_of
+    assert "<td>a</td>" in made_of

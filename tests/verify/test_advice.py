@@ -300,6 +300,7 @@ def test_a_graph_that_was_refused_is_told() -> None:
         ("1.17.1", "8.6", ["", "-binding", "-graph"]),
         ("1.18.1", "8.6", ["", "-no-tf32", "-binding", "-graph"]),
         ("1.26.0", "7.5", ["", "-binding", "-graph"]),
+        ("1.26.0", "8.0", ["", "-no-tf32", "-binding", "-graph"]),  # Ampere, the first with TF32
     ],
 )
 def test_only_what_the_release_and_the_gpu_know_is_tried(
