@@ -43,12 +43,12 @@ class Server:
             if not child:
                 os.setsid()
                 self._child = True
+                self._say(os.getpid())
                 if not replace_code(path, before, now):
                     self._end(None)
                 session.items[:] = [items[test] for test in tests if test in items]
                 yield
                 self._end("")
-            self._say(child)
             _, status = os.waitpid(child, 0)
             if os.waitstatus_to_exitcode(status) != 0:
                 self._say("the process of the tests died")

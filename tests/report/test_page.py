@@ -14,6 +14,7 @@ from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.page import render
 from ortgpu_fix.report.page_parts import Column, bars, clean, element, prose, table
 from ortgpu_fix.verify.measurement import CPU, Failed, say_shapes
+from ortgpu_fix.verify.model_report import Fallback
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -155,6 +156,21 @@ def test_where_only_the_cpu_was_timed_the_chart_compares_the_shapes() -> None:
 
     assert charts == ["What ran where", "Times"]
     assert names[1:] == [say_shapes(shapes) for shapes in about.bench.shapes]
+
+
+def test_nodes_that_cost_something_on_the_cpu_come_first() -> None:
+    """Work on shapes belongs there: who looks for what to mend need not pass it."""
+    shown = made("en")
+    nodes = (
+        Fallback(name="free", op="Shape", why="shape-work", ms=9.0),
+        Fallback(name="costs", op="NonMaxSuppression", why="no-kernel", ms=1.5),
+        Fallback(name="folded", op="Add", why="optimizer", ms=0.1),
+    )
+    about = shown._replace(report=dataclasses.replace(shown.report, fallbacks=nodes))
+
+    told = Shown(render(about, load_texts("en"))).tables[load_texts("en").label("model-fallbacks")]
+
+    assert [row[0][0] for row in told] == ["costs", "free", "folded"]
 
 
 def test_a_bar_is_as_long_as_it_is_beside_the_longest() -> None:
