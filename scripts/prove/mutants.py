@@ -309,11 +309,7 @@ def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
     if not mutants:
         print("no mutation: no line of the program has changed, or there is no history")
         return 0
-    try:
-        judge = Judge(Reach(), deadline)
-    except CannotTellError as error:
-        print(f"nothing is judged: {error}")
-        return 0
+    judge = Judge(Reach(), deadline)
     survived: list[str] = []
     count: Counter[str] = Counter()
     for mutant, found in judge_all(mutants, judge, arguments.workers):
@@ -326,7 +322,7 @@ def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
     return int(bool(survived))
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Do what was asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, allow_abbrev=False, formatter_class=argparse.RawTextHelpFormatter
@@ -339,15 +335,19 @@ def main() -> int:
     parser.add_argument("--module", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--budget", type=float, metavar="SECONDS")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if not arguments.budget:
         mutation_tests.measure()
     if arguments.sample:
         return run_sample(arguments, Reach())
     if arguments.recent:
-        groups = recent_lines()
-    elif arguments.since:
-        groups = [changed_lines(arguments.since)]
+        try:
+            return run_lines(recent_lines(), arguments)
+        except CannotTellError as error:
+            print(f"no mutation is judged: {error}")
+            return 0
+    if arguments.since:
+        groups: list[Lines] = [changed_lines(arguments.since)]
     else:
         groups = [dict.fromkeys(modules_of(arguments.module))]
     return run_lines(groups, arguments)

@@ -168,7 +168,7 @@ mount --bind "$1" "$1"
 while read -r _ point _; do
   case $point in
     "$1"* | /dev/* | /proc* | /sys*) ;;
-    *) mount -o remount,bind,ro "$point" ;;
+    *) mount -o remount,bind,ro "$point" 2>/dev/null || : ;;
   esac
 done < /proc/self/mounts
 shift
@@ -199,9 +199,10 @@ class Laboratory:
         by_content = py_compile.PycInvalidationMode.CHECKED_HASH
         compileall.compile_dir(self._package, quiet=1, invalidation_mode=by_content)
         self._enter = [str(python)]
-        if os.geteuid() == 0 and shutil.which("unshare"):
-            enter = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
-            self._enter = [*enter, _WRITES_IN_ITS_FOLDER, "sh", str(folder), str(python)]
+        enter = ["unshare", "--mount", "--propagation", "private"]
+        if os.geteuid() == 0 and shutil.which("unshare") and _succeeds(*enter, "true"):
+            words = ["sh", "-euc", _WRITES_IN_ITS_FOLDER, "sh", str(folder)]
+            self._enter = [*enter, *words, str(python)]
         own = {name: str(self._scratch) for name in ("TMPDIR", "XDG_CACHE_HOME")}
         self._env = os.environ | own | {"PYTHONDONTWRITEBYTECODE": "1"}
         self._socket, theirs = socket.socketpair()
@@ -297,6 +298,10 @@ class Laboratory:
         self._socket.close()
         self._server.kill()
         self._server.wait()
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _end(group: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import textwrap
@@ -163,8 +162,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def gate(budget: float = 100) -> int:
-    arguments = argparse.Namespace(budget=budget, workers=1)
-    return mutants.run_lines(mutants.recent_lines(), arguments)
+    return mutants.main(["--recent", f"--budget={budget}"])
 
 
 @pytest.mark.slow
@@ -274,7 +272,7 @@ def test_nothing_is_judged_without_a_measured_run(
     (project.root / ".mutants/coverage").unlink()
 
     assert gate() == 0
-    assert "nothing is judged" in capfd.readouterr().out
+    assert "no mutation is judged" in capfd.readouterr().out
 
 
 def test_what_was_reviewed_is_still_there() -> None:
