@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import environment_lock
+from ortgpu_fix.apply import environment_lock, state_folder
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
 from ortgpu_fix.apply.set_aside import JournaledChange
-from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
+from ortgpu_fix.apply.state_folder import Site, check_state_folder, prepare_state_folder
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
 
@@ -207,3 +207,46 @@ def test_what_was_downloaded_and_never_used_goes(changed: Changed) -> None:
 
     assert discard_downloads(site) == 1000
     assert not site.stage.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="Linux has files without a name")
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EROFS])
+def test_a_filesystem_without_nameless_files_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """EISDIR is what kernels before 3.11 and some filesystems say. Source: open(2)."""
+    opened = os.open
+
+    def without(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(number, os.strerror(number))
+        return opened(path, flags, mode, **more)
+
+    folder = str(tmp_path)
+    site = Site(purelib=folder, platlib=folder, scripts=folder, prefix=folder)
+    monkeypatch.setattr(os, "open", without)
+    if number == errno.EROFS:
+        with pytest.raises(Error, match="environment-read-only"):
+            prepare_state_folder(site)
+        return
+    prepare_state_folder(site)
+
+    assert [path.name for path in tmp_path.iterdir()] == [site.state.name]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize(("owner", "trusted"), [(0, True), (4321, True), (88, True), (77, False)])
+def test_whose_state_folder_is_trusted(
+    changed: Changed, monkeypatch: pytest.MonkeyPatch, owner: int, *, trusted: bool
+) -> None:
+    """Root's, one's own, and that of whom the environment belongs to."""
+    os.chown(changed.site.purelib, 88, 88)
+    for path in [changed.state, *changed.state.rglob("*")]:
+        os.chown(path, owner, owner)
+    monkeypatch.setattr(state_folder, "_own_user", lambda: 4321)
+
+    if trusted:
+        assert check_state_folder(changed.site)
+    else:
+        with pytest.raises(Error, match="state-refused"):
+            check_state_folder(changed.site)

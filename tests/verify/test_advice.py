@@ -471,6 +471,7 @@ def test_one_steady_run_is_its_own_spread() -> None:
         {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
         {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
         {"event": "skipped", "error": "batch 4: no"},
+        {"event": "skipped", "error": "batch 16: no"},
         {"event": "memory", "key": "cuda", "bytes": 5},
     ]
     measured = parse_measurement("\n".join(json.dumps(line) for line in lines))
@@ -480,5 +481,5 @@ def test_one_steady_run_is_its_own_spread() -> None:
     [row] = found.timings
     assert (row.low_ms, row.median_ms, row.high_ms, row.runs) == (1400.0, 1400.0, 1400.0, 1)
     assert dict(found.deviations) == {"cuda": 0.5}
-    assert found.skipped == ("batch 4: no",)
+    assert found.skipped == ("batch 4: no", "batch 16: no")
     assert measured.memory == {"cuda": 5}
