@@ -122,7 +122,7 @@ def _requirements(text: str) -> Iterator[ParsedPin]:
 
 def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[ParsedPin]:
     """Yield the pin of an exact requirement or of the address of a wheel; else nothing."""
-    if not text or text.startswith("-"):
+    if text.startswith("-"):
         return
     wanted = requirement(text)
     if wanted is None or wanted.url:

@@ -1037,3 +1037,12 @@ def test_of_each_toolkit_its_own_wheel_is_judged() -> None:
         selected(resolve(synthetic.facts(gpus=("9.0",)), options, matrix))["nvidia-cublas-cu12"]
         == "12.2.5"
     )
+
+
+def test_who_uses_the_same_cuda_is_a_reason_for_a_release() -> None:
+    """What is of no certain CUDA, and torch, which has reasons of its own, are not named."""
+    made = plan("transformer 4.2", "dataloader 1.2", "torch 2.5.1+cu124", driver="12.8")
+
+    assert {row.name for row in made.consumers} == {"transformer", "dataloader", "torch"}
+    [why] = [dict(row.values) for row in made.why if row.code == "why-consumers"]
+    assert why == {"by": "transformer 4.2", "cuda": "12"}
