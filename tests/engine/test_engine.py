@@ -105,6 +105,7 @@ def test_uv_first(path_with_uv: str) -> None:
 
     assert isinstance(found, Uv)
     assert found.name == "uv 0.9.5"
+    assert not found.break_system_packages  # only who asks for it gets it
 
 
 @pytest.mark.parametrize(

@@ -466,7 +466,7 @@ def test_a_shape_that_never_pays() -> None:
 
 def test_one_steady_run_is_its_own_spread() -> None:
     lines = [
-        {"event": "times", "key": "cpu", "shape": 0, "kind": "first", "ms": [1500.0]},
+        {"event": "times", "key": "cpu", "shape": 0, "kind": "first", "ms": [1500]},
         {"event": "times", "key": "cpu", "shape": 0, "kind": "steady", "ms": [1400.0]},
         {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
         {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
@@ -480,6 +480,7 @@ def test_one_steady_run_is_its_own_spread() -> None:
 
     [row] = found.timings
     assert (row.low_ms, row.median_ms, row.high_ms, row.runs) == (1400.0, 1400.0, 1400.0, 1)
+    assert row.first_ms == 1500.0
     assert dict(found.deviations) == {"cuda": 0.5}
     assert found.skipped == ("batch 4: no", "batch 16: no")
     assert measured.memory == {"cuda": 5}
