@@ -16,6 +16,7 @@ from ortgpu_fix.facts.redact import redact
 def test_smi_rows() -> None:
     text = (
         "NVIDIA A100, 8.0, 81920, 535.104.12\n"
+        "Unable to determine the device handle for GPU 07:00.0, x, unknown, Unknown Error\n"
         "NVIDIA GB10, 12.1, [N/A], 580.95.05\n"
         "Tesla K80, 11441, 470.256.02\n"
         "Quadro, the old one, [Not Supported], 4096, [N/A]\n"

@@ -177,6 +177,9 @@ def test_the_documents() -> None:
     }
     assert one["releases"][0]["wheels"][0]["sha256"] == "0" * 64
     assert one["drivers"] == [FLOORS[1]]
+    why = [[each["code"] for each in row["reasons"]] for row in runs["releases"]]
+    assert ["driver-too-old" in codes for codes in why] == [True, True, False, False, False]
+    assert why[2:] == [[], [], []]
     assert [(row["version"], row["runs"]) for row in runs["releases"]] == [
         ("1.31.0", False),
         ("1.31.0", False),

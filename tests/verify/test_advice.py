@@ -266,6 +266,15 @@ def test_what_the_refinements_bring() -> None:
     assert [row.key.removeprefix("cuda-heuristic") for row in more] == [
         *("", "-no-tf32", "-binding", "-graph"),
     ]
+    search = ("cudnn_conv_algo_search", "HEURISTIC")
+    assert [row.options for row in more] == [
+        (search,),
+        (search, ("use_tf32", "0")),
+        *[(search,)] * 2,
+    ]
+    assert [(row.binding, row.graph) for row in more[1:]] == [
+        *((False, False), (True, False), (True, True)),
+    ]
     medians = dict(zip([row.key for row in more], [2.0, 3.0, 1.0, 0.5], strict=True))
     rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in medians.items())]
     found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
