@@ -60,6 +60,24 @@ DEPENDENTS = [
     {"name": "nvidia-cusolver-cu12", "version": "11.4.5.107", "requires": ["nvidia-cublas-cu12"]},
 ]
 
+TENSORFLOW = "nvidia-cublas-cu12==12.5.3.2; extra == 'and-cuda'"
+USERS = [
+    {"name": "ctranslate2", "version": "4.4.0"},  # for cuDNN 8
+    {"name": "ctranslate2", "version": "4.6.2"},
+    {"name": "ctranslate2", "version": "99.0"},  # which nobody has read
+    {"name": "tensorflow", "version": "2.19.1", "requires": ["numpy<2.2.0", TENSORFLOW]},
+    {"name": "paddlepaddle-gpu", "version": "2.6.2"},
+    {"name": "onnxruntime-genai-cuda", "version": "0.18.0", "requires": ["onnxruntime-gpu"]},
+    {"name": "cupy-cuda12x", "version": "13.6.0", "requires": ["numpy<2.6,>=1.22"]},
+    {"name": "something-cu13", "version": "1.0"},
+    {"name": "jax-cuda12-plugin", "version": "0.6.2", "requires": ["nvidia-cudnn-cu12<10.0,>=9.8"]},
+    {"name": "own", "version": "1", "requires": ["nvidia-cudnn-cu13; extra == 'gpu'"]},
+]
+CUDNNS = [
+    {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
+    {"name": "nvidia-cudnn-cu13", "version": "9.12.0.46"},
+]
+
 
 def one_in(draw: st.DrawFn, count: int) -> bool:
     """Tell yes about once in `count`; hypothesis tries the ends of a range far more often."""
@@ -211,6 +229,11 @@ def documents(draw: st.DrawFn) -> Document:
         st.lists(st.sampled_from(DEPENDENTS), max_size=2, unique_by=lambda row: row["name"])
     )
     packages += draw(st.just([]) | torches() | wheels() | wheels())
+    if one_in(draw, 3):
+        packages += draw(
+            st.lists(st.sampled_from(USERS), max_size=2, unique_by=lambda row: row["name"])
+        )
+        packages += draw(st.lists(st.sampled_from(CUDNNS), max_size=1))
     names = [row["name"] for row in packages]
     document: Document = {
         "schema": 1,
