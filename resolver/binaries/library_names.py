@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .native import Content
 
@@ -26,6 +26,17 @@ KNOWN = frozenset(
 )
 """Names looked for in machine code, where they are not in one piece."""
 
+FORMATS = {
+    "libnvrtc.so.%d": {"12": "libnvrtc.so.12", "13": "libnvrtc.so.13"},
+    "libnvrtc.so.%d.%d": {"11": "libnvrtc.so.11.2"},
+    "nvrtc64_%d_0.dll": {
+        "11": "nvrtc64_112_0.dll",
+        "12": "nvrtc64_120_0.dll",
+        "13": "nvrtc64_130_0.dll",
+    },
+}
+"""Texts of which a library makes the name of NVRTC, by the CUDA major that it is built for: cuDNN
+9.0 to 9.6, and all of cuDNN 9 for CUDA 11, hold no whole name."""
 DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 """The driver's own library: no wheel holds it."""
 _LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|(?:64)?_[0-9_]+\.dll)\Z")
@@ -58,12 +69,28 @@ def sonames_in(data: Content) -> frozenset[str]:
     immediate, the last eight a few instructions further on.
     """
     found = {bytes(match[0]).decode("ascii") for match in _SONAME.finditer(data)}
-    return frozenset(found | set(_built_in_code(data)))
+    return frozenset({*found, *_built_in_code(data), *_formats_in(data)})
 
 
 def dll_names_in(data: Content) -> frozenset[str]:
     """Return the names of CUDA libraries (`cudnn64_9.dll`) in a DLL, as ASCII or UTF-16 text."""
-    return frozenset({*_tails(data, b".dll\0", 1), *_tails(data, b".\0d\0l\0l\0\0\0", 2)})
+    tails = {*_tails(data, b".dll\0", 1), *_tails(data, b".\0d\0l\0l\0\0\0", 2)}
+    return frozenset({*tails, *_formats_in(data)})
+
+
+def named(mentions: Iterable[str], major: str | None) -> frozenset[str]:
+    """Return names of libraries, those of `FORMATS` as a library for a CUDA major makes them."""
+    made = ({text} if text not in FORMATS else _made(text, major) for text in mentions)
+    return frozenset(name for names in made for name in names)
+
+
+def _made(text: str, major: str | None) -> set[str]:
+    name = FORMATS[text].get(major or "")
+    return {name} if name else set()
+
+
+def _formats_in(data: Content) -> Iterator[str]:
+    yield from (text for text in FORMATS if data.find(text.encode() + b"\0") >= 0)
 
 
 def _tails(data: Content, ending: bytes, width: int) -> Iterator[str]:

@@ -191,13 +191,15 @@ def external_uses(
     The releases must hold the same libraries: each of them is followed by itself.
     """
     own = set(members[0].libraries)
+    name = members[0].wheel.file.partition("-")[0].replace("_", "-")
+    major = DISTRIBUTIONS.get(name)
     links: list[set[str]] = [set() for _ in members]
     mentions: list[set[str]] = [set() for _ in members]
 
     def uses_of(library: str) -> list[tuple[set[str], set[str]]]:
         def used(release: ReadRelease) -> tuple[set[str], set[str]]:
             linked, mentioned = reader.uses(release.wheel, release.libraries[library])
-            return _outside(linked, own), _outside(mentioned, own)
+            return _outside(linked, own), _outside(library_names.named(mentioned, major), own)
 
         return by_bisection(members, used)
 

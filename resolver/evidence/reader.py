@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..binaries.native import Native
     from .cache import ReadingCache
 
-FORMAT = 3
+FORMAT = 4
 """Part of every cache key: raised when a reading changes its content."""
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
 _FRONT = 16 * 1024 * 1024

@@ -159,6 +159,26 @@ def test_a_symbol_whose_name_is_the_end_of_another() -> None:
     assert elf.exports_at_front(data[:2048]) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "major", "made"),
+    [
+        ("libnvrtc.so.%d", "12", "libnvrtc.so.12"),
+        ("libnvrtc.so.%d.%d", "11", "libnvrtc.so.11.2"),
+        ("nvrtc64_%d_0.dll", "12", "nvrtc64_120_0.dll"),
+        ("nvrtc64_%d_0.dll", "11", "nvrtc64_112_0.dll"),
+    ],
+)
+def test_a_name_that_is_made_while_it_runs(text: str, major: str, made: str) -> None:
+    """The format is found in either kind of file; the CUDA major decides what it makes."""
+    held = b"\0" + text.encode() + b"\0"
+    found = library_names.sonames_in(samples.elf(extra=held))
+    in_dll = library_names.dll_names_in(samples.dll(extra=held))
+
+    assert found == in_dll == {text}
+    assert library_names.named({text, "libcudart.so.12"}, major) == {made, "libcudart.so.12"}
+    assert library_names.named({text}, None) == frozenset()
+
+
 def _real_libraries() -> list[Path]:
     folder = sysconfig.get_config_var("DESTSHARED")
     return sorted(Path(folder).glob("*.so"))[:12] if folder else []
