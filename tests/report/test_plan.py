@@ -9,6 +9,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import plain, size, width
 from ortgpu_fix.report.plan import (
@@ -234,6 +235,22 @@ def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
     ]
     assert document["matrix"] == {"date": "2026-01-01", "digest": "sha256:invented"}
     assert json.loads(json.dumps(document)) == document
+
+
+def test_a_hash_that_an_index_gave_is_told_with_the_day() -> None:
+    """Of the wheels in those rows alone, in words and as JSON."""
+    facts = synthetic.facts("numpy 2.2.6")
+    added = AddedRows("2026-11-22", "https://mirror.example", ("onnxruntime-gpu 1.26.0",))
+    made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(matrix_added=(added,))
+    rows = plan_json(made, EN)["install"]
+
+    assert isinstance(rows, list)
+    assert {row["name"]: row["hash_read"] for row in rows if "hash_read" in row} == {
+        "onnxruntime-gpu": {"index": "https://mirror.example", "date": "2026-11-22"}
+    }
+    sections = plan_sections(made, facts, EN, verbose=False, asked=False, command="ortgpu-fix")
+    told = " ".join(plain(sections).split())
+    assert "onnxruntime-gpu 1.26.0: hash as https://mirror.example gave it on 2026-11-22" in told
 
 
 def test_an_impossible_plan_selects_nothing() -> None:
