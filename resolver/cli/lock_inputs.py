@@ -57,7 +57,7 @@ def planned_groups(
     group = _group(made, inputs)
     if group is not None:
         return [group], inputs.options, inputs.matrix
-    print_plan(made, inputs, arguments, language)
+    print_plan(made, inputs, arguments, environ, language)
     return VERDICT_EXIT["impossible"]
 
 

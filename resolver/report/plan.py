@@ -7,7 +7,7 @@ English and its bytes do not depend on the user's language.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
@@ -157,16 +157,24 @@ def _joined(parts: Iterable[str | None]) -> str:
 
 
 def plan_sections(
-    plan: Plan, facts: Facts, texts: Texts, *, verbose: bool, asked: bool, command: str
+    plan: Plan,
+    facts: Facts,
+    texts: Texts,
+    *,
+    verbose: bool,
+    asked: bool,
+    command: str,
+    at_hand: Collection[str] = (),
 ) -> tuple[Section, ...]:
     """Return the plan for people.
 
-    `asked`: a wish chose the release; `command`: what does the plan. The last section says what all
+    `asked`: a wish chose the release; `command`: what does the plan; `at_hand`: the files of wheels
+    that need not be downloaded. The last section says what all
     this means, and has the command on a line of its own.
     """
     sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, facts, texts)]
     if plan.verdict != "impossible":
-        sections.append(_steps(plan, facts, texts, verbose=verbose))
+        sections.append(_steps(plan, facts, texts, at_hand, verbose=verbose))
         if verbose:
             sections.append(_why(plan, facts, texts, asked=asked))
     if verbose or plan.verdict == "impossible":
@@ -229,7 +237,9 @@ def _kept(plan: Plan) -> list[Wheel]:
     return [row for row in plan.selection if row.name not in installing]
 
 
-def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
+def _steps(
+    plan: Plan, facts: Facts, texts: Texts, at_hand: Collection[str], *, verbose: bool
+) -> Section:
     rows = [
         Row(head=f"- {name}", text=package.version, style="red")
         for name in plan.uninstall
@@ -266,9 +276,7 @@ def _steps(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Section:
         for line in plan.requires
     )
     if plan.install:
-        total = size(sum(wheel.size for wheel in plan.install))
-        counted = all(wheel.size for wheel in plan.install)
-        rows.append(Row(text=texts.label("total" if counted else "total-and-torch", size=total)))
+        rows.append(Row(text=_total(plan, texts, at_hand)))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
@@ -284,6 +292,18 @@ def _unlock(plan: Plan, texts: Texts) -> Section:
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def _total(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
+    wanted = [wheel for wheel in plan.install if wheel.file not in at_hand]
+    if not wanted:
+        return texts.label("total-none")
+    total = size(sum(wheel.size for wheel in wanted))
+    text = texts.label(
+        "total" if all(row.size for row in wanted) else "total-and-torch", size=total
+    )
+    here = sum(wheel.size for wheel in plan.install) - sum(wheel.size for wheel in wanted)
+    return texts.label("total-here", total=text, size=size(here)) if here else text
 
 
 def _is_component(wheel: Wheel) -> bool:

@@ -78,6 +78,22 @@ ortgpu-fix --apply"""
     )
 
 
+def test_what_is_on_this_machine_is_not_counted_as_a_download() -> None:
+    facts = synthetic.facts("onnxruntime 1.22.1", "numpy 2.2.6")
+    made = resolve(facts, PlanOptions(), synthetic.matrix())
+    files = [wheel.file for wheel in made.install]
+
+    def total(*at_hand: str) -> str:
+        options: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
+        sections = plan_sections(made, facts, EN, at_hand=at_hand, **options)
+        lines = plain(sections).splitlines()
+        return next(line.strip() for line in lines if "download" in line)
+
+    assert total(files[0]).endswith("to download; another 100 MB are on this machine")
+    assert total(*files) == "Nothing to download: all of it is on this machine"
+    assert total("another.whl") == "500 MB to download"
+
+
 def test_a_plan_with_all_there_is() -> None:
     said = told("onnxruntime 1.22.1", "numpy 2.2.6", verbose=True)
 

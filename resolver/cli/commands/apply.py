@@ -34,7 +34,7 @@ from ...verify.runner import verify
 from .. import console
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of
-from .plan import plan_exit_code, rewritten_for_plan
+from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -45,7 +45,13 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     asked = inputs.options.chooses
     sections = plan_sections(
-        plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked, command=""
+        plan,
+        inputs.facts,
+        texts,
+        verbose=arguments.verbose,
+        asked=asked,
+        command="",
+        at_hand=wheels_at_hand(plan, inputs, arguments, environ),
     )
     files = rewritten_for_plan(plan, inputs, arguments)
     if plan.verdict != "fixable":

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...facts.markers import marker_environment
+from ...facts.target import STATE_FOLDER
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
 from ..command_line import command_line
 from ..inputs import PlanInputs, gather_inputs
-from ..matrix_files import show_age
+from ..matrix_files import show_age, wheels_folder
 
 if TYPE_CHECKING:
     from ...requirements.rewrite_files import RewrittenFile
@@ -26,7 +28,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
-    print_plan(plan, inputs, arguments, language)
+    print_plan(plan, inputs, arguments, environ, language)
     show_age(environ)
     return plan_exit_code(plan)
 
@@ -37,7 +39,11 @@ def plan_exit_code(plan: Plan) -> int:
 
 
 def print_plan(
-    plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace, language: Language
+    plan: Plan,
+    inputs: PlanInputs,
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str],
+    language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
     from ...report.plan import plan_json, plan_sections
@@ -56,13 +62,41 @@ def print_plan(
     if inputs.target is None:  # the facts are of another machine, and so is the environment
         command = command_line(arguments, "--apply", leaving=frozenset({"facts"}))
     sections = plan_sections(
-        plan, inputs.facts, texts, verbose=arguments.verbose, asked=asked, command=command
+        plan,
+        inputs.facts,
+        texts,
+        verbose=arguments.verbose,
+        asked=asked,
+        command=command,
+        at_hand=wheels_at_hand(plan, inputs, arguments, environ),
     )
     if files:
         from ...report.requirements import requirements_section
 
         sections = (*sections[:-1], requirements_section(files, texts, written=False), sections[-1])
     console.print_sections(sections)
+
+
+def wheels_at_hand(
+    plan: Plan,
+    inputs: PlanInputs,
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str],
+) -> frozenset[str]:
+    """Return the files of `plan` in `--find-links`, our cache, or an apply that did not end."""
+    kept = wheels_folder(environ)
+    folders = [] if kept is None else [kept]
+    if arguments.find_links is not None:
+        folders.append(Path(arguments.find_links))
+    if inputs.target is not None:
+        folders.append(Path(inputs.target.purelib, STATE_FOLDER, "stage", "wheels"))
+    return frozenset(
+        wheel.file
+        for wheel in plan.install
+        for folder in folders
+        if wheel.file and (found := folder / wheel.file).is_file()
+        if found.stat().st_size == wheel.size
+    )
 
 
 def rewritten_for_plan(
