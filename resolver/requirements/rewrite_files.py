@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Error
+from ..facts.project_tool import LOCKS
 from ..utils.files import write
 from .files import collect_files, read_requirements_file
-from .override_uv import override_cpu_build
+from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
-from .rewrite_pyproject import rewrite_pyproject, table_at
+from .rewrite_pyproject import rewrite_pyproject
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,7 +40,7 @@ def rewrite_files(
     """Return the files that name a build of onnxruntime, with the pin of `version` in them.
 
     `markers` is the environment of the target; `transitive`: another distribution requires
-    onnxruntime, which only uv can be told to leave out. Raises Error `requirements-unreadable`.
+    onnxruntime, which uv and PDM can be told to leave out. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
     rewritten = [
@@ -84,17 +85,12 @@ def _pyproject(
     content = read_requirements_file(path)
     try:
         new = rewrite_pyproject(content.decode("utf-8"), version, markers)
-        if transitive and _is_of_uv(path, new.text):
-            more = override_cpu_build(new.text, version)
+        locks = {lock for lock in LOCKS.values() if path.with_name(lock).is_file()}
+        tool = project_tool(locks, new.text) if transitive else None
+        if tool is not None:
+            more = exclude_cpu_build(new.text, version, tool)
             edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
             new = RewrittenText(text=more.text, edits=edits)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
-
-
-def _is_of_uv(path: Path, text: str) -> bool:
-    """Tell whether uv manages the project of this pyproject.toml."""
-    return path.with_name("uv.lock").is_file() or bool(
-        table_at(tomllib.loads(text), ("tool", "uv"))
-    )

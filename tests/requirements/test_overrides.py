@@ -1,4 +1,4 @@
-"""A uv project in which another distribution requires onnxruntime gets an override for it."""
+"""A uv or PDM project in which another distribution requires onnxruntime leaves that out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.requirements.override_uv import OVERRIDE, override_cpu_build
+from ortgpu_fix.requirements.overrides import OVERRIDE, exclude_cpu_build
 from ortgpu_fix.requirements.rewrite_files import rewrite_files, write_rewritten
 
 if sys.version_info >= (3, 11):
@@ -34,7 +34,7 @@ PIN = "onnxruntime-gpu==1.26.0"
     ],
 )
 def test_both_lines_are_added_and_nothing_else_changes(text: str) -> None:
-    new = override_cpu_build(text, "1.26.0")
+    new = exclude_cpu_build(text, "1.26.0", "uv")
     before, after = tomllib.loads(text), tomllib.loads(new.text)
     lines = new.text.splitlines()
 
@@ -49,7 +49,7 @@ def test_both_lines_are_added_and_nothing_else_changes(text: str) -> None:
     assert [line for line in text.splitlines() if "#" in line] == [
         line for line in lines if "#" in line
     ]
-    assert override_cpu_build(new.text, "1.26.0").edits == ()
+    assert exclude_cpu_build(new.text, "1.26.0", "uv").edits == ()
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,43 @@ def test_both_lines_are_added_and_nothing_else_changes(text: str) -> None:
     ],
 )
 def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
-    new = override_cpu_build(text, "1.26.0")
+    new = exclude_cpu_build(text, "1.26.0", "uv")
 
     assert [edit.done for edit in new.edits if edit.after is None] == ["odd"]
     assert new.edits[0].before == "[project] dependencies"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + 'dependencies = ["fastembed"]\n',
+        HEAD + '\n[tool.pdm.resolution]\nexcludes = [\n    "x",\n]\n',
+        HEAD + "\n[tool.pdm]\ndistribution = false\n",
+    ],
+)
+def test_a_project_of_pdm_excludes_it(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(text)
+    (tmp_path / "pdm.lock").touch()
+    write_rewritten(rewrite_files([str(file)], "1.26.0", {}, transitive=True))
+    before, after = tomllib.loads(text), tomllib.loads(file.read_text())
+
+    assert after["project"].pop("dependencies")[0] == PIN
+    assert after["tool"]["pdm"]["resolution"].pop("excludes")[0] == "onnxruntime"
+    before["project"].pop("dependencies", None)
+    before.setdefault("tool", {}).setdefault("pdm", {}).setdefault("resolution", {}).pop(
+        "excludes", None
+    )
+    assert after == before
+    assert rewrite_files([str(file)], "1.26.0", {}, transitive=True) == ()
+
+
+def test_a_project_of_poetry_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(HEAD + '\n[tool.poetry]\nname = "app"\n')
+    (tmp_path / "poetry.lock").touch()
+
+    assert rewrite_files([str(file)], "1.26.0", {}, transitive=True) == ()
 
 
 @pytest.mark.parametrize("by", ["lock", "table", None])

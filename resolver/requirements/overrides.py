@@ -1,9 +1,10 @@
-"""Add to the pyproject.toml of a uv project what keeps the CPU build away.
+"""Add to the pyproject.toml of a uv or PDM project what keeps the CPU build away.
 
-Where another distribution requires onnxruntime, the project has no line to replace: uv brings
-the CPU build with the next `uv sync`. It needs the GPU build as a requirement, and an override that
-takes the requirement of onnxruntime away
-(https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides).
+Where another distribution requires onnxruntime, the project has no line to replace: the CPU build
+comes with the next `uv sync` or `pdm sync`. The project needs the GPU build as a requirement, and
+what takes the requirement of onnxruntime away: an override for uv
+(https://docs.astral.sh/uv/concepts/resolution/#dependency-overrides), an exclusion for PDM
+(https://pdm-project.org/en/latest/usage/dependency/#exclude-specific-packages). Poetry has neither.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from packaging.utils import canonicalize_name
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..facts.project_tool import LOCKS
 from ..versions import requirement
 from .rewrite import Edit, RewrittenText
 from .rewrite_pyproject import Document, Path, list_at, parses_as_changed, table_at
@@ -27,18 +29,39 @@ else:
 
 OVERRIDE = f"{CPU_BUILD}; sys_platform == 'never'"
 _DEPENDENCIES: Path = ("project", "dependencies")
-_OVERRIDES: Path = ("tool", "uv", "override-dependencies")
+_EXCLUSIONS: dict[str, tuple[Path, str]] = {
+    "uv": (("tool", "uv", "override-dependencies"), OVERRIDE),
+    "pdm": (("tool", "pdm", "resolution", "excludes"), CPU_BUILD),
+}
+"""By the tool, the list that takes a requirement away, and what is put into it."""
 
 
-def override_cpu_build(text: str, version: str) -> RewrittenText:
-    """Return pyproject.toml with onnxruntime-gpu `version` required and the CPU build overridden.
+def project_tool(locks: Collection[str], text: str) -> str | None:
+    """Return the tool that can exclude and manages a project: by its lock file, or its table.
+
+    Raises tomllib.TOMLDecodeError.
+    """
+    document = tomllib.loads(text)
+    return next(
+        (
+            tool
+            for tool in _EXCLUSIONS
+            if LOCKS[tool] in locks or table_at(document, ("tool", tool))
+        ),
+        None,
+    )
+
+
+def exclude_cpu_build(text: str, version: str, tool: str) -> RewrittenText:
+    """Return pyproject.toml with onnxruntime-gpu `version` required and the CPU build excluded.
 
     What is there already stays. Raises tomllib.TOMLDecodeError.
     """
     edits: list[Edit] = []
+    exclusions, excluding = _EXCLUSIONS[tool]
     wanted = (
         (_DEPENDENCIES, GPU_BUILD, f"{GPU_BUILD}=={version}"),
-        (_OVERRIDES, CPU_BUILD, OVERRIDE),
+        (exclusions, CPU_BUILD, excluding),
     )
     for path, name, value in wanted:
         document = tomllib.loads(text)
