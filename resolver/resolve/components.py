@@ -14,10 +14,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
+from ..facts.model import GPU_BUILD
 from ..matrix.lookup import code_of, libraries_of
 from ..matrix.model import INSTALLED, Build, Distribution, LibraryNeed, Release, ToolkitRelease
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
+from .consumers import holders
 from .demands import Demand
 from .gpu_code import gpu_without_code
 from .release_checks import glibc_suffices
@@ -41,9 +43,9 @@ class Components(NamedTuple):
     """A package that stays installed causes a reason: it is the same with every toolkit release."""
 
 
-Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...]], Component | Reason]
-"""What `pick_release` returned, by name and version of the distribution and what is needed of it:
-most builds need the same."""
+Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...], bool], Component | Reason]
+"""What `pick_release` returned, by name and version of the distribution, what is needed of it, and
+whether an older one may stay: most builds need the same."""
 
 
 class SharingMachines(NamedTuple):
@@ -147,10 +149,24 @@ def pick_release(
     Only `version` counts where it is given, otherwise the newest that serves.
     """
     needs = tuple(need for need in build.needs if need.distribution == distribution.name)
-    key = distribution.name, version, needs
+    older = all(_older_may_stay(distribution, build, here) for here in machines.each)
+    key = distribution.name, version, needs, older
     if key not in machines.picked:
-        machines.picked[key] = _pick(distribution, version, needs, machines)
+        machines.picked[key] = _pick(distribution, version, needs, machines, older=older)
     return machines.picked[key]
+
+
+def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -> bool:
+    """Tell whether a release older than the toolkit of `build` may stay where it has every symbol.
+
+    Symbols are read from the files; whether it computes right with a build for a newer one nobody
+    has tried. So it stays beside the onnxruntime-gpu that it was installed with, and where others
+    use it; a build that is new here gets that of its own toolkit.
+    """
+    installed = here.facts.package(GPU_BUILD)
+    beside = installed is not None and installed.version == build.version
+    cublas = distribution.name.startswith("nvidia-cublas")
+    return beside or not cublas or bool(holders(distribution, here.consumers))
 
 
 def _pick(
@@ -158,6 +174,8 @@ def _pick(
     version: str | None,
     needs: Sequence[LibraryNeed],
     machines: SharingMachines,
+    *,
+    older: bool,
 ) -> Component | Reason:
     def refusal_of(row: Release) -> Reason | None:
         reasons = (_why_unusable(row, distribution, needs, here) for here in machines.each)
@@ -173,7 +191,10 @@ def _pick(
         by = ", ".join(demand.by for demand in demands)
         return reason("library-pinned", distribution=name, by=by)
     installed = machines.each[0].facts.package(name)
-    if installed is not None and installed.intact:
+    fresh = installed is not None and (
+        older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
+    )
+    if installed is not None and installed.intact and fresh:
         for row in allowed:
             if row.version == installed.version and refusal_of(row) is None:
                 return Component(release=row, installed=True)

@@ -130,6 +130,25 @@ def test_a_kept_release_gets_only_what_it_lacks() -> None:
     assert selected(made)["nvidia-cublas-cu12"] == "12.9.1"
 
 
+@pytest.mark.parametrize(
+    ("beside", "kept"),
+    [
+        ([], False),
+        (["onnxruntime-gpu 1.26.0"], True),
+        (["onnxruntime-gpu 1.23.0"], True),
+        (["transformer 4.5"], True),
+        ([{"name": "x", "version": "1", "requires": ["nvidia-cublas-cu12==12.2.5"]}], True),
+        ([{"name": "x", "version": "1", "requires": ["nvidia-cublas-cu12>=12.2"]}], False),
+    ],
+)
+def test_a_cublas_older_than_the_toolkit_of_a_new_build(
+    beside: list[str | dict[str, Any]], *, kept: bool
+) -> None:
+    made = plan("nvidia-cublas-cu12 12.2.5", "numpy 2.0", *beside, gpus=("7.5",))
+
+    assert (selected(made)["nvidia-cublas-cu12"] == "12.2.5") == kept
+
+
 def test_a_damaged_library_is_installed_again() -> None:
     gutted = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "intact": False}
 

@@ -7,7 +7,7 @@ it and looks for whatever the contract forbids.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -219,7 +219,8 @@ class Judge(Machine):
         for name in selected.keys() & self.kinds.keys():
             there = self.installed.get(name)
             whole = there is not None and there.get("intact", True)
-            if whole and there and self.fits(name, there["version"], build):
+            fits = whole and there and self.fits(name, there["version"], build)
+            if fits and there and not self._too_old(name, there["version"], build, rungs):
                 if there["version"] != selected[name]:
                     yield f"{name} {there['version']} can serve and is not kept"
             elif name.startswith("nvidia-cudnn") or self.pinned(name):
@@ -246,6 +247,23 @@ class Judge(Machine):
                 yield f"{free} are not those of {rung['version']}, which would do"
                 return
         yield f"{free} belong to no one toolkit"
+
+    def _too_old(self, name: str, there: str, build: Row, rungs: Sequence[Row]) -> bool:
+        """Tell whether an installed cuBLAS is older than the toolkit of a build that is new here.
+
+        What others need stays.
+        """
+        if not name.startswith("nvidia-cublas"):
+            return False
+        users = {user.cuda for user in self.users if not user.declares}
+        beside = self.installed.get(ORT, {}).get("version") == build["version"]
+        parts = [row["components"].get(name) for row in rungs]
+        wanted = [
+            part for part in parts if part and all(meets(part, x) for x in self.demanded(name))
+        ]
+        if beside or self.kinds[name]["cuda"] in users or not wanted:
+            return False
+        return dotted(there)[:2] < dotted(wanted[0])[:2]
 
     def _runtime_is_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
         """Ask for msvc-runtime on Windows where the system's own is too old, or may not be there.
