@@ -139,3 +139,12 @@ def test_no_field_is_another_exception(name: str, value: object) -> None:
     except Error:
         return
     packages_of(target)
+
+
+def test_what_is_linked_and_what_a_user_installed_belong_to_the_environment() -> None:
+    row = {"name": "app", "version": "1", "path": "/srv/me/src/app.egg-info", "editable": True}
+    linked = parse_target(answer(installed=[row]), "python")
+    users = parse_target(answer(environment="user"), "python")
+
+    assert [package.outside for package in packages_of(linked)] == [False]
+    assert {package.outside for package in packages_of(users)} == {False}
