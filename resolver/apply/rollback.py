@@ -57,10 +57,14 @@ def pending_recovery(site: Site) -> bool:
     return any(change.state in UNFINISHED for change in recorded_changes(site))
 
 
-def recover_interrupted(site: Site, *, allow_changed: bool = False) -> tuple[RecordedChange, ...]:
+def recover_interrupted(
+    site: Site, restored: Callable[[], None] = lambda: None, *, allow_changed: bool = False
+) -> tuple[RecordedChange, ...]:
     """Roll back every unfinished change, and return them; usually there is none.
 
-    Raises Error `environment-locked`, those of `read_journal`, and those of `roll_back`.
+    `restored` is called when everything is as before, where there was one; what had been written is
+    removed after that, which takes seconds for gigabytes. Raises Error `environment-locked`, those
+    of `read_journal`, and those of `roll_back`.
     """
     if not any(True for _ in change_folders(site)):
         return ()
@@ -68,6 +72,8 @@ def recover_interrupted(site: Site, *, allow_changed: bool = False) -> tuple[Rec
         changes = tuple(row for row in recorded_changes(site) if row.state in UNFINISHED)
         for change in changes:
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
+        if changes:
+            restored()
         prune_history(site)
     return changes
 

@@ -7,8 +7,8 @@ a rename, the removal of a folder), or at a random instant. Often the recovery i
 Afterwards a run of recovery must leave the environment exactly as it was, or, where the change
 had been committed, as planned, and undo must then bring back what was.
 
-    python scripts/prove/set_aside.py --count 1000 --jobs 2
-    python scripts/prove/set_aside.py --count 20 --real /somewhere/wheels
+    python scripts/prove/transaction.py --count 1000 --jobs 2
+    python scripts/prove/transaction.py --count 20 --real /somewhere/wheels
 
 The counts go into scripts/prove/results/.
 """
@@ -264,6 +264,8 @@ class Proof:
         self.after = without_notes(self.venv.folder)
         self.undo_seconds = 0.0
         """How long it took to put everything back, the longest of all."""
+        self.recovery_seconds = 0.0
+        """How long a recovery took until everything was back, the longest of all."""
         self.undo()
 
     def undo(self) -> None:
@@ -293,7 +295,12 @@ class Proof:
         if again:
             code = Child(recover_case, replace(self.case, kill_at=again)).end()[1]
             assert code in {0, -signal.SIGKILL}, "the recovery failed of itself"  # noqa: S101
-        rollback.recover_interrupted(self.site)
+        began = time.monotonic()
+
+        def restored() -> None:
+            self.recovery_seconds = max(self.recovery_seconds, time.monotonic() - began)
+
+        rollback.recover_interrupted(self.site, restored)
         if not history.recorded_changes(self.site):
             compare(self.before, state_of(self.venv.folder))
             return "before"
@@ -361,7 +368,11 @@ def work(case: Case, todo: list[Round]) -> None:
             moment = one.share * proof.seconds
             end, what = proof.round(moment=moment, again=one.again), f"at {moment:.3f} s"
         told = {"engine": one.engine, "kind": one.kind, "again": bool(one.again), "what": what}
-        seconds = {"undo_seconds": round(proof.undo_seconds, 3), "steps": len(proof.steps)}
+        seconds = {
+            "undo_seconds": round(proof.undo_seconds, 3),
+            "recovery_seconds": round(proof.recovery_seconds, 3),
+            "steps": len(proof.steps),
+        }
         print(json.dumps({**told, "end": end, **seconds}), flush=True)
 
 
@@ -446,6 +457,7 @@ def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: i
         "ends": dict(sorted(summary(rows).items())),
         "steps": {row["engine"]: row["steps"] for row in rows},
         "undo_seconds": max(row["undo_seconds"] for row in rows),
+        "recovery_seconds": max(row["recovery_seconds"] for row in rows),
         "seconds": round(seconds),
         "seed": seed,
         "python": platform.python_version(),

@@ -96,8 +96,10 @@ def world(tmp_path: Path) -> World:
 def test_back_from_half_way(world: World, *, killed: bool) -> None:
     world.change(killed=killed)
 
-    (found,) = recover_interrupted(world.site)
+    seen: list[object] = []
+    (found,) = recover_interrupted(world.site, lambda: seen.append(world.state()))
 
+    assert seen == [world.before]
     assert (found.state, found.begin) == ("open", BEGIN)
     assert world.state() == world.before
     assert not world.site.state.exists()

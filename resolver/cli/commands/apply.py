@@ -189,5 +189,8 @@ def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: T
     site = Site.of(target)
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
-    if recover_interrupted(site, allow_changed="changed" in arguments.allow):
+
+    def restored() -> None:
         console.print_notice(texts.label("recovered", path=target.prefix))
+
+    recover_interrupted(site, restored, allow_changed="changed" in arguments.allow)

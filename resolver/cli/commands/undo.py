@@ -42,8 +42,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     changed = "changed" in arguments.allow
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
-        recover_interrupted(site, allow_changed=changed)
-        say("recovered")
+        recover_interrupted(site, lambda: say("recovered"), allow_changed=changed)
         return 0
     if all(change.state != "committed" for change in recorded_changes(site)):
         return _discard_downloads(site, arguments, texts)
