@@ -12,7 +12,7 @@ Each round must end whole, that is exactly as before or as planned, or be refuse
 what differs and nothing moved. What a user wrote is never lost without a word. Exit codes are those
 of the contract.
 
-    python scripts/prove/storm.py --count 1200
+    python scripts/prove/storm.py --count 1242
 
 The counts go into scripts/prove/results/. Mounting needs root; without it no disk fills.
 """
@@ -505,7 +505,7 @@ def prove(
 def main() -> None:
     """Run as the header says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--count", type=int, default=1200)
+    parser.add_argument("--count", type=int, default=1242)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="parts at a time, of three (1)")
     given = parser.parse_args()
