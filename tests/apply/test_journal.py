@@ -177,3 +177,12 @@ def test_a_journal_of_a_newer_version_is_refused() -> None:
         decode(newer)
 
     assert (caught.value.code, caught.value.values["version"]) == ("journal-newer", 3)
+
+
+@pytest.mark.parametrize("line", ["3", "null", "true", '"commit"', "[1, 2]", "[]"])
+def test_json_that_is_no_record_is_damage(line: str) -> None:
+    text = encode(Begin(plan="", removed=(), installed=())) + f"\n{line}\n"
+
+    assert len(decode(text)) == 1  # the last line may be torn
+    with pytest.raises(Error, match="journal-damaged"):
+        decode(text + encode(Mark(step="commit")))
