@@ -108,7 +108,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "k80-python-3.11": (
         {"driver": "11.4", "gpus": ("3.7",)},
         "no code for compute capability 3.7",
-        "Python 3.10  onnxruntime-gpu 1.14.1",
+        "onnxruntime-gpu 1.14.1     Python 3.10",
     ),
 }
 
