@@ -119,6 +119,7 @@ def main() -> int:
         group.add_argument(f"--{extent}", dest="extent", action="store_const", const=extent)
     extent = arguments.parse_args().extent or "decisive"
     first_steps.run_where_it_can_write(Path(__file__))
+    first_steps.have_a_home()
     steps: list[tuple[str, Callable[[], None]]] = [
         ("install", install),
         ("lint", lint),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,8 @@ class Uv(EngineBase):
         # The chosen index alone: uv would look into every other one that it is configured for.
         env = {name: value for name, value in env.items() if name not in _INDEXES}
         env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
+        if not _may_cache(env):
+            env["UV_NO_CACHE"] = "1"
         configured = {
             "SSL_CERT_FILE": sources.cert,
             "SSL_CLIENT_CERT": sources.client_cert,
@@ -144,6 +147,19 @@ class Uv(EngineBase):
             "UV_EXCLUDE_NEWER": sources.exclude_newer,
         }
         return {name: value for name, value in configured.items() if value is not None} | env
+
+
+def _may_cache(environ: Mapping[str, str]) -> bool:
+    """Tell whether uv can make its cache where this user has it; a service often has no home.
+
+    Source: https://docs.astral.sh/uv/concepts/cache/#cache-directory
+    """
+    if sys.platform == "win32":
+        return True
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - without one, too
+    place = environ.get("UV_CACHE_DIR") or environ.get("XDG_CACHE_HOME") or home / ".cache"
+    folder = next(each for each in (Path(place), *Path(place).absolute().parents) if each.exists())
+    return folder.is_dir() and os.access(folder, os.W_OK)
 
 
 def _link_mode(target: Target, folder: Path) -> str:

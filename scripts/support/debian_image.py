@@ -21,12 +21,13 @@ PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 
 
 def in_root(root: Path, *words: str, user: str = "root") -> list[str]:
-    """Return the command that runs `words` in the root file system `root`, with our own /dev.
+    """Return the command that runs `words` in the root file system `root`, with our own devices.
 
-    Only that process sees the mount: whatever ends it, nobody who deletes `root` deletes devices.
+    Only that process sees the mounts: whatever ends it, nobody who deletes `root` deletes devices.
     """
     chroot = shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin") or "chroot"
-    script = f'mount --bind /dev "$1/dev" && exec {chroot} --userspec="$0" "$@"'
+    mounts = 'mount --rbind /dev "$1/dev" && mount -t proc proc "$1/proc"'
+    script = f'{mounts} && exec {chroot} --userspec="$0" "$@"'
     return ["unshare", "--mount", "sh", "-c", script, user, str(root), *words]
 
 

@@ -55,6 +55,15 @@ def run_where_it_can_write(script: Path) -> None:
     sys.exit(subprocess.run(words, check=False).returncode)
 
 
+def have_a_home() -> None:
+    """Let HOME be a folder of our own where the user has none that may be written."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - knows what to do without one
+    if home.is_dir() and os.access(home, os.W_OK):
+        return
+    os.environ["HOME"] = str(_own_folder())
+    print(f"{home} may not be written: HOME is {os.environ['HOME']}", flush=True)
+
+
 def _own_folder() -> Path:
     """Return a folder of this user's: in the cache, or else a new one for temporary files."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111

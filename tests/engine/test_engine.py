@@ -236,6 +236,20 @@ def test_of_uv_s_answer_the_wheel_that_fits_best(tmp_path: Path) -> None:
     assert pip(runner).resolve([], TARGET, IndexConfig(), tmp_path) == ()
 
 
+def test_a_user_without_a_home_has_no_cache_of_uv(tmp_path: Path) -> None:
+    """As a service's: uv itself ends where it cannot make its cache."""
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file" / "home")
+
+    def environment(**environ: str) -> dict[str, str]:
+        return uv(Recorded(""), **environ)._environment(IndexConfig())
+
+    assert environment(HOME=nowhere)["UV_NO_CACHE"] == "1"
+    assert "UV_NO_CACHE" not in environment(HOME=str(tmp_path / "made" / "later"))
+    for name in ("UV_CACHE_DIR", "XDG_CACHE_HOME"):
+        assert "UV_NO_CACHE" not in environment(HOME=nowhere, **{name: str(tmp_path)})
+
+
 @pytest.mark.parametrize(
     "answer",
     [
