@@ -134,7 +134,7 @@ def test_pip_where_uv_cannot_read_an_environment_that_prints_when_it_starts(venv
     subprocess.run([find_uv(), "python", "find", str(venv)], check=True)  # now its cache knows it
     assert isinstance(choose_engine(target, path, run), Uv)
 
-    (site_packages(venv) / "sitecustomize.py").write_text("print('welcome')\n")
+    (site_packages(venv) / "welcome.pth").write_text("import sys; sys.stdout.write('welcome\\n')\n")
 
     assert isinstance(choose_engine(target, path, run), Pip)
 
