@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import shutil
 import signal
 import subprocess
@@ -96,7 +97,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Venv]:
     """Return what gives an environment to copy, with pip or without; it is made when asked for."""
     folder = tmp_path_factory.mktemp("templates")
-    return functools.cache(lambda pip: make_venv(folder / str(pip), pip=pip))
+
+    @functools.cache
+    def made(pip: bool) -> Venv:  # noqa: FBT001
+        if pip and importlib.util.find_spec("ensurepip") is None:
+            pytest.skip("this Python has no ensurepip: `apt install python3-venv`")
+        return make_venv(folder / str(pip), pip=pip)
+
+    return made
 
 
 @pytest.fixture

@@ -295,7 +295,10 @@ SMALL = {
 def test_what_an_older_matrix_lacks_comes_back_from_the_index(
     tmp_path: Path, data: checks.Data
 ) -> None:
-    """Of a few small releases; scripts/prove/update.py does it with all of three months."""
+    """Of a few small releases; scripts/prove/update.py does it with all of three months.
+
+    The index may have newer ones by now: what comes with them is not compared.
+    """
     cut = cut_tables(data, lambda name, version: (name, version) in SMALL)
     index = Index(IndexConfig(index_url="https://pypi.org/simple", origin="flag"))
     source = IndexSource(index, tmp_path)
@@ -307,11 +310,12 @@ def test_what_an_older_matrix_lacks_comes_back_from_the_index(
 
     added = parse_additions(json.dumps(additions_json("2026-11-22", "x", rows)).encode(), "x")
     grown = {name: with_additions(name, cut[name], [added]) for name in GROWING}
-    assert {tuple(text.split()) for text in added.releases} == SMALL
-    assert said(grown, place) == said(data, place)
+    assert {tuple(text.split()) for text in added.releases} >= SMALL
+    shipped, found = said(data, place), said(grown, place)
+    assert {release: found[release] for release in shipped} == shipped
     sizes = {row["file"]: row["size"] for row in _files(data)}
-    over = {name: count for name, count in source.received.items() if count > sizes.get(name, 0)}
-    assert not [name for name in over if not name.startswith(("cuda_toolkit", "torchvision"))]
+    received = source.received.items()
+    assert not [name for name, count in received if name in sizes and count > sizes[name]]
 
 
 def _files(data: checks.Data) -> Iterator[dict[str, Any]]:
