@@ -50,7 +50,11 @@ def _locale(environ: Mapping[str, str]) -> Language:
 
 def columns(most: int) -> int:
     """Return how wide text may be: as the terminal is, at most `most`, which a pipe gets."""
-    return min(most, os.get_terminal_size(1).columns) if sys.stdout.isatty() else most
+    if not sys.stdout.isatty():
+        return most
+    import shutil
+
+    return min(most, shutil.get_terminal_size((most, 24)).columns)  # some say that they have none
 
 
 def print_result(text: str) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import hostile
 import pytest
-from hostile import BYTES, CONTROLS, EACH, SECONDS
+from hostile import CONTROLS, EACH, SECONDS, limited_memory
 
 from ortgpu_fix.apply.history import read_journal
 from ortgpu_fix.apply.state_folder import Site
@@ -116,11 +115,8 @@ def refusal(act: Act) -> Error | None:
 @pytest.fixture
 def limited() -> Iterator[None]:
     """Let nothing need much more memory than there is now."""
-    pages_now = int(Path("/proc/self/statm").read_text().split()[0])
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages_now * resource.getpagesize() + BYTES, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    with limited_memory():
+        yield
 
 
 @pytest.mark.usefixtures("limited")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from ortgpu_fix import __main__
+from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.cli.help import COLUMNS, help_text
 from ortgpu_fix.data_files import load_table
@@ -94,3 +98,17 @@ def test_a_wrong_command_line_is_told_in_both_languages(
         monkeypatch.setenv("ORTGPU_FIX_LANG", language)
         assert __main__.main(argv) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "wide"), [((0, 0), COLUMNS), ((60, 24), 60), ((300, 24), COLUMNS)]
+)
+def test_a_terminal_that_says_no_width_gets_that_of_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, said: tuple[int, int], wide: int
+) -> None:
+    """As one over a serial line."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "stdout", mock.Mock(isatty=lambda: True))
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size(said))
+
+    assert console.columns(COLUMNS) == wide

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import resource
 import shutil
 import sys
 import time
@@ -21,7 +20,7 @@ from subprocess import CompletedProcess
 import hostile
 import pytest
 from command import run_here
-from hostile import BYTES, CONTROLS, EACH, SECONDS
+from hostile import CONTROLS, EACH, SECONDS, limited_memory
 from lacking import install_all_but
 from stand import Stand
 
@@ -70,11 +69,8 @@ class Room:
 @pytest.fixture(scope="module")
 def limited() -> Iterator[None]:
     """Let neither this process nor a child of it need much more memory than there is now."""
-    pages_now = int(Path("/proc/self/statm").read_text().split()[0])
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages_now * resource.getpagesize() + BYTES, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    with limited_memory():
+        yield
 
 
 def facts(room: Room, chance: random.Random) -> Mapping[str, set[int]]:

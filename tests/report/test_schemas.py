@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from documents import KINDS, SCHEMAS, check, kind_of
+from documents import KINDS, SCHEMAS, check, kind_of, put
 
 from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.errors import Error
@@ -91,10 +91,7 @@ def test_an_error_with_a_hint_and_one_without() -> None:
 def test_what_does_not_fit_is_seen(place: list[Any], value: object) -> None:
     plan = resolve(from_json(example_machine()), PlanOptions(), MATRIX)
     document = copy.deepcopy(printed(plan_json(plan, EN)))
-    inside: Any = document
-    for key in place[:-1]:
-        inside = inside[key]
-    inside[place[-1]] = value
+    put(document, place, value)
 
     with pytest.raises(jsonschema.ValidationError):
         check(document)

@@ -59,3 +59,10 @@ def check_output(stdout: str) -> None:
     """Check what a command printed, where that is one JSON document."""
     if stdout.startswith("{"):
         check(json.loads(stdout))
+
+
+def put(document: Any, place: list[Any], value: object) -> None:
+    """Set the value at a path of keys and indexes of a document."""
+    for key in place[:-1]:
+        document = document[key]
+    document[place[-1]] = value

@@ -6,12 +6,15 @@ number, brackets a hundred thousand deep. What each may cost is named here too.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
 import re
+import resource
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +206,15 @@ def rewritten(data: bytes, chance: random.Random) -> bytes:
             text = old.read(name)
             new.writestr(name, damaged(text, chance) if name == wrong else text)
     return out.getvalue()
+
+
+@contextlib.contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let neither this process nor a child of it need much more memory than there is now."""
+    pages_now = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages_now * resource.getpagesize() + BYTES, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

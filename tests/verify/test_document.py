@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from documents import SCHEMAS, check
+from documents import SCHEMAS, check, put
 from pages import made
 
 from ortgpu_fix.plan.reasons import Reason, reason
@@ -84,10 +84,7 @@ def test_an_error() -> None:
 )
 def test_what_does_not_fit_is_seen(place: list[Any], value: object) -> None:
     document = model_document(gpu=True)
-    inside: Any = document
-    for key in place[:-1]:
-        inside = inside[key]
-    inside[place[-1]] = value
+    put(document, place, value)
 
     with pytest.raises(jsonschema.ValidationError):
         check(document)
