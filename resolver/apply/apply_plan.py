@@ -74,7 +74,7 @@ def apply(
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `environment-locked`, `unfinished-change`,
     `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of `confirm`) and of
-    `files_to_remove`. Later failures are rolled back, and Error `install-failed`, `verify-failed`,
+    `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
     `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
     """
     allowed = allowed or Allowed()
@@ -102,14 +102,12 @@ def apply(
             raise
         with signals_held(to_the_end=True):
             try:
-                swap_distributions(
-                    plan, target, staged, engine=engine, verify=verify, progress=progress
-                )
+                swap_distributions(plan, target, staged, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
     return Applied(
         removed=plan.uninstall,
-        installed=tuple((file.wheel.name, file.wheel.version) for file in staged.staged),
+        installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),
         engine=engine.name,
         conflicts=conflicts,
         untidy=untidy,
@@ -137,9 +135,8 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
 def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
-    wheels = [file.wheel for file in staged.staged]
-    requires = [contents.requires for contents in staged.contents]
-    then = distributions_afterwards(plan, target, dict(zip(wheels, requires, strict=True)))
+    requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
+    then = distributions_afterwards(plan, target, requires)
     environment = environment_of(target.version, target.implementation)
     conflicts = new_conflicts(target.installed, then.installed, environment)
     if conflicts and not allowed.conflicts:
@@ -149,12 +146,12 @@ def _allowed_conflicts(
 
 def _check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
     """Refuse where the environment changed since `target` was read."""
-    names = {*plan.uninstall, *(file.wheel.name for file in staged.staged)}
+    names = {*plan.uninstall, *(wheel.name for wheel in staged.wheels)}
     for installed in target.installed:
         if installed.key in names and not Path(installed.metadata_path).exists():
             raise Error("environment-changed", name=installed.name)
     known = {Path(installed.metadata_path).name for installed in target.installed}
     known |= {Path(path).name for path in target.broken}
-    for new in staged.contents:
-        if new.info not in known and Path(target.purelib, new.info).exists():
-            raise Error("environment-changed", name=new.name)
+    for wheel, info in zip(staged.wheels, staged.tree.infos, strict=True):
+        if Path(info).name not in known and Path(info).exists():
+            raise Error("environment-changed", name=wheel.name)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..index.download import file_digest
-from .engine_traces import EngineRun
 from .fingerprints import fingerprint, is_same
 from .journal import (
     Fingerprint,
@@ -30,10 +29,10 @@ from .journal import (
     written_of,
 )
 from .removal import (
+    COPY,
     METADATA,
     SHARED,
     bytecode,
-    emptied_folders,
     files_under,
     is_interpreter,
     recorded_files,
@@ -55,8 +54,6 @@ class Comparison:
     """Files of those distributions."""
     stays: set[str] = field(default_factory=set)
     """Files of the change that a distribution which came later owns as well."""
-    temporaries: set[str] = field(default_factory=set)
-    """Files that an engine left which did not come to its end."""
 
     def differences(self, site: Site) -> tuple[str, ...]:
         """Return all that differs, the most telling first, relative to site-packages."""
@@ -76,15 +73,10 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     # What Python compiled of the new modules since goes with them.
     ours = created.union(bytecode(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
-    run = EngineRun.of(site, folder)
-    if install is not None and written_of(records) is None:
-        around = {absolute(site, path) for path in (*install.folders, *install.whole)}
-        known = {absolute(site, path) for path in install.temporary}
-        found.temporaries = run.temporaries(site, emptied_folders(created, site, around)) - known
-    _compare_created(found, site, run, records, in_place)
+    _compare_created(found, site, records, in_place)
     for whole in install.whole if install is not None and install.sizes else ():
         inside = {site.plain(path) for path in files_under(absolute(site, whole))}
-        found.changed |= inside - created - found.temporaries
+        found.changed |= inside - created - {path + COPY for path in created}
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))
         if here is not None and here[0] != "folder":
@@ -139,11 +131,10 @@ def _hold_the_same(path: str, aside: str) -> bool:
 def _compare_created(
     found: Comparison,
     site: Site,
-    run: EngineRun,
     records: tuple[Record, ...],
     in_place: set[str],
 ) -> None:
-    """Compare what the engine wrote, or what it may have written by the time it was killed."""
+    """Compare what has come, or may have come by the time of a kill."""
     install, written = install_of(records), written_of(records)
     if install is None or not install.sizes:  # version 1 has recorded no more than the names
         return
@@ -159,10 +150,9 @@ def _compare_created(
                 found.changed.add(path)
         elif seen and seen[at] is None:  # it came later, as the lock of a uv that pip has not
             found.stays.add(path)
-        elif seen:
-            if here != seen[at] and not _has(path, here, install.sizes[at], digest):
-                found.changed.add(path)
-        elif not run.wrote(site, path, here, install.sizes[at], digest):
+        elif (here != seen[at] if seen else True) and not _has(
+            path, here, install.sizes[at], digest
+        ):
             found.changed.add(path)
 
 

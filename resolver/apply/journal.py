@@ -59,30 +59,30 @@ class RemovedFolders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Install:
-    """The engine is about to run."""
+    """Files are about to come."""
 
     created: tuple[str, ...]
-    """Every file that it will write."""
+    """Every one of them."""
     whole: tuple[str, ...]
-    """Folders in which all files will be its own: the dist-info folders."""
+    """Folders in which all files will be among those: the dist-info folders."""
     standing: tuple[str, ...]
     """The parents of `created` that exist already."""
-    temporary: tuple[str, ...]
-    """Existing files with names like an engine's temporary ones."""
+    temporary: tuple[str, ...] = ()
+    """Of a journal from when engines wrote into the environment: files that had stood there."""
     folders: tuple[str, ...] = ()
-    """Folders that it may create without a file in them."""
+    """Folders that come without a file in them."""
     sizes: tuple[int, ...] = ()
-    """Bytes of each of `created`, -1 where the engine decides; empty in version 1."""
+    """Bytes of each of `created`, -1 where unknown; empty in version 1."""
     hashes: tuple[str, ...] = ()
     """SHA-256 of each of `created` in hexadecimal, empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The engine is done."""
+    """What comes is known; where copies have other times, once more when it is there."""
 
     seen: tuple[Fingerprint | None, ...] = ()
-    """What each of `Install.created` is now, None where it was not written; empty in version 1."""
+    """What each of `Install.created` is, None where it was not written; empty in version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +182,13 @@ def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int, str], ...]:
 
 
 def install_of(records: tuple[Record, ...]) -> Install | None:
-    """Return what the engine was to write; None where it was not started."""
+    """Return what was to come; None where it did not get that far."""
     return next((record for record in records if isinstance(record, Install)), None)
 
 
 def written_of(records: tuple[Record, ...]) -> Written | None:
-    """Return what the engine has written; None where it did not come to its end."""
-    return next((record for record in records if isinstance(record, Written)), None)
+    """Return what has come, as it was recorded last."""
+    return next((record for record in reversed(records) if isinstance(record, Written)), None)
 
 
 def paths_of(records: tuple[Record, ...]) -> set[str]:

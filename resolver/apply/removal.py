@@ -26,6 +26,8 @@ METADATA = (".dist-info", ".egg-info")
 """How the names of metadata folders end."""
 SHARED = "onnxruntime"
 """The folder in which no file of another build may remain."""
+COPY = ".ortgpu-fix.tmp"
+"""How the name of a copy to another filesystem ends until it is whole."""
 NAMESPACE = os.path.join("nvidia", "__init__.py")  # noqa: PTH118 - relative
 """The file that every distribution of NVIDIA has."""
 _INTERPRETER = re.compile(r"(?i)pythonw?([0-9][0-9.]*t?)?(\.exe)?$|activate|pypy")

@@ -33,7 +33,7 @@ from .history import (
     recorded_changes,
 )
 from .journal import Install, Mark, Record, emptied_of, install_of, moves_of, state
-from .removal import bytecode, emptied_folders, files_under
+from .removal import COPY, bytecode, emptied_folders, files_under
 from .set_aside import append, move, move_folder
 from .state_folder import (
     Site,
@@ -128,7 +128,7 @@ def roll_back(
     """
     failures = _Failures()
     with signals_held(), failures.noted(str(site.state)):
-        engine_guard.wait_for_engine(site.state / "engine.lock")
+        engine_guard.wait_for_engine(site.engine_lock)
         records = read_journal(site, folder)
         if not records:  # it ended before the first change
             with failures.noted(str(folder)):
@@ -202,7 +202,7 @@ def _put_all_back(
     trash = _Trash(folder / "trash", failures)
     install = install_of(records)
     if install is not None:
-        _remove_created(site, install, found.temporaries, found.stays | moved_back, trash)
+        _remove_created(site, install, found.stays | moved_back, trash)
     trash.take(sorted(found.theirs - moved_back))
     for path in sorted(emptied_folders(found.theirs, site), key=len, reverse=True):
         with contextlib.suppress(OSError):
@@ -252,16 +252,14 @@ class _Trash:
                     self._next += 1
 
 
-def _remove_created(
-    site: Site, install: Install, temporaries: set[str], keep: set[str], trash: _Trash
-) -> None:
-    """Move what the engine wrote, complete or not, to the trash, except what to `keep`."""
+def _remove_created(site: Site, install: Install, keep: set[str], trash: _Trash) -> None:
+    """Move what has come to the trash, except what to `keep`."""
     created = [absolute(site, path) for path in install.created]
     whole = [absolute(site, path) for path in install.whole]
     folders = [absolute(site, path) for path in install.folders]
     folders += [inner for path in whole for inner, _, _ in os.walk(path)]
     around = emptied_folders(created, site, folders)
-    files = {*created, *bytecode(created), *temporaries}
+    files = {*created, *bytecode(created), *(path + COPY for path in created)}
     files |= {file for path in whole for file in files_under(path)}
     trash.take(sorted(files - keep))
     around |= {join(path, "__pycache__") for path in around}

@@ -1,12 +1,12 @@
 """Sets files aside, and journals every step of a change, so that it can be rolled back.
 
 A step is in the journal, on the disk, before it is done. Files are moved into the folder `aside`
-by renaming, and the files to come are known by name before the engine starts. `rollback` reads the
-same journal.
+by renaming, and the files that come are moved from the staging folder to their paths: each of them
+is known before. `rollback` reads the same journal.
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH102, PTH104, PTH105, PTH106, PTH108, PTH112, PTH113, PTH114, PTH116
+# ruff: noqa: PTH102, PTH104, PTH105, PTH106, PTH108, PTH112, PTH114, PTH116
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
-from .engine_traces import engine_temporaries
 from .fingerprints import fingerprint
 from .journal import (
     Begin,
@@ -31,7 +31,7 @@ from .journal import (
     Written,
     encode,
 )
-from .removal import emptied_folders
+from .removal import COPY, emptied_folders
 from .state_folder import Site, join, sync_folder
 
 _RESERVE = 1 << 18
@@ -40,6 +40,17 @@ _RESERVE_PER_FILE = 256
 journal. Its folders exist before the first change, and files are renamed: no more is needed."""
 _PATIENCE = 2.0
 """Seconds that a file on Windows may be in use before moving it has failed."""
+
+
+class Incoming(NamedTuple):
+    """A file that comes."""
+
+    path: str
+    """Where it belongs; absolute."""
+    source: str
+    """Where it lies."""
+    digest: str
+    """SHA-256 in hexadecimal, empty where unknown."""
 
 
 class JournaledChange:
@@ -54,7 +65,6 @@ class JournaledChange:
         self.touched = False
         """True after the first change to the environment."""
         self._aside = self.folder / "aside"
-        self._created: list[str] = []
 
     def begin(self, begin: Begin, files: int = 0) -> None:
         """Open the journal, and reserve what rolling back the change of so many `files` needs.
@@ -103,45 +113,50 @@ class JournaledChange:
             if os.path.isdir(folder):
                 sync_folder(folder)
 
-    def announce(
-        self,
-        created: Iterable[str],
-        whole: Iterable[str],
-        folders: Iterable[str] = (),
-        expected: Mapping[str, tuple[int, str]] | None = None,
+    def place(
+        self, incoming: Sequence[Incoming], whole: Iterable[str], folders: Iterable[str] = ()
     ) -> None:
-        """Record which files (absolute paths) and folders the engine will write.
+        """Move the files that come, which are on the disk (`sync_files`), to their paths.
 
-        `expected` has size and SHA-256 of those for which they are known.
+        `whole` are folders in which all files are theirs, `folders` come without a file. Raises
+        OSError; what is to come is in the journal before the first move.
         """
-        files, empty = sorted(set(created)), sorted(set(folders))
-        self._created, known = files, expected or {}
+        coming = sorted(incoming)
+        files = [file.path for file in coming]
+        empty = sorted(set(folders))
         around = emptied_folders(files, self.site, empty)
-        standing = sorted(folder for folder in around if os.path.isdir(folder))
+        seen = [fingerprint(file.source) for file in coming]
         paths = {
             "created": files,
             "whole": sorted(set(whole)),
-            "standing": standing,
-            "temporary": sorted(engine_temporaries(self.site, standing)),
+            "standing": sorted(folder for folder in around if os.path.isdir(folder)),
             "folders": empty,
         }
         relative = {name: tuple(map(self.site.relative, row)) for name, row in paths.items()}
-        sizes = tuple(known.get(path, (-1, ""))[0] for path in files)
-        hashes = tuple(known.get(path, (-1, ""))[1] for path in files)
+        sizes = tuple(known[1] if known else -1 for known in seen)
+        hashes = tuple(file.digest for file in coming)
         append(self.folder, Install(**relative, sizes=sizes, hashes=hashes))
-
-    def installed(self) -> None:
-        """Flush what the engine wrote to the disk, and record what it is."""
-        files = [path for path in self._created if os.path.isfile(path)]
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(_sync_file, files))
+        append(self.folder, Written(seen=tuple(seen)))
+        for path in sorted({*map(os.path.dirname, files), *empty}):
+            Path(path).mkdir(parents=True, exist_ok=True)
+        for file in coming:
+            self.touched = True
+            move(file.source, file.path)
         for folder in {*emptied_folders(files, self.site), self.site.purelib, self.site.platlib}:
             sync_folder(folder)
-        append(self.folder, Written(seen=tuple(map(fingerprint, self._created))))
+        now = [fingerprint(path) for path in files]
+        if now != seen:  # a copy to another filesystem may have another time
+            append(self.folder, Written(seen=tuple(now)))
 
     def commit(self) -> None:
         """Record that the change is done and verified: now only `undo_last` rolls it back."""
         append(self.folder, Mark(step="commit"))
+
+
+def sync_files(paths: Iterable[str]) -> None:
+    """Flush files to the disk. Raises OSError."""
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(_sync_file, paths))
 
 
 def append(folder: Path, record: Record) -> None:
@@ -170,7 +185,7 @@ def move(source: str, goal: str) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        part = f"{goal}.ortgpu-fix.tmp"
+        part = goal + COPY
         shutil.copy2(source, part, follow_symlinks=False)
         if not os.path.islink(part):
             _sync_file(part)

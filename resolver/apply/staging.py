@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ..engine.choose import Engine
-from ..engine.common import StagedFile
+from ..engine.common import Prefix, StagedFile
+from ..engine.guard import wait_for_engine
 from ..errors import Error
 from ..facts.target import Target
 from ..index.client import Index
+from ..index.config import IndexConfig
 from ..index.download import disk_error, download_all, file_digest
 from ..index.folder import local_path
 from ..index.page import without_credentials
@@ -23,10 +25,10 @@ from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import HERE, PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .state_folder import Site
+from .staged_tree import StagedTree, read_staged_tree
+from .state_folder import Site, remove_tree
 from .torch_closure import resolve_torch_closure
 from .torch_requirements import incoming_torch
-from .wheel_contents import WheelContents
 from .wheel_reader import read_wheel_contents
 
 _UNPACKED = 1.7
@@ -49,13 +51,12 @@ Confirm = Callable[[Sequence[ChosenWheel]], None]
 """Is given what was chosen, before anything is downloaded; may raise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedWheels:
-    """Everything that will be installed."""
+class StagedWheels(NamedTuple):
+    """Everything that will be installed, unpacked."""
 
-    staged: tuple[StagedFile, ...]
-    contents: tuple[WheelContents, ...]
-    """Of each of `staged`, in its order."""
+    wheels: tuple[Wheel, ...]
+    tree: StagedTree
+    """Of these wheels, in their order."""
 
 
 def stage_wheels(
@@ -70,21 +71,22 @@ def stage_wheels(
 ) -> StagedWheels:
     """Stage what `plan` installs, what that requires besides, and `local` wheels by file name.
 
-    `confirm` is asked once, before the download. Downloads of an interrupted run are used; files of
-    other plans are removed. Raises Error `no-space`, `requirements-impossible`,
-    `torch-contradicts-plan`, those of `pin_from_index`, `resolve_torch_closure`, `confirm` and
-    `download_all`, and `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel
-    that must not be unpacked. The environment is unchanged then.
+    `confirm` is asked once, before the download. uv brings what it can through its own cache; the
+    rest is downloaded here, and the downloads of an interrupted run are used. Raises Error
+    `no-space`, `requirements-impossible`, `torch-contradicts-plan`, `install-failed`, those of
+    `pin_from_index`, `resolve_torch_closure`, `confirm`, `download_all` and `read_staged_tree`, and
+    `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel that must not be
+    unpacked. The environment is unchanged then.
     """
     site = Site.of(target)
-    folder = site.stage / "wheels"
+    folder, tree, work = site.stage / "wheels", site.stage / "tree", site.stage / "engine"
     try:
+        wait_for_engine(site.engine_lock)  # of a run that was killed
+        remove_tree(tree)
         folder.mkdir(parents=True, exist_ok=True)
         wheel_target = wheel_target_of(target)
         wheels = [pin_from_index(wheel, index, wheel_target) for wheel in plan.install]
-        _check_download_space(folder, wheels)
         progress("resolve")
-        work = site.stage / "resolve"
         if incoming_torch(plan):
             pinned = resolve_torch_closure(
                 plan, wheels, target, index, engine, folder, work, progress
@@ -99,18 +101,27 @@ def stage_wheels(
         for entry in folder.iterdir():
             if entry.name.removesuffix(".part") not in names:
                 entry.unlink()
-        _check_download_space(folder, wheels)
+        into = Prefix(tree, work, site.engine_lock)
+        fetched = _fetched(wheels, target, index.sources, into, engine, progress)
+        to_download = [wheel for wheel in wheels if wheel not in fetched]
+        _check_space(folder, to_download)
         urls = {pin.wheel.file: pin.url for pin in pinned}
-        paths = download_all(index, wheels, folder, progress, urls)
+        paths = download_all(index, to_download, folder, progress, urls)
         staged = [
-            StagedFile(wheel=wheel, path=path) for wheel, path in zip(wheels, paths, strict=True)
+            StagedFile(wheel=wheel, path=path)
+            for wheel, path in zip(to_download, paths, strict=True)
         ]
         staged += [_stage_local(folder / name, data) for name, data in (local or {}).items()]
-        contents = tuple(read_wheel_contents(file.path) for file in staged)
+        contents = [read_wheel_contents(file.path) for file in staged]
         _need(folder, sum(wheel.size for wheel in contents))
+        if staged:
+            progress("install", engine=engine.name, count=len(staged))
+            engine.install(staged, target, into)
+        remove_tree(work)
+        every = (*fetched, *(file.wheel for file in staged))
+        return StagedWheels(every, read_staged_tree(tree, site, every))
     except OSError as error:
         raise disk_error(error, folder) from error
-    return StagedWheels(staged=tuple(staged), contents=contents)
 
 
 def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
@@ -136,7 +147,38 @@ def _stage_local(path: Path, data: bytes) -> StagedFile:
     return StagedFile(wheel=wheel, path=path)
 
 
-def _check_download_space(folder: Path, wheels: Sequence[Wheel]) -> None:
+def _fetched(  # noqa: PLR0917
+    wheels: Sequence[Wheel],
+    target: Target,
+    sources: IndexConfig,
+    into: Prefix,
+    engine: Engine,
+    progress: Progress,
+) -> tuple[Wheel, ...]:
+    """Return those of `wheels` that the engine has brought: from its cache, else from the network.
+
+    Where it fails, what it has brought to its cache is taken from there.
+    """
+    begun = {path.name.removesuffix(".part") for path in (into.folder.parent / "wheels").iterdir()}
+    asked = tuple(
+        wheel
+        for wheel in wheels
+        if wheel.sha256 and not (wheel.file in begun or sources.near(wheel.file))
+        if (sources.index_url if wheel.index_url == PYPI else wheel.index_url).startswith("http")
+    )
+    cached = replace(sources, offline=True)
+    if not asked or engine.fetch(asked, target, cached, into, progress):
+        return asked
+    remove_tree(into.folder)
+    if not sources.offline:
+        _need(into.folder.parent, int(sum(wheel.size for wheel in asked) * _UNPACKED))
+        if engine.fetch(asked, target, sources, into, progress):
+            return asked
+        remove_tree(into.folder)
+    return tuple(row for row in asked if engine.fetch([row], target, cached, into, progress))
+
+
+def _check_space(folder: Path, wheels: Sequence[Wheel]) -> None:
     """Refuse before the download; setting files aside is renaming and needs no space."""
     present = sum(entry.stat().st_size for entry in folder.iterdir())
     total = sum(wheel.size for wheel in wheels)

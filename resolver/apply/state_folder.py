@@ -5,7 +5,7 @@ environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
     engine.lock          held by the running engine; see `engine.guard`
-    stage/               wheels, downloaded and checked
+    stage/               what comes: wheels that are downloaded here, and the engine's prefix
     <number>/journal     one change; see `journal`
     <number>/aside/      the files and the emptied folders that it set aside
     <number>/trash/      what a roll back took out
@@ -57,6 +57,11 @@ class Site(NamedTuple):
     def stage(self) -> Path:
         """The folder of the wheels to install; need not exist."""
         return self.state / "stage"
+
+    @property
+    def engine_lock(self) -> Path:
+        """The file that a running engine holds; need not exist."""
+        return self.state / "engine.lock"
 
     def plain(self, path: str) -> str:
         """Return `path` (absolute, or relative to purelib) with the links of its folder resolved.

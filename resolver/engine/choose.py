@@ -41,9 +41,10 @@ with the same result on every machine; the choice also satisfies the requirement
 release it may return several wheels that fit, the best first. Both write their files to `folder`
 and raise Error `requirements-impossible` with the output of the engine.
 
-`install` installs exactly `staged`, whose files lie in one folder, into `target`. `folder` is for
-its own files and must be on the filesystem of the environment; the engine holds the file `lock`
-while it runs. It raises Error `engine-failed` with the output of the engine.
+`fetch` installs exactly `wheels`, which it brings from the indexes itself, into the prefix `into`,
+and returns whether it could; where `sources` are offline, from its cache alone. `install` does so
+with files that are here, in one folder, and raises Error `install-failed` with the output of the
+engine. Neither changes the environment: `target` is the Python that the scripts will name.
 """
 Resolver = Engine
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -17,7 +17,7 @@ from ..companions.contents import LIBRARIES, PACKAGE
 from ..errors import Error
 from ..facts.target import Target
 from ..plan.wheels import Wheel
-from ..utils.process import Finished, Runner, install_environment
+from ..utils.process import Finished, Runner, install_environment, temporary_in
 from ..versions import version as parsed
 from .guard import guarded_command
 
@@ -42,6 +42,16 @@ class StagedFile:
 
     wheel: Wheel
     path: Path
+
+
+class Prefix(NamedTuple):
+    """Where an engine installs: a prefix that holds nothing else, beside the environment."""
+
+    folder: Path
+    work: Path
+    """For the files of the engine; on the same filesystem."""
+    lock: Path
+    """The engine holds this file while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,45 +92,47 @@ class EngineBase:
             raise Error("requirements-impossible", requires=names, said=said) from error
 
     def install_staged(
-        self,
-        argv: Sequence[str],
-        staged: Sequence[StagedFile],
-        target: Target,
-        folder: Path,
-        lock: Path,
+        self, argv: Sequence[str], staged: Sequence[StagedFile], target: Target, into: Prefix
     ) -> None:
-        """Run the engine `argv` with the options for installing `staged`.
+        """Run the engine `argv` with the options for installing `staged` into the prefix `into`.
 
-        The wheels are not named as `name @ file:...`: that would stay in direct_url.json and
-        `pip freeze`. The package that every start of Python runs is compiled here, for nobody may
-        be able to write its bytecode later; the rest is compiled when it is used.
+        The package that every start of Python runs is compiled here, for nobody may be able to
+        write its bytecode later; the rest is compiled when it is used.
         """
-        rows = [
-            f"{file.wheel.name}=={file.wheel.version} --hash=sha256:{file.wheel.sha256}"
-            for file in staged
-        ]
-        argv = [*argv, "--quiet", "--no-index", "--no-deps", "--require-hashes"]
-        argv += ["--find-links", as_link(staged[0].path.parent)]
-        argv += ["-r", write_lines(folder / "install.txt", rows)]
-        argv += ["--break-system-packages"] if self.break_system_packages else []
-        self._run_offline(argv, folder, lock)
-        if any(file.wheel.name == LIBRARIES for file in staged):
-            package = str(Path(target.purelib, PACKAGE))
-            compiling = [target.executable, "-I", "-S", "-m", "compileall", "-q", package]
-            with contextlib.suppress(Error):  # bytecode is not required
-                self._run_offline(compiling, folder, lock)
-
-    def _run_offline(self, argv: Sequence[str], folder: Path, lock: Path) -> None:
-        temporary = folder / "tmp"
-        temporary.mkdir(parents=True, exist_ok=True)
         env = {
             name: value
             for name, value in install_environment(self.environ).items()
             if name.upper() not in _NETWORK
         }
-        env |= {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
-        command = guarded_command(argv, lock)
-        check_outcome(self.runner, command, env, INSTALL_SECONDS, "engine-failed", lifeline=True)
+        argv = [*argv, "--quiet", "--no-index", "--find-links", as_link(staged[0].path.parent)]
+        self.install_pinned(argv, [file.wheel for file in staged], into, env)
+        if any(file.wheel.name == LIBRARIES for file in staged):
+            (package,) = into.folder.rglob(PACKAGE)
+            place = str(Path(target.purelib, PACKAGE))
+            compiling = ["-m", "compileall", "-q", "-d", place, str(package)]
+            with contextlib.suppress(Error):  # bytecode is not required
+                self._run_guarded([target.executable, "-I", "-S", *compiling], into, env)
+
+    def install_pinned(
+        self, argv: Sequence[str], wheels: Sequence[Wheel], into: Prefix, env: Mapping[str, str]
+    ) -> None:
+        """Run the engine `argv` with the options for installing exactly `wheels` into `into`.
+
+        They are not named as `name @ file:...`: that would stay in direct_url.json and
+        `pip freeze`. Raises Error `install-failed` with what it said.
+        """
+        rows = [f"{row.name}=={row.version} --hash=sha256:{row.sha256}" for row in wheels]
+        argv = [*argv, "--prefix", str(into.folder), "--no-deps", "--require-hashes"]
+        argv += ["-r", write_lines(into.work / "install.txt", rows)]
+        argv += ["--break-system-packages"] if self.break_system_packages else []
+        self._run_guarded(argv, into, env)
+
+    def _run_guarded(self, argv: Sequence[str], into: Prefix, env: Mapping[str, str]) -> None:
+        temporary = into.work / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        env = {**env, **temporary_in(str(temporary))}
+        command = guarded_command(argv, into.lock)
+        check_outcome(self.runner, command, env, INSTALL_SECONDS, "install-failed", lifeline=True)
 
 
 def constraints(

@@ -19,8 +19,10 @@ from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.file_names import plain_name
 from ..utils.process import own_environment
+from ..utils.progress import Progress
 from .common import (
     EngineBase,
+    Prefix,
     StagedFile,
     as_link,
     constraints,
@@ -122,14 +124,24 @@ class Pip(EngineBase):
             argv, env, requires, "pip's report", lambda _: _parse_report(report.read_bytes())
         )
 
-    def install(
-        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
-    ) -> None:
+    def fetch(
+        self,
+        wheels: Sequence[Wheel],
+        target: Target,
+        sources: IndexConfig,
+        into: Prefix,
+        progress: Progress,
+    ) -> bool:
+        """Return False: pip downloads one file after the other, and begins anew; see `Engine`."""
+        del wheels, target, sources, into, progress
+        return False
+
+    def install(self, staged: Sequence[StagedFile], target: Target, into: Prefix) -> None:
         """Install exactly `staged`; see `Engine`."""
         argv = [*self.command, "install", "--no-input", "--no-cache-dir", "--no-compile"]
         argv += ["--no-warn-script-location", "--disable-pip-version-check"]
-        argv += ["--only-binary", ":all:"]
-        self.install_staged(argv, staged, target, folder, lock)
+        argv += ["--only-binary", ":all:", "--ignore-installed"]
+        self.install_staged(argv, staged, target, into)
 
 
 def _parse_report(text: bytes) -> Iterator[tuple[Pinned, list[str]]]:

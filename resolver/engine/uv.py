@@ -11,16 +11,19 @@ from pathlib import Path
 
 from packaging.tags import Tag
 
+from ..errors import Error
 from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_of
-from ..index.config import IndexConfig
+from ..index.config import IndexConfig, require_secure
 from ..index.pinning import wheel_target_of
-from ..plan.wheels import Pinned
-from ..utils.process import own_environment
+from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.process import install_environment, own_environment
+from ..utils.progress import Progress
 from .common import (
     EngineBase,
+    Prefix,
     StagedFile,
     as_link,
     constraints,
@@ -32,6 +35,15 @@ from .uv_output import parse_uv_output, uv_platform
 
 _INDEXES = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
 """Variables that name other indexes than the default one, or a file that does."""
+_FETCHING = (
+    *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_LINK_MODE"),
+    *("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_CONCURRENT_DOWNLOADS"),
+    *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS"),
+)
+"""Variables of the user's that count for a download whose files are chosen.
+
+Source: https://docs.astral.sh/uv/reference/environment/
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,31 +126,67 @@ class Uv(EngineBase):
             lambda text: parse_uv_output(text, Path.cwd(), tags, installed or {}, markers),
         )
 
-    def install(
-        self, staged: Sequence[StagedFile], target: Target, folder: Path, lock: Path
-    ) -> None:
+    def fetch(
+        self,
+        wheels: Sequence[Wheel],
+        target: Target,
+        sources: IndexConfig,
+        into: Prefix,
+        progress: Progress,
+    ) -> bool:
+        """Bring `wheels` through the user's own cache of uv; see `Engine`.
+
+        The hashes are required: uv takes nothing from an index or from its cache that has another.
+        So it does not matter which of the indexes it finds a version on.
+        """
+        urls = {wheel.index_url: None for wheel in wheels if wheel.index_url != PYPI}
+        env = self._configured(sources) | install_environment(self.environ)
+        env |= {name: self.environ[name] for name in _FETCHING if name in self.environ}
+        env.pop("UV_EXCLUDE_NEWER", None)  # what to install is chosen
+        if env.get("UV_LINK_MODE") == "symlink":  # who cleans the cache would break what is here
+            env["UV_LINK_MODE"] = "copy"
+        env |= {"UV_INDEX": " ".join(urls)} if urls else {}
+        if not _may_cache(self.environ):
+            env["UV_NO_CACHE"] = "1"
+        argv = [self.program, "pip", "install", "--python", target.executable, "--no-build"]
+        argv += ["--index-strategy", "unsafe-best-match", "--no-progress"]
+        if sources.offline:
+            argv.append("--offline")
+        else:
+            for url in urls:
+                require_secure(url, sources)
+            progress("install", engine=self.name, count=len(wheels))
+        with contextlib.suppress(Error):
+            self.install_pinned(argv, wheels, into, env)
+            return True
+        return False
+
+    def install(self, staged: Sequence[StagedFile], target: Target, into: Prefix) -> None:
         """Install exactly `staged`; see `Engine`.
 
         The cache is our own and on the environment's filesystem: uv unpacks into it and links from
-        it, so that nothing is copied. It is removed afterwards, so that a file of the environment
-        has no second name by which it could be changed. uv's own cache does not grow. Where a
-        folder in site-packages is a mount of its own, everything is copied: uv does not go over to
-        that half-way.
+        it, so that nothing is copied. uv's own cache does not grow.
         """
         argv = [self.program, "pip", "install", "--no-progress", "--no-config"]
         argv += ["--python", target.executable, "--offline", "--no-build"]
-        argv += ["--cache-dir", str(folder / "cache"), "--link-mode", _link_mode(target, folder)]
-        self.install_staged(argv, staged, target, folder, lock)
+        argv += ["--cache-dir", str(into.work / "cache"), "--link-mode", "hardlink"]
+        self.install_staged(argv, staged, target, into)
 
     def _environment(self, sources: IndexConfig) -> dict[str, str]:
         env = own_environment(self.environ)
         env.pop("VIRTUAL_ENV", None)
         # The chosen index alone: uv would look into every other one that it is configured for.
         env = {name: value for name, value in env.items() if name not in _INDEXES}
-        env |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
         if not _may_cache(env):
             env["UV_NO_CACHE"] = "1"
+        chosen = {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": sources.index_url}
+        return self._configured(sources) | env | chosen
+
+    @staticmethod
+    def _configured(sources: IndexConfig) -> dict[str, str]:
+        """Return the variables for what the user configured, for uv or for pip."""
         configured = {
+            "UV_DEFAULT_INDEX": sources.index_url,
             "SSL_CERT_FILE": sources.cert,
             "SSL_CLIENT_CERT": sources.client_cert,
             "ALL_PROXY": sources.proxy,
@@ -146,7 +194,7 @@ class Uv(EngineBase):
             "UV_INSECURE_HOST": " ".join(sorted(sources.trusted_hosts)) or None,
             "UV_EXCLUDE_NEWER": sources.exclude_newer,
         }
-        return {name: value for name, value in configured.items() if value is not None} | env
+        return {name: value for name, value in configured.items() if value is not None}
 
 
 def _may_cache(environ: Mapping[str, str]) -> bool:
@@ -160,18 +208,3 @@ def _may_cache(environ: Mapping[str, str]) -> bool:
     place = environ.get("UV_CACHE_DIR") or environ.get("XDG_CACHE_HOME") or home / ".cache"
     folder = next(each for each in (Path(place), *Path(place).absolute().parents) if each.exists())
     return folder.is_dir() and os.access(folder, os.W_OK)
-
-
-def _link_mode(target: Target, folder: Path) -> str:
-    """Return how uv brings files into `target` from its cache in `folder`."""
-    roots = {Path(target.purelib), Path(target.platlib)}
-    roots |= {root / "nvidia" for root in roots}
-    with contextlib.suppress(OSError):
-        own = folder.parent.stat().st_dev
-        for root in roots:
-            folders = [
-                entry for entry in root.glob("*") if entry.is_dir() and not entry.is_symlink()
-            ]
-            if any(entry.stat().st_dev != own for entry in folders):
-                return "copy"
-    return "hardlink"

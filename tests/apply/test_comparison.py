@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from stand import CUDA, GOOD, HANG_UP, Stand
 
+from ortgpu_fix.apply import set_aside
 from ortgpu_fix.apply.history import discard_undo_data
 from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
 from ortgpu_fix.apply.set_aside import JournaledChange
@@ -27,28 +28,45 @@ from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills a process group")
 CPU = "onnxruntime 1.22.1"
 OTHER = "onnxruntime-gpu 1.31.1"
-MOMENTS = {
-    "set-aside": (JournaledChange, "announce"),
-    "announced": (JournaledChange, "installed"),
-    "installed": (JournaledChange, "commit"),
-}
-"""After which step an apply is killed: before which function."""
+MOMENTS = ("set-aside", "half-placed", "placed")
+"""After which step an apply is killed."""
 
 
 def killed_apply(stand: Stand, moment: str) -> Site:
     """Begin an apply that is killed, as by SIGKILL, at the `moment`."""
-    owner, name = MOMENTS[moment]
     stand.have(CPU)
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
     target, engine = stand.venv.target(), stand.engine()
     child = os.fork()
     if child == 0:
-        setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+        set_to_die(moment)
         with contextlib.suppress(BaseException):
             stand.apply(plan, target=target, engine=engine)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     return Site.of(target)
+
+
+def set_to_die(moment: str) -> None:
+    """Let this process kill itself at the `moment` of an apply."""
+
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    place, move, left = JournaledChange.place, set_aside.move, [6]
+
+    def counting(source: str, goal: str) -> None:
+        left[0] -= 1
+        move(source, goal) if left[0] else die()
+
+    def half(*arguments: Any) -> None:
+        vars(set_aside)["move"] = counting
+        place(*arguments)
+
+    if moment == "placed":
+        JournaledChange.commit = die  # type: ignore[method-assign]
+    else:
+        JournaledChange.place = half if moment == "half-placed" else die  # type: ignore[assignment,method-assign]
 
 
 def refusal(stand: Stand, act: Callable[[], object], code: str = "undo-changed") -> str:
@@ -81,26 +99,15 @@ def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: 
     }
 
 
-def an_hour_later(stand: Stand) -> None:
-    """Let what the killed change wrote, and its last sign of life, be an hour old."""
-    change = stand.state / "1"
-    rows = [json.loads(line) for line in (change / "journal").read_text().split("\n") if line]
-    created = [path for row in rows for path in row.get("created", [])]
-    files = [stand.venv.site / path for path in created]
-    for path in (*files, change / "reserve", stand.state / "engine.lock"):
-        if path.is_file():
-            then = path.stat().st_mtime_ns - 3600 * 10**9
-            os.utime(path, ns=(then, then))
-
-
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "tool"),  # pip touches nothing that has no RECORD, and half-way there is none
+    [(moment, "uv") for moment in MOMENTS] + [("set-aside", "pip"), ("placed", "pip")],
+)
 def test_the_same_release_that_a_user_installs_again_after_a_kill_is_kept(
     quick: Stand, moment: str, tool: str
 ) -> None:
-    """Its bytes are those that the change was to write: only the time tells who wrote them."""
+    """Its bytes are those that were to come, but for what the tool itself writes."""
     site = killed_apply(quick, moment)
-    an_hour_later(quick)
     python = ["--python", str(quick.venv.python)]
     argv = [sys.executable, "-m", "pip", *python, "install"]
     if tool == "uv":
@@ -114,58 +121,19 @@ def test_the_same_release_that_a_user_installs_again_after_a_kill_is_kept(
     assert quick.names() == {"onnxruntime": "1.22.1"}
 
 
-@pytest.mark.parametrize("moment", ["set-aside", "announced"])
-def test_a_killed_apply_that_nobody_touched_for_an_hour_is_put_back(
-    quick: Stand, moment: str
-) -> None:
-    site = killed_apply(quick, moment)
-    an_hour_later(quick)
-
-    recover_interrupted(site)
-
-    assert quick.unchanged()
-
-
 @pytest.mark.parametrize("text", ["mine", "", "import onnxruntime.capi  # mine\n"])
-def test_a_shorter_file_of_a_user_is_not_taken_for_a_half_written_one(
-    quick: Stand, text: str
-) -> None:
-    site = killed_apply(quick, "announced")
-    an_hour_later(quick)
+def test_a_file_that_a_user_wrote_after_a_kill_is_named(quick: Stand, text: str) -> None:
+    site = killed_apply(quick, "half-placed")
     path = quick.venv.site / "onnxruntime" / "__init__.py"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
 
     assert "__init__.py" in refusal(quick, lambda: recover_interrupted(site))
 
 
-@pytest.mark.parametrize(
-    ("content", "is_engines"),
-    [("beginning", True), ("zeros after it", True), ("other", False), ("no wheel", False)],
-)
-def test_a_half_written_file_is_the_beginning_of_the_wheel_s(
-    quick: Stand, content: str, *, is_engines: bool
-) -> None:
-    """Also where it was written just when the engine was killed."""
-    site = killed_apply(quick, "announced")
-    library = quick.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
-    begun = library.read_bytes()[:5000]
-    library.write_bytes(
-        {"zeros after it": begun + bytes(9000), "other": b"mine" + begun}.get(content, begun)
-    )
-    if content == "no wheel":  # a user made room: nobody can tell any more
-        shutil.rmtree(quick.state / "stage")
-
-    if is_engines:
-        recover_interrupted(site)
-        assert quick.unchanged()
-    else:
-        assert "providers_cuda" in refusal(quick, lambda: recover_interrupted(site))
-
-
 @pytest.mark.parametrize("name", ["notes.tmp", ".tmpAb3xyz", "__init__.pya1b2c3d4.tmp"])
 def test_a_file_of_a_user_with_the_name_of_a_temporary_one_stays(quick: Stand, name: str) -> None:
-    site = killed_apply(quick, "announced")
-    an_hour_later(quick)
+    site = killed_apply(quick, "placed")
     mine = quick.venv.site / "onnxruntime" / name
     mine.write_text("mine")
 
@@ -222,7 +190,7 @@ def test_a_killed_apply_that_nobody_touched_is_put_back(quick: Stand, moment: st
 
 
 def test_a_repair_by_hand_can_be_kept(quick: Stand) -> None:
-    site = killed_apply(quick, "announced")
+    site = killed_apply(quick, "placed")
     quick.venv.install(quick.wheels[OTHER])
     repaired = state_of(quick.venv.folder)
     with pytest.raises(Error, match="unfinished-change"):
@@ -234,19 +202,16 @@ def test_a_repair_by_hand_can_be_kept(quick: Stand) -> None:
     assert not quick.state.exists()
 
 
-@pytest.mark.parametrize("what", ["grown", "other", "small-other"])
+@pytest.mark.parametrize("what", ["grown", "other", "shorter"])
 def test_a_file_that_changed_after_a_kill_is_not_overwritten(quick: Stand, what: str) -> None:
-    """The engine was killed half-way: a part of a file may be there, and not more or another."""
-    site = killed_apply(quick, "announced")
+    site = killed_apply(quick, "placed")
     library = quick.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
     text = library.read_bytes()
-    if what == "grown":
-        library.write_bytes(text + b"x")
-    else:
-        library.write_bytes(bytes(len(text)))
+    changes = {"grown": text + b"x", "other": bytes(len(text)), "shorter": text[:100]}
+    library.write_bytes(changes[what])
 
     assert "providers_cuda" in refusal(quick, lambda: recover_interrupted(site))
-    library.write_bytes(text[:100])
+    library.write_bytes(text)
     recover_interrupted(site)
     assert quick.unchanged()
 

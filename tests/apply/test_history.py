@@ -10,7 +10,7 @@ import pytest
 
 from ortgpu_fix.apply.history import changed_since, history_summary
 from ortgpu_fix.apply.journal import Begin
-from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, sync_files
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 
 
@@ -68,37 +68,33 @@ def test_the_newest_change_is_the_one_that_counts(site: Site) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names open files by /proc")
-def test_what_the_engine_wrote_is_on_the_disk_before_the_journal_says_so(
+def test_what_comes_is_on_the_disk_before_the_journal_says_so(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files, the folders with their names, and the folders with the names of those."""
+    """And then the folders with their names, and those with the names of these."""
     prepare_state_folder(site)
     change = JournaledChange(site)
     change.begin(Begin(plan="", removed=(), installed=()))
     file = tmp_path / "a" / "b" / "c.py"
-    change.announce([str(file), str(tmp_path / "never")], [])
-    file.parent.mkdir(parents=True)
-    file.touch()
+    source = tmp_path / "source.py"
+    source.touch()
     flushed: list[str] = []
 
     def fsync(descriptor: int) -> None:
         flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    change.installed()
+    sync_files([str(source)])
+    change.place([Incoming(str(file), str(source), "")], [])
 
-    *before, last = flushed
-    assert last == str(change.folder / "journal")
-    assert set(before) == {str(path) for path in (file, *file.parents[:2], tmp_path)}
+    journal = str(change.folder / "journal")
+    assert flushed[:3] == [str(source), journal, journal]
+    assert set(flushed[3:]) == {str(path) for path in (*file.parents[:2], tmp_path)}
 
 
-def test_a_disk_that_does_not_take_what_was_written_ends_the_change(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_disk_that_does_not_take_what_comes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare_state_folder(site)
-    change = JournaledChange(site)
-    change.begin(Begin(plan="", removed=(), installed=()))
-    change.announce([str(tmp_path / "a.py")], [])
     (tmp_path / "a.py").touch()
 
     def fails(_: int) -> None:
@@ -106,4 +102,4 @@ def test_a_disk_that_does_not_take_what_was_written_ends_the_change(
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(OSError, match="Input/output"):
-        change.installed()
+        sync_files([str(tmp_path / "a.py")])

@@ -57,10 +57,10 @@ def test_files_that_are_hard_links_into_uv_s_cache(
 
     quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
     assert inodes(cache) == before
-    assert library.stat().st_nlink == 1  # ours is nobody else's
+    assert library.stat().st_nlink == 2  # as uv installs it, from the cache of this user
     if again:
+        library.unlink()
         library.write_bytes(b"another program changes it")
-        assert inodes(cache) == before
     quick.undo(allow_changed=again)
 
     assert quick.unchanged()

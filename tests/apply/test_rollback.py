@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
-from ortgpu_fix.apply.set_aside import JournaledChange, append, move
+from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, append, move
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.errors import Error
@@ -60,7 +61,7 @@ class World:
         return [self.purelib / "old" / "a.py", self.purelib / "new" / "c.py"]
 
     def change(self, *, killed: bool = False) -> JournaledChange:
-        """Set everything aside and let an engine write, or be killed; not committed."""
+        """Set everything aside and let other files come, or some of them; not committed."""
         prepare_state_folder(self.site)
         change = JournaledChange(self.site)
         change.begin(BEGIN)
@@ -68,19 +69,19 @@ class World:
         assert not (self.purelib / "old").exists()
         info = self.purelib / "new-1.dist-info"
         files = [*self.new(), info / "METADATA"]
-        change.announce(map(str, files), [str(info)])
-        for path in files:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("new")
+        incoming = []
+        for number, path in enumerate(files):
+            source = self.site.state / f"new-{number}"
+            source.write_text("new")
+            incoming.append(Incoming(str(path), str(source), hashlib.sha256(b"new").hexdigest()))
+        change.place(incoming, [str(info)])
         cache = self.purelib / "new" / "__pycache__"
         cache.mkdir()
         (cache / "c.cpython-311.pyc").write_text("")
-        if killed:
-            (self.purelib / "new" / ".tmpAb3xyz").write_text("half")
-            (info / "RECORDa1_b2c3d.tmp").write_text("half")
-            (self.folder / ".tmpTLGLRp").touch()  # uv's lock, before it is called so
-        else:
-            change.installed()
+        for source in self.site.state.glob("new-*"):
+            source.unlink()
+        if killed:  # between a copy from another filesystem and its last step
+            (info / "METADATA").rename(info / "METADATA.ortgpu-fix.tmp")
         return change
 
     def state(self) -> Mapping[str, str]:
@@ -131,42 +132,6 @@ def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(wor
 
     assert recover_interrupted(world.site) == ()
     assert not world.site.state.exists()
-
-
-@pytest.mark.parametrize("name", ["lib/site-packages/x.tmp", "x.tmp", ".tmpAbcdef"])
-def test_a_file_that_was_temporary_before_is_left_alone(world: World, name: str) -> None:
-    (world.folder / name).touch()
-    before = world.state()
-
-    world.change()
-    recover_interrupted(world.site)
-
-    assert world.state() == before
-
-
-def test_around_the_environment_only_the_lock_of_uv_is_an_engine_s(world: World) -> None:
-    world.change()
-    (world.folder / "x.tmp").touch()
-    (world.folder / ".tmpabcdef").write_text("no lock")
-
-    recover_interrupted(world.site)
-
-    assert world.state().keys() - world.before.keys() == {"x.tmp", ".tmpabcdef"}
-
-
-def test_what_others_wrote_meanwhile_stays_beside_what_the_engine_left(world: World) -> None:
-    """Only what is called as an engine's temporary files goes."""
-    world.change(killed=True)
-    others = ["notes.tmp", ".tmpABCDEFG", "tmpabcdef", "x.tmp.txt", "bin/other"]
-    places = [world.purelib / name for name in others[:4]] + [world.folder / others[4]]
-    for path in places:
-        path.write_text("somebody's")
-    (world.purelib / "half.soa1b2_3d4.tmp").write_text("an engine's")
-
-    recover_interrupted(world.site)
-
-    assert {path.read_text() for path in places} == {"somebody's"}
-    assert not (world.purelib / "half.soa1b2_3d4.tmp").exists()
 
 
 def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> None:

@@ -274,7 +274,10 @@ def test_with_links_to_another_host(quick: Stand) -> None:
         asked = [line for line in asked if line.startswith("GET")]  # whole, not in parts
     quick.torch.host = ""
 
-    assert len(asked) == 2
+    assert {unquote(line).partition("/torch")[2].partition("-")[0] for line in asked} >= {
+        "",
+        "vision",
+    }
     assert quick.has()["torch"] == "2.10.0+cu128"
 
 
@@ -370,8 +373,6 @@ def test_offline_from_a_folder(stand: Stand, folders: dict[str, Path], tmp_path:
 def test_a_second_run_brings_nothing_again(quick: Stand) -> None:
     quick.main.behaviour.faults[f"nvidia_cudnn_cu12-{CUDNN}-py3-none-any.whl"] = "reset"
     assert quick.refused(pair(quick)).code == "index-unreachable"
-    kept = {path.name for path in quick.venv.site.glob(".ortgpu-fix/stage/wheels/*.whl")}
-    assert kept
     quick.main.behaviour.faults.clear()
     for server in (quick.main, quick.torch):
         server.behaviour.requests.clear()
@@ -380,8 +381,9 @@ def test_a_second_run_brings_nothing_again(quick: Stand) -> None:
 
     asked = [*quick.main.behaviour.requests, *quick.torch.behaviour.requests]
     asked = [line for line in asked if line.startswith("GET")]
-    files = [unquote(line).rpartition("/")[2] for line in asked]
-    assert kept.isdisjoint(files)
+    files = {unquote(line).rpartition("/")[2].partition(" ")[0] for line in asked}
+    files = {name for name in files if name.endswith(".whl") and not name.startswith("torch-")}
+    assert files == {f"nvidia_cudnn_cu12-{CUDNN}-py3-none-any.whl"}
     assert quick.has()["torch"] == "2.10.0+cu128"
 
 

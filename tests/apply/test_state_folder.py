@@ -16,7 +16,7 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
-from ortgpu_fix.apply.set_aside import JournaledChange
+from ortgpu_fix.apply.set_aside import Incoming, JournaledChange
 from ortgpu_fix.apply.state_folder import Site, check_state_folder, prepare_state_folder
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
@@ -44,9 +44,9 @@ class Changed:
         change = JournaledChange(self.site)
         change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),), present=()))
         change.set_aside([str(purelib / "a.py")])
-        change.announce([str(purelib / "b.py")], [])
-        (purelib / "b.py").write_text("b = 1")
-        change.installed()
+        source = self.state / "b.py"
+        source.write_text("b = 1")
+        change.place([Incoming(str(purelib / "b.py"), str(source), "")], [])
         change.commit()
 
     def undo(self, *, allow_changed: bool = False) -> None:

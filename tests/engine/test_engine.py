@@ -16,9 +16,9 @@ import pytest
 from environments import site_packages
 
 from ortgpu_fix.engine.choose import Engine, choose_engine
-from ortgpu_fix.engine.common import StagedFile, constraints
+from ortgpu_fix.engine.common import Prefix, StagedFile, constraints
 from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv, _link_mode
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
 from ortgpu_fix.index.config import IndexConfig
@@ -361,12 +361,11 @@ def test_while_it_installs_an_engine_sees_no_configuration_and_no_index(
     one.install(
         [StagedFile(wheel=wheel, path=tmp_path / "a-1.whl")],
         TARGET,
-        tmp_path / "f",
-        tmp_path / "lock",
+        Prefix(tmp_path / "tree", tmp_path / "f", tmp_path / "lock"),
     )
 
     argv, env = runner.calls[0]
-    assert {"--no-index", "--no-deps", "--require-hashes"} <= set(argv)
+    assert {"--no-index", "--no-deps", "--require-hashes", str(tmp_path / "tree")} <= set(argv)
     assert ("--break-system-packages" in argv) == system
     assert not {"PIP_FIND_LINKS", "UV_INDEX", "PYTHONPATH"} & set(env)
     assert env["PIP_CONFIG_FILE"] == os.devnull
@@ -439,22 +438,3 @@ def test_no_other_index_counts_than_the_chosen_one(tmp_path: Path) -> None:
     [(_, env)] = runner.calls
     assert env["PIP_EXTRA_INDEX_URL"] == env["PIP_INDEX_URL"] == "https://pypi.org/simple"
     assert env["PIP_FIND_LINKS"] == (tmp_path / "installed").as_uri()
-
-
-def test_files_are_copied_where_a_folder_of_the_environment_is_another_filesystem(
-    mounted: Callable[..., Path], tmp_path: Path
-) -> None:
-    """uv's links do not reach from its cache, which lies beside the environment, into it."""
-    folder = tmp_path / "state" / "engine"
-    folder.mkdir(parents=True)
-    target = TARGET._replace(purelib=str(tmp_path), platlib=str(tmp_path / "none"))
-    assert _link_mode(target, folder) == "hardlink"
-
-    mounted("-t", "tmpfs", "tmpfs")
-
-    assert _link_mode(target, folder) == "copy"
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "nvidia").symlink_to(tmp_path)
-    inner = TARGET._replace(purelib=str(tmp_path / "site"), platlib=str(tmp_path / "none"))
-    assert _link_mode(inner, folder) == "copy"
-    assert _link_mode(inner._replace(purelib=str(tmp_path / "nowhere")), folder) == "hardlink"

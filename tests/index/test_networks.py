@@ -50,7 +50,7 @@ class Office:
         self.home, self.stand = home, stand
         self._monkeypatch = monkeypatch
         self.installing: list[Mapping[str, str]] = []
-        """The environment of every engine that installed."""
+        """The environment of every engine that was given files to install."""
         home.mkdir()
         for name in list(os.environ):
             if name.startswith(("PIP_", "UV_", "SSL_", "VIRTUAL_ENV")) or name.upper() in LEFT:
@@ -77,7 +77,7 @@ class Office:
         lifeline: bool = False,
     ) -> Finished:
         """Run an engine, and remember what the one that installs is told of the world."""
-        if "--no-deps" in argv:
+        if "--no-deps" in argv and "--no-index" in argv:
             self.installing.append(env or {})
         return run(argv, timeout=timeout, env=env, text_in=text_in, lifeline=lifeline)
 
@@ -139,9 +139,9 @@ def test_a_proxy_an_authority_of_one_s_own_and_a_client_s_certificate(
 
     assert office.stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "protobuf"}
     assert set(proxy.asked) == {f"{HOST}:{index.port}"}
-    [told] = office.installing  # nothing of all that reached the installation
     secrets = (proxy.url, str(certificates.authority), str(certificates.client), index.url)
-    assert not set(secrets) & set(told.values())
+    for told in office.installing:  # nothing of all that reaches whoever needs no network
+        assert not set(secrets) & set(told.values())
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_credentials(office: Office, kept: str, monkeypatch: pytest.MonkeyPatch)
     office.apply(*REQUIRES)
 
     assert office.stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
-    [told] = office.installing
-    assert not [value for value in told.values() if "cret" in value]
+    for told in office.installing:
+        assert not [value for value in told.values() if "cret" in value]
     for path in office.stand.venv.folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             assert b"cret@" not in path.read_bytes()

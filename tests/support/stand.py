@@ -55,7 +55,8 @@ class Stand:
         return as_plan([self.wheels[name] for name in install], uninstall, requires)
 
     def engine(self) -> Engine:
-        environ = clean_environment()
+        cache = str(self.venv.folder.parent / "cache-of-uv")
+        environ = clean_environment() | {"UV_CACHE_DIR": cache}
         if self.kind == "uv":
             return Uv(program=find_uv(), version="0", environ=environ, runner=run)
         python = str(self.venv.python)
@@ -87,7 +88,9 @@ class Stand:
         undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
 
     def unchanged(self) -> bool:
-        return state_of(self.venv.folder) == self.before
+        """Return whether all is as before, but for the lock of a uv that came by."""
+        pairs = state_of(self.venv.folder).items() ^ self.before.items()
+        return {path for path, _ in pairs} <= {".lock"}
 
     @property
     def state(self) -> Path:

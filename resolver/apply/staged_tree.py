@@ -1,0 +1,198 @@
+"""What an engine has installed into the staging folder, and where each file of it belongs.
+
+The engine installs into a prefix of its own beside the environment. What is in a RECORD there, and
+the bytecode of it, comes into the environment by renaming; whatever else an engine left stays.
+"""
+
+# Paths are strings: there are tens of thousands of them.
+# ruff: noqa: PTH113, PTH114, PTH118, PTH119, PTH120, PTH206
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from ..errors import Error
+from ..facts.target import STATE_FOLDER
+from ..plan.wheels import Wheel
+from ..versions import version as parsed
+from .removal import NAMESPACE
+from .state_folder import Site, join
+from .wheel_contents import requirements_in
+
+_SCRIPTS = frozenset({"bin", "Scripts"})
+
+
+class StagedTree(NamedTuple):
+    """What installing writes: absolute paths of the environment, and what lies ready for them."""
+
+    files: dict[str, str]
+    """Where each file is until it is moved to its path."""
+    hashes: dict[str, str]
+    """SHA-256 in hexadecimal of those files for which RECORD has one."""
+    folders: tuple[str, ...]
+    """Folders without a file."""
+    infos: tuple[str, ...]
+    """The dist-info folder of each wheel, in their order."""
+    requires: tuple[tuple[str, ...], ...]
+    """The `Requires-Dist` lines of each wheel, in their order."""
+
+
+class _Row(NamedTuple):
+    """A row of a RECORD."""
+
+    path: str
+    """Absolute, in the staging folder."""
+    digest: str
+    size: str
+
+
+def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedTree:
+    """Return what lies in the prefix `tree`, into which an engine has installed `wheels`.
+
+    A RECORD that would not be right in the environment, which may keep its scripts elsewhere than a
+    prefix does, is written anew. Raises Error `install-failed` where a wheel is not there or not
+    whole, `wheel-odd` for what is no regular file, `wheel-escapes` for what is our own folder, and
+    `wheel-overwrites` where two wheels have different files for one path.
+    """
+    infos, empty, compiled = _walk(tree)
+    chosen = [_dist_info(infos, wheel) for wheel in wheels]
+    places = _Places(tree, site, chosen)
+    files: dict[str, str] = {places.goal(path): path for path in compiled}
+    hashes: dict[str, str] = {}
+    shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
+    for wheel, info in zip(wheels, chosen, strict=True):
+        rows = list(_rows(info, wheel, places))
+        if any(places.moves(row.path, info) for row in rows):
+            _write_record(rows, info, places)
+        for row in rows:
+            goal = places.goal(row.path)
+            if hashes.setdefault(goal, row.digest) != row.digest or (
+                goal in files and not row.digest
+            ):
+                if goal not in shared:
+                    raise Error("wheel-overwrites", path=goal, owner=wheel.name)
+                hashes[goal] = ""
+            files[goal] = row.path
+    return StagedTree(
+        files=files,
+        hashes=hashes,
+        folders=tuple(places.goal(path) for path in empty if places.is_module(path)),
+        infos=tuple(map(places.goal, chosen)),
+        requires=tuple(
+            requirements_in(Path(info, "METADATA").read_text(encoding="utf-8", errors="replace"))
+            for info in chosen
+        ),
+    )
+
+
+def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
+    """Return the dist-info folders, the folders without a file, and the bytecode below `tree`."""
+    infos, empty, compiled = [], [], []
+    for folder, folders, names in os.walk(tree):
+        infos += [join(folder, name) for name in folders if name.endswith(".dist-info")]
+        if not folders and not names and folder != str(tree):
+            empty.append(folder)
+        if os.path.basename(folder) == "__pycache__":
+            compiled += [join(folder, name) for name in names if name.endswith(".pyc")]
+    return infos, empty, compiled
+
+
+def _dist_info(infos: Sequence[str], wheel: Wheel) -> str:
+    """Return the one of `infos` that is that of `wheel`: the outermost, for some are vendored."""
+    found = []
+    for path in infos:
+        stem, _, number = os.path.basename(path).removesuffix(".dist-info").partition("-")
+        if canonicalize_name(stem) == wheel.name and parsed(number) == parsed(wheel.version):
+            found.append(path)
+    if not found:
+        raise Error("install-failed", said=f"{wheel.name} {wheel.version} was not installed")
+    return min(found, key=lambda path: path.count(os.sep))
+
+
+class _Places:
+    """Where what lies in the staging prefix belongs in the environment."""
+
+    def __init__(self, tree: Path, site: Site, infos: Sequence[str]) -> None:
+        self._tree, self._site = str(tree), site
+        self.roots = {os.path.dirname(info): self._site_root(info) for info in infos}
+
+    def _site_root(self, info: str) -> str:
+        if self._site.purelib == self._site.platlib:
+            return self._site.purelib
+        text = Path(info, "WHEEL").read_text(encoding="utf-8", errors="replace")
+        pure = "root-is-purelib: true" in text.lower()
+        return self._site.purelib if pure else self._site.platlib
+
+    def goal(self, path: str) -> str:
+        """Return the absolute path in the environment of what lies at `path`."""
+        for root, goal in self.roots.items():
+            if path == root or path.startswith(root + os.sep):
+                return goal + path[len(root) :]
+        parts = self.parts(path)
+        if parts[0] == "local" and len(parts) > 1:  # Debian's own pip
+            parts = parts[1:]
+        if parts[0] in _SCRIPTS and len(parts) > 1:
+            return os.path.join(self._site.scripts, *parts[1:])
+        # The prefix of Debian's Python is /usr, and what is installed there goes to /usr/local.
+        return os.path.join(os.path.dirname(self._site.scripts), *parts)
+
+    def is_module(self, path: str) -> bool:
+        """Return whether `path` is in a folder of modules, and none itself."""
+        return any(path.startswith(root + os.sep) for root in self.roots)
+
+    def parts(self, path: str) -> list[str]:
+        """Return the parts of `path` below the staging prefix; the first is `..` outside of it."""
+        return os.path.relpath(path, self._tree).split(os.sep)
+
+    def moves(self, path: str, info: str) -> bool:
+        """Return whether `path` lies elsewhere, seen from `info`, in the environment."""
+        if path.startswith(os.path.dirname(info) + os.sep):
+            return False
+        return os.path.relpath(path, info) != os.path.relpath(self.goal(path), self.goal(info))
+
+
+def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
+    """Yield the rows of the RECORD in `info`, whose files are there and may be installed.
+
+    Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+    """
+    root = os.path.dirname(info)
+    try:
+        text = Path(info, "RECORD").read_text(encoding="utf-8", errors="surrogateescape")
+        listed = [row for row in csv.reader(text.splitlines(), strict=True) if row and row[0]]
+    except (OSError, csv.Error) as error:
+        raise Error("install-failed", said=f"{wheel.name} has no RECORD") from error
+    for path, *about in listed:
+        where = os.path.normpath(join(root, path))
+        parts = places.parts(where)
+        if parts[0] == os.pardir or STATE_FOLDER in (part.casefold() for part in parts):
+            raise Error("wheel-escapes", file=wheel.file, member=path)
+        if not os.path.lexists(where):
+            raise Error("install-failed", said=f"{path} of {wheel.name} was not installed")
+        if os.path.islink(where) or not os.path.isfile(where):
+            raise Error("wheel-odd", file=wheel.file, member=path)
+        kind, _, digest = (about[0] if about else "").partition("=")
+        found = ""
+        with contextlib.suppress(ValueError):
+            if kind == "sha256":
+                found = base64.urlsafe_b64decode(f"{digest}=").hex()
+        yield _Row(where, found, about[1] if len(about) > 1 else "")
+
+
+def _write_record(rows: Sequence[_Row], info: str, places: _Places) -> None:
+    """Write RECORD with the paths as they are in the environment."""
+    root = os.path.dirname(places.goal(info))
+    with Path(info, "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for row in rows:
+            where = os.path.relpath(places.goal(row.path), root).replace(os.sep, "/")
+            packed = base64.urlsafe_b64encode(bytes.fromhex(row.digest)).decode().rstrip("=")
+            writer.writerow([where, f"sha256={packed}" if packed else "", row.size])
