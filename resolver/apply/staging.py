@@ -114,8 +114,9 @@ def stage_wheels(
         staged += [_stage_local(folder / name, data) for name, data in (local or {}).items()]
         contents = [read_wheel_contents(file.path) for file in staged]
         _need(folder, sum(wheel.size for wheel in contents))
+        if to_download:  # what is made here is small
+            progress("install", engine=engine.name, count=len(to_download))
         if staged:
-            progress("install", engine=engine.name, count=len(staged))
             engine.install(staged, target, into)
         remove_tree(work)
         every = (*fetched, *(file.wheel for file in staged))

@@ -1,17 +1,13 @@
-"""What installing a wheel writes, from its zip members and metadata, or why it must not."""
+"""What is in a wheel, from its zip members and metadata, or why it must not be installed."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import configparser
-import contextlib
 import csv
 import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
@@ -19,8 +15,7 @@ from ..errors import Error
 from ..facts.target import STATE_FOLDER
 from ..versions import version as parse_version
 
-Scheme = Literal["purelib", "platlib", "scripts", "headers", "data"]
-_SCHEMES: tuple[Scheme, ...] = ("purelib", "platlib", "scripts", "headers", "data")
+_SCHEMES = frozenset({"purelib", "platlib", "scripts", "headers", "data"})
 _MOST = 32 << 30
 """Most bytes that one wheel may unpack to."""
 _RATIO = 400
@@ -44,24 +39,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelContents:
-    """What installing a wheel writes."""
+    """What whoever installs a wheel has to know of it."""
 
     name: str
     """Canonical."""
     version: str
     requires: tuple[str, ...]
-    info: str
-    """The dist-info folder."""
-    files: tuple[tuple[Scheme, str], ...]
-    """Every file: the folder that it is written to, and the path below that."""
-    sizes: tuple[int, ...]
-    """Bytes of each of `files`; -1 for scripts, whose first line engines rewrite, and RECORD."""
-    hashes: tuple[str, ...]
-    """SHA-256 of each of `files` as RECORD has it, in hexadecimal; empty where it has none."""
-    folders: tuple[tuple[Scheme, str], ...]
-    """Every folder without a file: uv makes those, too."""
-    scripts: tuple[str, ...]
-    """Names of the entry points: files in the folder of scripts, on Windows with `.exe`."""
     size: int
     """Bytes, unpacked."""
 
@@ -89,7 +72,7 @@ def info_folder(file: str, members: Sequence[Member]) -> str:
 def wheel_contents(
     file: str, size: int, members: Sequence[Member], texts: dict[str, str]
 ) -> WheelContents:
-    """Return what installing the wheel `file` of `size` bytes writes.
+    """Return what is in the wheel `file` of `size` bytes.
 
     `texts` holds METADATA, WHEEL, RECORD and, where there is one, entry_points.txt, by their names.
     Raises Error `wheel-escapes` where a file would be written outside the environment, `wheel-odd`
@@ -98,7 +81,7 @@ def wheel_contents(
     """
     info = info_folder(file, members)
     _check_members(file, size, members)
-    hashes = _hashes(_check_record(file, info, members, texts.get("RECORD", "")))
+    _check_record(file, info, members, texts.get("RECORD", ""))
     fields = _headers(texts.get("METADATA", ""))
     name, version = fields.get("name", [""])[0], fields.get("version", [""])[0]
     stem, _, number = info.removesuffix(".dist-info").partition("-")
@@ -109,27 +92,13 @@ def wheel_contents(
     wheel = _headers(texts.get("WHEEL", ""))
     if not wheel.get("wheel-version", [""])[0].startswith("1."):
         raise Error("wheel-broken", file=file, part="WHEEL")
-    pure = wheel.get("root-is-purelib", [""])[0].lower() == "true"
-    files = [_destination(file, path, info, pure=pure) for path in _files(members)]
-    folders = [_destination(file, path, info, pure=pure) for path in _empty(members, info)]
-    scripts = entry_points(texts.get("entry_points.txt", ""), file)
-    sizes = {member.name: member.size for member in members}
+    for member in members:
+        _check_destination(file, member.name, info)
+    check_entry_points(texts.get("entry_points.txt", ""), file)
     return WheelContents(
         name=canonicalize_name(name),
         version=version,
         requires=requirements_in(texts.get("METADATA", "")),
-        info=info,
-        files=tuple(files),
-        sizes=tuple(
-            -1 if path == f"{info}/RECORD" or scheme == "scripts" else sizes[name]
-            for name, (scheme, path) in zip(_files(members), files, strict=True)
-        ),
-        hashes=tuple(
-            "" if scheme == "scripts" else hashes.get(name, "")
-            for name, (scheme, _) in zip(_files(members), files, strict=True)
-        ),
-        scripts=scripts,
-        folders=tuple(folders),
         size=sum(member.size for member in members),
     )
 
@@ -139,8 +108,8 @@ def requirements_in(metadata: str) -> tuple[str, ...]:
     return tuple(_headers(metadata).get("requires-dist", []))
 
 
-def entry_points(text: str, file: str) -> tuple[str, ...]:
-    """Return the names of the scripts that `entry_points.txt` defines.
+def check_entry_points(text: str, file: str) -> None:
+    """Refuse scripts of `entry_points.txt` that would be written elsewhere.
 
     Raises Error `wheel-broken` where the text cannot be parsed, `wheel-escapes` where a name is not
     a file name.
@@ -152,11 +121,9 @@ def entry_points(text: str, file: str) -> tuple[str, ...]:
     except configparser.Error as error:
         raise Error("wheel-broken", file=file, part="entry_points.txt") from error
     sections = [part for part in ("console_scripts", "gui_scripts") if parser.has_section(part)]
-    names = tuple(name for section in sections for name in parser.options(section))
-    for name in names:
+    for name in (name for section in sections for name in parser.options(section)):
         if not name or "/" in name or name in {".", ".."} or _UNSAFE.search(name):
             raise Error("wheel-escapes", file=file, member=name)
-    return names
 
 
 def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
@@ -187,48 +154,21 @@ def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
         raise Error("wheel-huge", file=file, size=total)
 
 
-def _check_record(
-    file: str, info: str, members: Sequence[Member], text: str
-) -> dict[str, list[str]]:
-    """Return the rows of RECORD by the path in them."""
+def _check_record(file: str, info: str, members: Sequence[Member], text: str) -> None:
     try:
-        listed = {row[0]: row for row in csv.reader(text.splitlines(), strict=True) if row}
+        listed = {row[0] for row in csv.reader(text.splitlines(), strict=True) if row}
     except csv.Error as error:
         raise Error("wheel-broken", file=file, part="RECORD") from error
     files = set(_files(members))
     if f"{info}/RECORD" not in files:
         raise Error("wheel-broken", file=file, part="RECORD")
-    wrong = (files ^ listed.keys()) - {f"{info}/{name}" for name in _UNLISTED}
+    wrong = (files ^ listed) - {f"{info}/{name}" for name in _UNLISTED}
     if wrong:
         raise Error("wheel-broken", file=file, part=min(wrong))
-    return listed
-
-
-def _hashes(rows: dict[str, list[str]]) -> dict[str, str]:
-    """Return the SHA-256 of each path in hexadecimal, where RECORD has one.
-
-    Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
-    """
-    found = {}
-    for path, row in rows.items():
-        kind, _, digest = row[1].partition("=") if len(row) > 1 else ("", "", "")
-        with contextlib.suppress(binascii.Error, ValueError):
-            if kind == "sha256":
-                found[path] = base64.urlsafe_b64decode(f"{digest}=").hex()
-    return found
 
 
 def _files(members: Sequence[Member]) -> list[str]:
     return [member.name for member in members if not member.name.endswith("/")]
-
-
-def _empty(members: Sequence[Member], info: str) -> list[str]:
-    """Return the folders among the members without a file in them, without the slash."""
-    stem = info.removesuffix(".dist-info")
-    schemes = {f"{stem}.data", *(f"{stem}.data/{scheme}" for scheme in _SCHEMES)}
-    used = schemes.union(*map(_parents, _files(members)))
-    names = [member.name.rstrip("/") for member in members if member.name.endswith("/")]
-    return [name for name in names if name not in used]
 
 
 def _parents(name: str) -> set[str]:
@@ -236,18 +176,14 @@ def _parents(name: str) -> set[str]:
     return {"/".join(parts[:end]) for end in range(1, len(parts))}
 
 
-def _destination(file: str, name: str, info: str, *, pure: bool) -> tuple[Scheme, str]:
-    root: Scheme = "purelib" if pure else "platlib"
+def _check_destination(file: str, name: str, info: str) -> None:
     if STATE_FOLDER in name.casefold().split("/"):
         raise Error("wheel-escapes", file=file, member=name)
     data = f"{info.removesuffix('.dist-info')}.data/"
-    if not name.startswith(data):
-        return root, name
-    scheme, _, rest = name.removeprefix(data).partition("/")
-    for known in _SCHEMES:
-        if scheme == known and rest:
-            return known, rest
-    raise Error("wheel-escapes", file=file, member=name)
+    if name.startswith(data) and not name.endswith("/"):
+        scheme, _, rest = name.removeprefix(data).partition("/")
+        if scheme not in _SCHEMES or not rest:
+            raise Error("wheel-escapes", file=file, member=name)
 
 
 def _headers(text: str) -> dict[str, list[str]]:

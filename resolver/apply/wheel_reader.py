@@ -29,7 +29,7 @@ UNREADABLE = (
 
 
 def read_wheel_contents(path: Path) -> WheelContents:
-    """Return what installing the wheel at `path` writes.
+    """Return what is in the wheel at `path`.
 
     Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
     """

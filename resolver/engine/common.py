@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -114,25 +115,38 @@ class EngineBase:
                 self._run_guarded([target.executable, "-I", "-S", *compiling], into, env)
 
     def install_pinned(
-        self, argv: Sequence[str], wheels: Sequence[Wheel], into: Prefix, env: Mapping[str, str]
+        self,
+        argv: Sequence[str],
+        wheels: Sequence[Wheel],
+        into: Prefix,
+        env: Mapping[str, str],
+        drawn: Callable[[str], None] | None = None,
     ) -> None:
         """Run the engine `argv` with the options for installing exactly `wheels` into `into`.
 
         They are not named as `name @ file:...`: that would stay in direct_url.json and
-        `pip freeze`. Raises Error `install-failed` with what it said.
+        `pip freeze`. `drawn` is given what the engine draws on a terminal. Raises Error
+        `install-failed` with what it said.
         """
         rows = [f"{row.name}=={row.version} --hash=sha256:{row.sha256}" for row in wheels]
         argv = [*argv, "--prefix", str(into.folder), "--no-deps", "--require-hashes"]
         argv += ["-r", write_lines(into.work / "install.txt", rows)]
         argv += ["--break-system-packages"] if self.break_system_packages else []
-        self._run_guarded(argv, into, env)
+        self._run_guarded(argv, into, env, drawn)
 
-    def _run_guarded(self, argv: Sequence[str], into: Prefix, env: Mapping[str, str]) -> None:
+    def _run_guarded(
+        self,
+        argv: Sequence[str],
+        into: Prefix,
+        env: Mapping[str, str],
+        drawn: Callable[[str], None] | None = None,
+    ) -> None:
         temporary = into.work / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
         env = {**env, **temporary_in(str(temporary))}
         command = guarded_command(argv, into.lock)
-        check_outcome(self.runner, command, env, INSTALL_SECONDS, "install-failed", lifeline=True)
+        more: dict[str, object] = {"lifeline": True} | ({"drawn": drawn} if drawn else {})
+        check_outcome(self.runner, command, env, INSTALL_SECONDS, "install-failed", how=more)
 
 
 def constraints(
@@ -204,16 +218,15 @@ def check_outcome(
     seconds: float,
     code: str,
     *,
-    lifeline: bool = False,
+    how: Mapping[str, object] = MappingProxyType({}),
     **values: object,
 ) -> Finished:
     """Run `argv`; where it fails raise Error `code` with `values` and, as `said`, its output.
 
-    With `lifeline` its standard input stays open until it, or this program, ends.
+    `how` are further arguments of `process.run`.
     """
-    more = {"lifeline": True} if lifeline else {}
     try:
-        done = runner(argv, timeout=seconds, env=env, **more)
+        done = runner(argv, timeout=seconds, env=env, **how)
     except OSError as error:
         raise Error(code, said=error.strerror or str(error), **values) from error
     if done.returncode != 0:

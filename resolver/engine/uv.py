@@ -32,6 +32,7 @@ from .common import (
     write_lines,
 )
 from .uv_output import parse_uv_output, uv_platform
+from .uv_progress import DrawnProgress
 
 _INDEXES = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE")
 """Variables that name other indexes than the default one, or a file that does."""
@@ -149,15 +150,18 @@ class Uv(EngineBase):
         if not _may_cache(self.environ):
             env["UV_NO_CACHE"] = "1"
         argv = [self.program, "pip", "install", "--python", target.executable, "--no-build"]
-        argv += ["--index-strategy", "unsafe-best-match", "--no-progress"]
+        argv += ["--index-strategy", "unsafe-best-match"]
+        drawn = None
         if sources.offline:
             argv.append("--offline")
         else:
             for url in urls:
                 require_secure(url, sources)
             progress("install", engine=self.name, count=len(wheels))
+            env |= {"TERM": "xterm", "NO_COLOR": "1"}
+            drawn = DrawnProgress(wheels, progress).hear
         with contextlib.suppress(Error):
-            self.install_pinned(argv, wheels, into, env)
+            self.install_pinned(argv, wheels, into, env, drawn)
             return True
         return False
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
 from .signals import signals_deferred
+from .terminal import error_output
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
@@ -62,13 +63,17 @@ def run(
     env: Mapping[str, str] | None = None,
     text_in: str | None = None,
     lifeline: bool = False,
+    drawn: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
     `env` is the whole environment of the child (ours where it is None), `text_in` its standard
     input (empty where None). With `lifeline` that stays open until the child has ended instead: a
-    child that reads it learns when we are gone. Raises OSError where the program cannot be started.
+    child that reads it learns when we are gone. With `drawn` its standard error is a terminal,
+    where there is one to give, and `drawn` is called in a thread with what it draws there. Raises
+    OSError where the program cannot be started.
     """
+    errors = error_output(drawn)
     started: list[subprocess.Popen[str]] = []
     held: IO[str] | None = None
     timed_out = False
@@ -79,7 +84,7 @@ def run(
                 list(argv),
                 stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=errors.theirs,
                 env=None if env is None else dict(env),
                 encoding="utf-8",
                 errors="replace",
@@ -88,6 +93,7 @@ def run(
             )
             started.append(process)
             _running.add(process)
+            errors.began()
             if sys.platform == "win32":
                 handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
                 _jobs[process] = Job(handle, with_us=not lifeline)
@@ -113,12 +119,13 @@ def run(
             _running.discard(process)
             if sys.platform == "win32":
                 _jobs.pop(process).close()
+        shown = errors.ended()
     process = started[0]
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
         stdout=stdout,
-        stderr=stderr,
+        stderr=shown or stderr or "",
         timed_out=timed_out,
     )
 

@@ -27,6 +27,7 @@ from ortgpu_fix.apply.set_aside import JournaledChange, append
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
@@ -269,16 +270,23 @@ def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json
     assert quick.unchanged()
 
 
-def test_undo_after_a_download_that_was_really_killed(quick: Stand, command: Command) -> None:
+@pytest.mark.parametrize("by_uv", [True, False])
+def test_undo_after_a_download_that_was_really_killed(
+    quick: Stand, command: Command, monkeypatch: pytest.MonkeyPatch, *, by_uv: bool
+) -> None:
     quick.have("onnxruntime 1.22.1")
     wheel = quick.wheels[CUDA[0]]
     quick.server.behaviour.faults[wheel.name] = "trickle"
+    if not by_uv:
+        monkeypatch.setattr(Uv, "fetch", lambda *_: False)
     plan, target = quick.plan(*CUDA, uninstall=("onnxruntime",)), quick.venv.target()
     child = os.fork()
     if child == 0:
         quick.apply(plan, target=target, engine=quick.engine())
         os._exit(0)
     part = quick.state / "stage" / "wheels" / f"{wheel.name}.part"
+    if by_uv:  # which has begun to install into its prefix
+        part = quick.state / "stage" / "engine" / "install.txt"
     end = time.monotonic() + 60
     while not part.exists() and time.monotonic() < end:
         time.sleep(0.02)
