@@ -25,7 +25,16 @@ PIP = (
     "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13",
 )
 """The wheel that a venv without ensurepip gets, and its sha256."""
-NOT_COPIED = (".git", ".mutants", ".venv*", ".*_cache", "dist", "__pycache__")
+NOT_COPIED = (
+    ".git",
+    ".mutants",
+    ".venv*",
+    ".*_cache",
+    ".hypothesis",
+    ".coverage*",
+    "dist",
+    "__pycache__",
+)
 _BIN, _EXE = ("Scripts", ".exe") if sys.platform == "win32" else ("bin", "")
 
 
@@ -50,7 +59,14 @@ def run_where_it_can_write(script: Path) -> None:
     copy = _own_folder() / "clone"
     print(f"{root} may not be written: working in a copy, {copy}", flush=True)
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    try:
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    except shutil.Error as error:
+        files = error.args[0]
+        raise CannotSetUpError(
+            f"{len(files)} files of the clone could not be copied, the first of them {files[0][0]}:"
+            " run this in a clone of your own (`git clone`)"
+        ) from None
     words = [sys.executable, str(copy / script.resolve().relative_to(root)), *sys.argv[1:]]
     sys.exit(subprocess.run(words, check=False).returncode)
 

@@ -15,6 +15,12 @@ from support.debian_image import in_root, make_debian
 from support.local_index import LocalIndex
 
 ROOT = Path(__file__).parents[2]
+NO_PYTHONS = {
+    "python3.8": "echo 'pyenv: python3.8: command not found' >&2; exit 127",
+    "python3.9": "echo 'Fatal Python error: init_fs_encoding' >&2; exit 1",
+    "python3.10": "exec sleep 86400",
+}
+"""What may stand on PATH under such a name: a shim, one that is broken, one that hangs."""
 
 
 @pytest.fixture
@@ -68,6 +74,40 @@ def test_a_python_that_is_too_old_is_one_sentence(monkeypatch: pytest.MonkeyPatc
         first_steps.run_where_it_can_write(ROOT / "scripts" / "main_job.py")
 
 
+@pytest.fixture
+def of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a clone that may not be written, with a script that ends with 3."""
+    script = tmp_path / "clone" / "scripts" / "job.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("raise SystemExit(3)")
+    real = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path) != script.parents[1] and real(path, mode)
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return script
+
+
+def test_a_clone_of_another_user_is_copied_without_what_its_runs_left(of_another: Path) -> None:
+    (of_another.parents[1] / ".hypothesis").mkdir()
+    (of_another.parents[1] / ".hypothesis" / "not-readable").symlink_to("nowhere")
+    (of_another.parents[1] / "read-me").touch()
+
+    with pytest.raises(SystemExit) as ended:
+        first_steps.run_where_it_can_write(of_another)
+
+    assert ended.value.code == 3
+    [copy] = of_another.parents[2].glob("cache/*/clone")
+    assert sorted(path.name for path in copy.iterdir()) == ["read-me", "scripts"]
+
+
+def test_a_clone_that_cannot_be_copied_is_one_sentence(of_another: Path) -> None:
+    (of_another.parents[1] / "not-readable").symlink_to("nowhere")
+
+    with pytest.raises(first_steps.CannotSetUpError, match=r"clone/not-readable: .*git clone"):
+        first_steps.run_where_it_can_write(of_another)
+
+
 @pytest.mark.slow
 @pytest.mark.online
 def test_a_failed_attempt_is_begun_anew(tmp_path: Path) -> None:
@@ -89,7 +129,7 @@ def test_a_failed_attempt_is_begun_anew(tmp_path: Path) -> None:
 @pytest.mark.online
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"])
 def test_the_main_job_runs_on_a_bare_debian(tmp_path: Path, suite: str) -> None:
-    """As root; and as nobody, without HOME, in a clone that only root may write."""
+    """As root; and as nobody, without HOME, in a clone that only root may write or read whole."""
     if shutil.which("mmdebstrap") is None or os.geteuid() != 0:
         pytest.skip("needs mmdebstrap and root")
     root = make_debian(tmp_path / suite, run, suite, "python3,git,ca-certificates")
@@ -104,9 +144,14 @@ def test_the_main_job_runs_on_a_bare_debian(tmp_path: Path, suite: str) -> None:
         if (ROOT / name).is_file():
             (root / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, root / "clone" / name)
+    (root / "clone" / ".hypothesis").mkdir(mode=0o700)
+    (root / "shims").mkdir()
+    for name, does in NO_PYTHONS.items():
+        (root / "shims" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (root / "shims" / name).chmod(0o755)
     handed = {"PIP_CERT", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "PIP_INDEX_URL"}
     env = {name: value for name, value in os.environ.items() if name in handed}
-    env["PATH"] = "/usr/bin:/bin"
+    env["PATH"] = "/shims:/usr/bin:/bin"
     for user in ("root", "nobody"):
         done = subprocess.run(
             in_root(root, "python3", "/clone/scripts/main_job.py", user=user),
