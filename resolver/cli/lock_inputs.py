@@ -11,7 +11,7 @@ from ..companions.build import LocalWheel
 from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
-from ..fleet.common_facts import without_installed_set
+from ..fleet.common_facts import locked_names, without_installed_set
 from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
 from ..index.page import without_credentials
@@ -71,7 +71,8 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
     if version is None:
         return None
     options = inputs.options._replace(onnxruntime=f"=={version}", latest=False)
-    facts = without_installed_set(inputs.facts, inputs.matrix)
+    locked = locked_names(inputs.matrix)
+    facts = without_installed_set(inputs.facts, inputs.matrix, locked)
     plan = resolve(facts, options, inputs.matrix)
     if options.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)

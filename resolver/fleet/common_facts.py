@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from packaging.utils import canonicalize_name
 
@@ -15,16 +15,20 @@ from ..resolve.situation import Situation
 from ..versions import numbers, requirement
 
 
-def without_installed_set(facts: Facts, matrix: Matrix) -> Facts:
-    """Return `facts` as if nothing was installed that a lock installs.
+def locked_names(matrix: Matrix) -> frozenset[str]:
+    """Return the distributions that a lock installs, but for nvidia's wheels and torch."""
+    texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
+    required = filter(None, map(requirement, texts))
+    names: set[str] = {canonicalize_name(row.name) for row in required}
+    return frozenset(names | {*matrix.owners, LIBRARIES, MSVC})
+
+
+def without_installed_set(facts: Facts, matrix: Matrix, locked: Collection[str]) -> Facts:
+    """Return `facts` as if nothing was installed that a lock installs: `locked_names`.
 
     The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are
     not kept, but rules about shared folders need them.
     """
-    texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
-    required = filter(None, map(requirement, texts))
-    locked: set[str] = {canonicalize_name(row.name) for row in required}
-    locked |= {*matrix.owners, LIBRARIES, MSVC}
     packages = tuple(
         package._replace(intact=False) if package.name in matrix.distributions else package
         for package in facts.packages
@@ -41,12 +45,16 @@ def has_gpu(here: Situation) -> bool:
     return here.facts.driver is not None and here.gpus != ()
 
 
-def equivalence_key(here: Situation) -> Hashable:
-    """Return what the rules read: machines with the same key get the same reasons."""
+def equivalence_key(here: Situation, names: Iterable[str]) -> Hashable:
+    """Return what the rules read: machines with the same key get the same reasons.
+
+    `names` are those of all distributions that the rules are about.
+    """
     facts = here.facts
     demands = tuple(
-        (name, tuple((demand.by, str(demand.specifier)) for demand in rows))
-        for name, rows in sorted(here.demands.items())
+        (name, tuple((demand.by, str(demand.specifier)) for demand in here.demanded(name)))
+        for name in names
+        if here.demanded(name)
     )
     nvidia = frozenset(row.name for row in facts.packages if row.name in here.matrix.distributions)
     markers = tuple(sorted(here.markers.items()))

@@ -7,6 +7,7 @@ preference; what other packages require (torch's pins, fastembed) counts as on o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.model import Matrix
@@ -20,9 +21,23 @@ from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
 from ..versions import major
-from .common_facts import common_facts, equivalence_key, has_gpu, without_installed_set
+from .common_facts import (
+    common_facts,
+    equivalence_key,
+    has_gpu,
+    locked_names,
+    without_installed_set,
+)
 from .model import ExcludedMachine, ExclusionReason, FleetMachine, FleetPlan, Group, TargetPlan
 from .split import FleetSolver, ServedGroup
+
+
+class _MachineKind(NamedTuple):
+    """Machines for which every rule says the same."""
+
+    situations: list[Situation]
+    """The different ones: in what does not concern a rule."""
+    machines: list[FleetMachine]
 
 
 def plan_fleet(
@@ -36,24 +51,31 @@ def plan_fleet(
 
     `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
     """
-    kinds: dict[object, tuple[Situation, list[FleetMachine]]] = {}
+    locked = locked_names(matrix)
+    names = sorted({*locked, *matrix.distributions, *(row.name for row in matrix.limits)})
+    kinds: dict[object, _MachineKind] = {}
     same: dict[int, tuple[Situation, object]] = {}
     without: list[tuple[Situation, FleetMachine]] = []
     for machine in sorted(machines, key=lambda machine: machine.name):
-        if id(machine.facts) not in same:
-            new = situation(without_installed_set(machine.facts, matrix), options, matrix)
-            same[id(machine.facts)] = new, equivalence_key(new)
+        new = id(machine.facts) not in same
+        if new:
+            facts = without_installed_set(machine.facts, matrix, locked)
+            here = situation(facts, options, matrix)
+            same[id(machine.facts)] = here, equivalence_key(here, names)
         here, key = same[id(machine.facts)]
-        if has_gpu(here):
-            kinds.setdefault(key, (here, []))[1].append(machine)
-        else:
+        if not has_gpu(here):
             without.append((here, machine))
-    by_kind = [rows for _, rows in kinds.values()]
-    situations = [here for here, _ in kinds.values()]
+            continue
+        kind = kinds.setdefault(key, _MachineKind([], []))
+        kind.machines.append(machine)
+        if new:
+            kind.situations.append(here)
+    by_kind = [kind.machines for kind in kinds.values()]
+    situations = [kind.situations[0] for kind in kinds.values()]
     fleet = FleetSolver(situations, matrix, [len(rows) for rows in by_kind])
     shares = fleet.split()
     served = {member for share in shares for member in share.members}
-    groups = [_group(share, fleet, by_kind) for share in shares]
+    groups = [_group(share, fleet, [*kinds.values()]) for share in shares]
     if with_cpu and groups and without:
         groups.append(_cpu_group(groups[0].version, without, matrix))
     return FleetPlan(
@@ -101,9 +123,7 @@ def _sorted(machines: Iterable[FleetMachine]) -> tuple[FleetMachine, ...]:
     return tuple(sorted(machines, key=lambda machine: machine.name))
 
 
-def _group(
-    share: ServedGroup, fleet: FleetSolver, by_kind: Sequence[Sequence[FleetMachine]]
-) -> Group:
+def _group(share: ServedGroup, fleet: FleetSolver, kinds: Sequence[_MachineKind]) -> Group:
     targets: dict[tuple[str, str], list[int]] = {}
     for member in share.members:
         here = fleet.situations[member]
@@ -115,8 +135,8 @@ def _group(
         targets=tuple(
             _target(
                 share,
-                [fleet.situations[member] for member in members],
-                [machine for member in members for machine in by_kind[member]],
+                [here for member in members for here in kinds[member].situations],
+                [machine for member in members for machine in kinds[member].machines],
             )
             for _, members in sorted(targets.items())
         ),

@@ -49,8 +49,9 @@ def sharing_machines(situations: Sequence[Situation]) -> SharingMachines:
             driver = oldest.setdefault(capability, here.driver_cuda)
             if numbers(here.driver_cuda or "") < numbers(driver or ""):
                 oldest[capability] = here.driver_cuda
-        for name, rows in here.demands.items():
-            demands[name] = (*demands.get(name, ()), *rows)
+        for name in here.matrix.distributions:
+            if here.demanded(name):
+                demands[name] = (*demands.get(name, ()), *here.demanded(name))
     first = situations[0]
     facts = first.facts._replace(platform=first.facts.platform._replace(libc=libc))
     each = tuple(

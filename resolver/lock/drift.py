@@ -15,7 +15,7 @@ from typing import Literal
 from ..companions.contents import LIBRARIES
 from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ..fleet.common_facts import has_gpu, without_installed_set
+from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Unlock
@@ -80,7 +80,7 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
     release = by_name.get(GPU_BUILD) or by_name.get(CPU_BUILD)
     known = _known(matrix)
     differences = tuple(_differences(locked.pins, known))
-    bare = without_installed_set(facts, matrix)
+    bare = without_installed_set(facts, matrix, locked_names(matrix))
     against = _against(pins, release, bare, options, matrix)
     against += tuple(_without_wheel(pins, known, situation(facts, PlanOptions(), matrix)))
     moved = tuple(_moved(pins, facts, matrix))

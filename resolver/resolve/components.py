@@ -163,10 +163,11 @@ def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -
     has tried. So it stays beside the onnxruntime-gpu that it was installed with, and where others
     use it; a build that is new here gets that of its own toolkit.
     """
+    if not distribution.name.startswith("nvidia-cublas"):
+        return True
     installed = here.facts.package(GPU_BUILD)
     beside = installed is not None and installed.version == build.version
-    cublas = distribution.name.startswith("nvidia-cublas")
-    return beside or not cublas or bool(holders(distribution, here.consumers))
+    return beside or bool(holders(distribution, here.consumers))
 
 
 def _pick(

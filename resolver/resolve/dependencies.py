@@ -6,13 +6,14 @@ does not allow.
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Mapping
+from functools import lru_cache, reduce
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
-from ..matrix.model import Build, BuildWheel
+from ..matrix.model import Build, BuildWheel, Limit
 from ..plan.reasons import Reason, reason
 from ..versions import allows, newest_first, requirement
 from .components import Component
@@ -52,20 +53,31 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
     return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
 
 
-def dependencies_of(build: Build, here: Situation) -> dict[str, SpecifierSet]:
+def dependencies_of(build: Build, here: Situation) -> Mapping[str, SpecifierSet]:
     """Return what `build` requires on this Python, by canonical name.
 
     The requirements of its metadata, and the limits that its metadata lacks (`limits.toml`).
     """
     wheel = wheel_for(build, here.abi)
+    requires = wheel.requires if wheel else ()
+    return _dependencies(requires, build.version, here.matrix.limits, tuple(here.markers.items()))
+
+
+@lru_cache(maxsize=4096)  # asked for by several rules, and the same on most machines of a fleet
+def _dependencies(
+    requires: tuple[str, ...],
+    version: str,
+    limits: tuple[Limit, ...],
+    markers: tuple[tuple[str, str], ...],
+) -> Mapping[str, SpecifierSet]:
     required: dict[str, SpecifierSet] = {}
-    for text in wheel.requires if wheel else ():
+    for text in requires:
         wanted = requirement(text)
-        if wanted is not None and is_in_force(wanted, here.markers, ""):
+        if wanted is not None and is_in_force(wanted, dict(markers), ""):
             name = canonicalize_name(wanted.name)
             required[name] = required.get(name, SpecifierSet()) & wanted.specifier
-    for limit in here.matrix.limits:
-        if allows(SpecifierSet(limit.onnxruntime), build.version):
+    for limit in limits:
+        if allows(SpecifierSet(limit.onnxruntime), version):
             known = required.get(limit.name, SpecifierSet())
             required[limit.name] = known & SpecifierSet(limit.requires)
     return required

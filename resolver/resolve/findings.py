@@ -70,6 +70,11 @@ def findings(
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
 
 
+def findings_around(here: Situation) -> tuple[Finding, ...]:
+    """Return what is found beside the distributions: of the machine, and of the environment."""
+    return (*_place(here), *machine_findings(here))
+
+
 def _wish(here: Situation) -> Iterator[Finding]:
     """Say where the matrix ends if it holds no release that `--ort` allows."""
     wish = here.options.onnxruntime

@@ -15,9 +15,9 @@ from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import reason
 from ..versions import major, newest_first
 from .candidate import Candidate, make_candidate
-from .changes import changes_for, sorted_by_name, with_torch
+from .changes import Changes, changes_for, sorted_by_name, with_torch
 from .components import Picked
-from .findings import findings
+from .findings import findings, findings_around
 from .options import PlanOptions
 from .rules import is_usable, reasons_against, reasons_for
 from .situation import Situation, situation
@@ -62,10 +62,8 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     if changes is not None and choice is not None:
         changes = with_torch(changes, choice)
     kept = kept_torch(here) if choice is None else ()
-    unfinished = facts.python.change == "unfinished"  # `--apply` rolls it back first
-    verdict: PlanVerdict = "fixable" if changes or unfinished else "healthy"
     return Plan(
-        verdict="impossible" if changes is None else verdict,
+        verdict=_verdict(changes, facts),
         findings=findings(here, best, changes, rejected, working, search=search, unknown=unknown),
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
@@ -83,6 +81,36 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         matrix_digest=matrix.digest,
         matrix_added=matrix.added,
     )
+
+
+def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
+    """Return the plan as far as `--check` needs it: its verdict, and what is wrong around.
+
+    The first release that works tells the verdict: the installed one has changes or none, and any
+    other has to be installed.
+    """
+    installed, _ = with_installed_releases(facts, matrix)
+    here = situation(facts, options, installed)
+    if chooses_torch(here):
+        return resolve(facts, options, matrix, unlocking=False)
+    builds = _builds(here)
+    if not options.latest:
+        builds.sort(key=lambda build: not _is_installed(build, here))
+    best = next((build for build in builds if is_usable(build, here)), None)
+    changes = None if best is None else changes_for(make_candidate(best, here), here)
+    return Plan(
+        verdict=_verdict(changes, facts),
+        findings=findings_around(here),
+        matrix_date=matrix.date,
+        matrix_digest=matrix.digest,
+    )
+
+
+def _verdict(changes: Changes | None, facts: Facts) -> PlanVerdict:
+    if changes is None:
+        return "impossible"
+    unfinished = facts.python.change == "unfinished"  # `--apply` rolls it back first
+    return "fixable" if changes or unfinished else "healthy"
 
 
 def _torches_to_try(here: Situation) -> Iterator[TorchChoice]:
@@ -160,25 +188,22 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
     That is worth no release with an older cuDNN: those are the ones up to 1.18.
     """
     able = works
-    installed = here.facts.package(GPU_BUILD)
     if not here.options.latest:
         if not here.options.conflicts:
             newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
             able = [row for row in newest if _shares_cuda(row.build, here)] or works
-        if installed is not None:
-            unknown, folder = here.installed_build, here.facts.onnxruntime
-            cuda = folder.cuda if folder else None
-            same = [
-                row
-                for row in works
-                if (
-                    row.build is unknown
-                    if unknown
-                    else row.version == installed.version and is_same_major(row.build.cuda, cuda)
-                )
-            ]
-            able = same or able
+        able = [row for row in works if _is_installed(row.build, here)] or able
     return able[0] if able else None
+
+
+def _is_installed(build: Build, here: Situation) -> bool:
+    """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
+    installed, unknown = here.facts.package(GPU_BUILD), here.installed_build
+    if installed is None or unknown is not None:
+        return installed is not None and build is unknown
+    folder = here.facts.onnxruntime
+    cuda = folder.cuda if folder else None
+    return build.version == installed.version and is_same_major(build.cuda, cuda)
 
 
 def _shares_cuda(build: Build, here: Situation) -> bool:

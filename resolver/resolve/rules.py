@@ -7,7 +7,7 @@ found by the same rules with one fact changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 
 from packaging.specifiers import SpecifierSet
 
@@ -145,10 +145,10 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
     if subject.build.platform != here.platform:
         return
     for name, needed in dependencies_of(subject.build, here).items():
-        installed = here.facts.package(name)
+        demands = here.demanded(name)
+        installed = here.facts.package(name) if demands else None
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
-        demands = here.demanded(name)
         refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
         together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
         if not refusing and demands and not _overlap(needed, together):
@@ -162,6 +162,7 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
             )
 
 
+@lru_cache(maxsize=4096)  # the same few for every release, on every machine of a fleet
 def _overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
     """Tell whether some version satisfies both.
 

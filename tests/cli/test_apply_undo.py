@@ -174,6 +174,10 @@ def test_a_healthy_environment_that_programs_do_not_import_from_is_not_right(
         assert ("✗ Driver" in shown.stdout) == (error is not None)
 
     assert codes == {"free": (0, 0), "shadowed": (1, 1), "driver": (1, 1)}
+    for name, expected in (("shadowed", 1), ("driver", 1), ("free-too", 0)):  # the worst of two
+        (tmp_path / "free-too.json").write_bytes((tmp_path / "free.json").read_bytes())
+        two = ("--facts", str(tmp_path / "free.json"), "--facts", str(tmp_path / f"{name}.json"))
+        assert command("--check", *two).returncode == expected
 
 
 def interrupt(stand: Stand) -> None:

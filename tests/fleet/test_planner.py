@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 import synthetic
 from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.fleet.split import FleetSolver
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_sections
 from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.situation import Situation
 
 MATRIX = synthetic.matrix()
 
@@ -119,6 +122,29 @@ def test_machines_of_one_kind_are_planned_as_if_each_had_facts_of_its_own() -> N
 
     assert shared == own
     assert {name for _, names in groups(shared) for name in names} == {"a", "b", "old"}
+
+
+def test_what_no_rule_is_about_makes_no_kind_of_its_own_and_stays_in_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds: list[int] = []
+
+    class Solver(FleetSolver):
+        def __init__(self, situations: Sequence[Situation], *others: Any) -> None:
+            kinds.append(len(situations))
+            super().__init__(situations, *others)
+
+    monkeypatch.setattr("ortgpu_fix.fleet.planner.FleetSolver", Solver)
+    asks = {"web": "requests<3", "batch": "click>=8", "old": "onnxruntime<1.26"}
+    made = planned(
+        *(
+            machine(name, {"name": name, "version": "1", "requires": [text]})
+            for name, text in asks.items()
+        )
+    )
+
+    assert kinds == [2]
+    assert {row.name for row in made.groups[0].targets[0].facts.packages} == {*asks}
 
 
 def test_no_machines_at_all() -> None:

@@ -21,7 +21,7 @@ from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
 FOLDER = Path(__file__).parents[1] / "captures"
 MACHINES = sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))
@@ -72,6 +72,13 @@ def test_the_plan_is_the_one_worked_out_by_hand(name: str) -> None:
         "requires": list(made.requires),
         "findings": [finding.code for finding in made.findings],
     }
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_check_comes_to_the_verdict_of_the_plan(name: str) -> None:
+    checked = resolve_for_check(machine(name), PlanOptions(), MATRIX)
+
+    assert (checked.verdict, checked.outside) == (planned(name).verdict, planned(name).outside)
 
 
 @pytest.mark.parametrize("name", MACHINES)

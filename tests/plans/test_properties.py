@@ -12,7 +12,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
 MATRIX = synthetic.matrix()
 CUDA = ["10.1", "11.4", "12.0", "12.2", "12.8", "13.0", "13.4"]
@@ -87,6 +87,29 @@ def test_what_is_not_chosen_and_does_not_work_has_a_reason(document: dict[str, A
 
     assert all(row.reasons for row in made.rejected)
     assert (made.verdict == "impossible") == (len(made.rejected) == 4)
+
+
+@given(
+    documents(),
+    st.sampled_from([None, "shadow", "unfinished"]),
+    st.sampled_from(
+        [{}, {"latest": True}, {"conflicts": True}, {"cuda": "12"}, {"torch": "match"}]
+    ),
+)
+@settings(max_examples=300)
+def test_a_check_says_what_the_plan_says(
+    document: dict[str, Any], trouble: str | None, options: dict[str, Any]
+) -> None:
+    mended = after(document, plan(document, unlocking=False))
+    for facts in map(facts_json.from_json, (document, mended)):
+        python = facts.python._replace(
+            shadow="/srv/app/onnxruntime" if trouble == "shadow" else None,
+            change="unfinished" if trouble == "unfinished" else None,
+        )
+        asked = facts._replace(python=python), PlanOptions(**options), MATRIX
+        made, checked = resolve(*asked, unlocking=False), resolve_for_check(*asked)
+
+        assert (checked.verdict, checked.outside) == (made.verdict, made.outside)
 
 
 @given(documents())

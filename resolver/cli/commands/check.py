@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 
 from ...messages.catalog import Language
-from ...resolve.resolver import resolve
+from ...resolve.resolver import resolve_for_check
 from ..inputs import gather_inputs
 from .plan import plan_exit_code
 
@@ -15,4 +15,4 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     """Tell by the exit code alone whether the environment is right."""
     del language
     inputs = gather_inputs(arguments, environ)
-    return plan_exit_code(resolve(inputs.facts, inputs.options, inputs.matrix, unlocking=False))
+    return plan_exit_code(resolve_for_check(inputs.facts, inputs.options, inputs.matrix))

@@ -13,9 +13,10 @@ from ...fleet.planner import plan_fleet
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
-from ...resolve.resolver import resolve
+from ...resolve.resolver import resolve_for_check
 from .. import console
 from ..inputs import plan_options_of, read_facts
+from .plan import plan_exit_code
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -65,8 +66,7 @@ def _check(arguments: argparse.Namespace) -> int:
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
     kinds = {id(machine.facts): machine.facts for machine in machines}.values()
-    verdicts = {resolve(facts, options, matrix, unlocking=False).verdict for facts in kinds}
-    return 3 if "impossible" in verdicts else 1 if "fixable" in verdicts else 0
+    return max(plan_exit_code(resolve_for_check(facts, options, matrix)) for facts in kinds)
 
 
 def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
