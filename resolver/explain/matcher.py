@@ -5,9 +5,9 @@ In: any text (a log, a traceback, what a user pasted), whole or in pieces, and t
 
 A row claims the text that it matched, so that a general row does not speak again where a
 particular one did: the table's order is its precedence. A log may have any size: one piece of it
-is looked at at a time. Every pattern has a piece of fixed text; `str.find` looks for that, and the
-regular expression sees only `REACH` characters around it, and what differs in its digits alone
-from what it has seen, not at all.
+is looked at at a time. Every pattern has a piece of fixed text; `str.find` looks for that where its
+words are among those of the piece. The regular expression sees only `REACH` characters around it,
+and what differs in its digits alone from what it has seen so often, not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..messages.catalog import Language
 from .explanations import MOST_EVIDENCE, Explanation, LogLine, RecognisedFailure, explanations
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
 from .libraries import LibraryName
-from .novelty import Lines, Novelty
+from .novelty import Novelty, Words
 from .patterns import Pattern
 from .signals import Signal, asked
 
@@ -38,8 +38,7 @@ MOST_LINES = 3
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
 )
-_QUOTED = re.compile(r"""\\(["'])""")
-_CURLY = str.maketrans("“”„‘’‛´", "\"\"\"''''")
+_CURLY = tuple(zip("“”„‘’‛´", "\"\"\"''''", strict=True))
 _FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
@@ -71,6 +70,8 @@ class Search:
         self.origins: list[ProgramKind] = []
         self._found: dict[tuple[str, str], list[RecognisedFailure]] = {}
         self._novelty = Novelty()
+        self._words: Words | None = None
+        """Those of the piece; None where its lines are joined."""
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
         self._pieces = 0
         self._lines = 0
@@ -80,17 +81,16 @@ class Search:
 
         A piece ends where a line ends, if it can.
         """
-        count = piece.count("\n")
         self._places_of_piece = {}
-        lines = Lines(piece, range(count + 1)) if joined else self._novelty.lines(piece)
-        piece = lines.text
         if "\x1b" in piece:
             piece = _ESCAPE.sub("", piece)
         if "\\" in piece:  # a log of JSON lines, or the repr of an exception
-            piece = _QUOTED.sub(r"\1", piece)
+            piece = piece.replace('\\"', '"').replace("\\'", "'")
         if not piece.isascii():
-            piece = piece.translate(_CURLY)
+            for curly, straight in _CURLY:
+                piece = piece.replace(curly, straight)
         views = list(_views(piece)) if joined else [_View(piece)]
+        self._words = None if joined else Words(piece)
         known = len(self._found)
         signals = list(self._signals(views))
         claimed: list[Span] = []
@@ -99,15 +99,13 @@ class Search:
             for span, library in self._matches(row, views, signals):
                 if not _overlaps(span, claimed):
                     mine.append(span)
-                    self._keep(lines._replace(text=piece), span, row, library)
+                    self._keep(piece, span, row, library)
             if mine:
                 claimed = sorted(claimed + mine)
         if self._pieces == 0 or len(self._found) > known:
             self._look_for_origins(views[0])
-        if not joined:
-            self._novelty.done()
         self._pieces += 1
-        self._lines += count
+        self._lines += piece.count("\n")
 
     def _signals(self, views: Sequence[_View]) -> Iterator[tuple[Span, Signal]]:
         """Yield what loaders, statuses and resolvers say; of two readings the more exact one."""
@@ -145,18 +143,21 @@ class Search:
     def _windows(self, anchor: str, kind: int, view: _View) -> list[Span]:
         key = anchor, kind
         if key not in self._places_of_piece:
-            self._places_of_piece[key] = self._novelty.windows(view.text, anchor, kind)
+            known = self._words is None or self._words.may_hold(anchor)
+            self._places_of_piece[key] = (
+                self._novelty.windows(view.text, anchor, kind) if known else []
+            )
         return self._places_of_piece[key]
 
-    def _keep(self, lines: Lines, span: Span, row: Failure, library: LibraryName | None) -> None:
+    def _keep(self, piece: str, span: Span, row: Failure, library: LibraryName | None) -> None:
         found = self._found.setdefault((row.code, library.name if library else ""), [])
         if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
             return
-        (start, end), piece = span, lines.text
+        start, end = span
         low = piece.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
         high = piece.find("\n", end, end + AROUND)
         line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
-        number = self._lines + lines.numbers[piece.count("\n", 0, start)] + 1
+        number = self._lines + piece.count("\n", 0, start) + 1
         found.append(RecognisedFailure((self._pieces, *span), LogLine(number, line), row, library))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]

@@ -1,16 +1,17 @@
-"""What is new in a log: what differs from what was looked at in its numbers alone is not.
+"""What need not be looked at in a log that is too long to hold.
 
-A log that is too long to hold says the same again and again; a program that fails in a loop does.
+Such a log says the same again and again, in few different words: an anchor whose words are not
+among those of a piece does not stand there. A program that fails in a loop says the same again,
+too: what differs in its numbers alone is looked at so often and no more.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 REACH = 1_000
 """How far from its fixed text a pattern can see."""
-MOST_LINES = 200_000
-"""The most lines that are remembered as telling nothing."""
 MOST_SHAPES = 2_000
 """The most different places of one fixed text that are looked at."""
 MOST_ALIKE = 50
@@ -18,16 +19,47 @@ MOST_ALIKE = 50
 MOST_PLACES = 100_000
 """The most places of one fixed text at all: who says it so often says nothing new."""
 
-_NUMBERS = dict.fromkeys(map(ord, "0123456789abcdef"))
+BATCH = 256
+"""So many lines are taken apart at a time: their words stay in the processor's cache."""
+
+_NUMBERS = b"0123456789abcdef"
 """What numbers, addresses and identifiers are written with."""
 
 
-class Lines(NamedTuple):
-    """Some lines of a piece."""
+class Words:
+    """The different words of a text, but for their numbers."""
 
-    text: str
-    numbers: range | list[int]
-    """Their numbers in the piece, from 0."""
+    def __init__(self, text: str) -> None:
+        """Find them."""
+        lines = [*set(_without_numbers(text).split(b"\n"))]  # many differ in their numbers alone
+        self._words: set[bytes] = set()
+        for at in range(0, len(lines), BATCH):
+            self._words.update(b"\n".join(lines[at : at + BATCH]).split())
+        self._joined = b"\n".join(self._words)
+
+    def may_hold(self, anchor: str) -> bool:
+        """Tell whether `anchor` can stand in the text: its words do, in any order."""
+        wanted = _words_of(anchor)
+        return wanted.whole <= self._words and all(part in self._joined for part in wanted.parts)
+
+
+class _Wanted(NamedTuple):
+    whole: frozenset[bytes]
+    """Words that have a blank on either side."""
+    parts: tuple[bytes, ...]
+    """Those at its ends: of a longer word, maybe."""
+
+
+@cache
+def _words_of(anchor: str) -> _Wanted:
+    words = _without_numbers(f"|{anchor}|").split()
+    first, *others = words
+    ends = {first.removeprefix(b"|"), *others[-1:]}
+    return _Wanted(frozenset(others[:-1]), tuple(word.removesuffix(b"|") for word in ends))
+
+
+def _without_numbers(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass").translate(None, _NUMBERS)
 
 
 class Novelty:
@@ -35,33 +67,8 @@ class Novelty:
 
     def __init__(self) -> None:
         """Begin."""
-        self._silent: set[int] = set()
-        """Lines that told nothing."""
-        self._fresh: set[int] = set()
-        """Of the piece that is looked at: lines that are not known to be silent."""
-        self._telling: set[int] = set()
-        """Of these: lines in which something that is looked for stands."""
         self._shapes: dict[tuple[str, int], dict[int, int]] = {}
         self._places: dict[tuple[str, int], int] = {}
-
-    def lines(self, piece: str) -> Lines:
-        """Return the lines of `piece` but for those of which it is known that they tell nothing.
-
-        Called before the piece is looked at; `done` is called after.
-        """
-        shapes = piece.translate(_NUMBERS).split("\n")
-        self._fresh = set(map(hash, shapes)) - self._silent
-        if 2 * len(self._fresh) > len(shapes):
-            return Lines(piece, range(len(shapes)))
-        numbers = [number for number, shape in enumerate(shapes) if hash(shape) in self._fresh]
-        lines = piece.split("\n") if numbers else []
-        return Lines("\n".join(lines[number] for number in numbers), numbers)
-
-    def done(self) -> None:
-        """Remember what told nothing."""
-        if len(self._silent) < MOST_LINES:
-            self._silent |= self._fresh - self._telling
-        self._telling.clear()
 
     def windows(self, text: str, anchor: str, kind: int) -> list[tuple[int, int]]:
         """Return the new places of `anchor` in `text`, each with what may be seen around it."""
@@ -76,8 +83,7 @@ class Novelty:
             low = text.rfind("\n", max(0, at - REACH), at) + 1 or max(0, at - REACH)
             high = text.find("\n", at, reach)
             high = min(reach, len(text)) if high < 0 else high
-            shape = hash(text[low:high].translate(_NUMBERS))
-            self._telling.add(shape)
+            shape = hash(_without_numbers(text[low:high]))
             alike = shapes.get(shape, 0)
             if alike < MOST_ALIKE:
                 shapes[shape] = alike + 1

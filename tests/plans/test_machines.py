@@ -75,10 +75,12 @@ def test_the_plan_is_the_one_worked_out_by_hand(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_a_check_comes_to_the_verdict_of_the_plan(name: str) -> None:
-    checked = resolve_for_check(machine(name), PlanOptions(), MATRIX)
+@pytest.mark.parametrize("options", [{}, {"latest": True}, {"torch": "match"}], ids=str)
+def test_a_check_comes_to_the_verdict_of_the_plan(name: str, options: dict[str, Any]) -> None:
+    asked = machine(name), PlanOptions(**options), MATRIX
+    made, checked = resolve(*asked, unlocking=False), resolve_for_check(*asked)
 
-    assert (checked.verdict, checked.outside) == (planned(name).verdict, planned(name).outside)
+    assert (checked.verdict, checked.outside) == (made.verdict, made.outside)
 
 
 @pytest.mark.parametrize("name", MACHINES)
