@@ -10,6 +10,7 @@ from prove.storm import prove
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts, and signals of Unix")
 def test_every_round_ends_whole_or_refused() -> None:
