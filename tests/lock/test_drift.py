@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -407,6 +409,32 @@ def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> No
 
     with pytest.raises(Error, match="lock-unreadable"):
         exit_code("lock", "--check", str(file), *machine(tmp_path))
+
+
+def test_what_has_no_end_is_no_lock(tmp_path: Path) -> None:
+    for file in ("/dev/zero", str(tmp_path / "huge")):
+        if file != "/dev/zero":
+            with Path(file).open("wb") as stream:
+                stream.truncate(1_000_000_000)  # of zeros, and nowhere on the disk
+        elif not Path(file).exists():
+            continue
+        with pytest.raises(Error, match="it is larger than 20 MB"):
+            exit_code("lock", "--check", file, *machine(tmp_path))
+
+
+def test_a_lock_may_come_through_a_pipe_and_with_the_line_ends_of_windows(tmp_path: Path) -> None:
+    file, _ = real_lock(tmp_path)
+    written = Path(file).read_bytes()
+    Path(file).write_bytes(written.replace(b"\n", b"\r\n"))
+    assert exit_code("lock", "--check", file, *machine(tmp_path)) == 1
+
+    if hasattr(os, "mkfifo"):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(written,))
+        writer.start()
+        assert exit_code("lock", "--check", str(pipe), *machine(tmp_path)) == 1
+        writer.join()
 
 
 def test_a_lock_is_needed() -> None:

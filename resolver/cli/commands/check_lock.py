@@ -12,10 +12,13 @@ from ...lock.parse import read_lock
 from ...matrix.load import add_torch
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
+from ...messages.sections import size
 from ...report.drift import drift_json, drift_sections
 from .. import console
 from ..inputs import gather_inputs
 
+MOST_BYTES = 20_000_000
+"""What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
@@ -25,13 +28,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
     file = arguments.argument
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Error("lock-unreadable", file=file, cause=error.strerror or error) from error
-    except ValueError as error:
-        raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
-    locked = read_lock(text, file)
+    locked = read_lock(_read(file), file)
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
@@ -42,3 +39,18 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         texts = load_texts(language)
         console.print_sections(drift_sections(found, locked, file, matrix, texts))
     return DRIFT_EXIT[found.verdict]
+
+
+def _read(file: str) -> str:
+    """Return the text of a lock, which may come through a pipe. Raises Error `lock-unreadable`."""
+    try:
+        with Path(file).open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            cause = f"it is larger than {size(MOST_BYTES)}"
+            raise Error("lock-unreadable", file=file, cause=cause)
+        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise Error("lock-unreadable", file=file, cause=error.strerror or error) from error
+    except ValueError as error:
+        raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
