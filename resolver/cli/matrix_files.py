@@ -33,7 +33,7 @@ def readings_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def wheels_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of wheels that had to be downloaded whole to be read."""
+    """Return the folder of wheels that were downloaded; it can be deleted at any time."""
     folder = _user_folder(environ, "XDG_CACHE_HOME", ".cache")
     return folder / "wheels" if folder else None
 

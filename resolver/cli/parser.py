@@ -19,7 +19,8 @@ from typing import NoReturn
 from .. import __version__
 from ..errors import Error
 
-COMMANDS = ("verify", "lock", "download", "explain", "facts", "undo", "matrix")
+COMMANDS = ("verify", "lock", "download", "explain", "facts", "undo", "matrix", "cache")
+CACHE = ("dir", "info", "purge")
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 ALLOWANCES = ("conflicts", "conda", "system", "changed")
@@ -186,7 +187,9 @@ def _refuse_misplaced(arguments: argparse.Namespace) -> None:
         raise _alone("lock --check", "FILE")
     _refuse_measuring(arguments)
     _refuse_updating(arguments)
-    takes_one = arguments.command in {"explain", "matrix", "verify"} or checks_lock
+    if arguments.command == "cache" and (arguments.argument or "info") not in CACHE:
+        raise Error("usage", problem=_unknown(arguments.argument, CACHE))
+    takes_one = arguments.command in {"cache", "explain", "matrix", "verify"} or checks_lock
     if arguments.argument is not None and not takes_one:
         raise Error("usage", problem=Error("argument-unknown", given=arguments.argument))
 
@@ -212,7 +215,7 @@ def run_command(arguments: argparse.Namespace, environ: Mapping[str, str]) -> in
         from . import console
         from .matrix_files import use_matrix_files
 
-        if name not in {"matrix_update", "undo"}:
+        if name not in {"cache", "matrix_update", "undo"}:
             use_matrix_files(arguments, environ)
         command = import_module(f".commands.{name}", __package__)
         code: int = command.run(arguments, environ, console.user_language(environ))

@@ -27,7 +27,8 @@ from .folder import folder_page, local_path
 from .network_errors import TransferInterrupted, network_error, reason_of
 from .page import ACCEPT, IndexFile, parse_index_page, without_credentials
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
+"""Bytes to read at a time: no more arrives at once, and room for more costs time."""
 _MAX_PAGE = 128 << 20
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _NO_SUCH_RANGE = 416

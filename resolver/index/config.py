@@ -38,7 +38,7 @@ class IndexConfig:
     find_links: Path | None = None
     """A folder of wheels that is searched first."""
     kept: Path | None = None
-    """A folder of wheels that an earlier run of this program had to download whole."""
+    """The folder of wheels that this user has downloaded before; see `kept_wheels`."""
     offline: bool = False
     exclude_newer: str | None = None
     """uv's setting: releases that are newer than that do not count."""

@@ -1,14 +1,15 @@
 """Download wheels into a folder, and check them.
 
 A file is checked against the size and the hash that the caller knows, never against those of an
-index. Files of an earlier run are used, and partial ones completed.
+index. Files of an earlier run are used, and partial ones completed; what was downloaded for another
+environment is taken from where it is kept (`kept_wheels`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -21,10 +22,12 @@ from ..utils.file_names import plain_name
 from ..utils.progress import Progress, silent
 from .client import Index, TransferStopped
 from .folder import local_path
+from .kept_wheels import keep, take_kept
 from .network_errors import TransferInterrupted
 from .page import without_credentials
 
 _CHUNK = 1 << 20
+_AT_ONCE = 4
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The errors of a disk that has no room."""
 
@@ -36,10 +39,10 @@ def download_all(
     progress: Progress,
     urls: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Download `wheels` into the folder `into`, two at a time, and return their paths in order.
+    """Download `wheels` into the folder `into`, several at a time; return their paths in order.
 
-    A file whose address `urls` has, by its name, needs no project page. Every file is whole, has
-    the hash of its wheel and is synced. Raises Error `files-not-here` (offline),
+    A file whose address `urls` has, by its name, needs no project page. Every file is whole and has
+    the hash of its wheel. Raises Error `files-not-here` (offline),
     `download-hash-mismatch`, `download-truncated`, `disk-full`, `disk-failed`, `wheel-escapes` for
     a name that is not one in that folder, those of `Index`;
     Ctrl-C ends it at the next piece that arrives.
@@ -58,7 +61,7 @@ def download_all(
         folder = index.sources.find_links
         raise Error("files-not-here", files=", ".join(absent), folder=str(folder or "-"))
     index.stop.clear()
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         jobs = [pool.submit(downloader.download, wheel) for wheel in wheels]
         try:
             wait(jobs, return_when=FIRST_EXCEPTION)
@@ -137,15 +140,31 @@ class _Downloader:
             if self._is_complete(wheel):
                 self._report(wheel, wheel.size)
                 return path
-            local = self._near(wheel)
+            local = self._index.sources.near(wheel.file)
             if local is not None:
                 return self._copy(wheel, local, path)
+            if self._take(wheel, path):
+                return path
             url = self._urls.get(wheel.file) or self._index.find(wheel)
             if url.startswith("file:"):
                 return self._copy(wheel, local_path(url), path)
             return self._fetch_checked(wheel, url, path)
         except OSError as error:
             raise disk_error(error, path) from error
+
+    def _take(self, wheel: Wheel, path: Path) -> bool:
+        """Bring a wheel that is kept to `path`; return whether it is there, and the right one."""
+        kept, part = self._index.sources.kept, path.with_name(f"{path.name}.kept")
+        if kept is None or not take_kept(kept, wheel.file, part):
+            return False
+        if file_digest(part) != wheel.sha256:
+            part.unlink()
+            with contextlib.suppress(OSError):
+                (kept / wheel.file).unlink()
+            return False
+        part.replace(path)
+        self._report(wheel, wheel.size)
+        return True
 
     def _copy(self, wheel: Wheel, source: Path, path: Path) -> Path:
         """Copy `source`; it is not linked, so that a change of one file leaves the other alone."""
@@ -157,7 +176,8 @@ class _Downloader:
             part.unlink()
             raise Error("download-hash-mismatch", file=wheel.file, url=str(source))
         self._report(wheel, wheel.size)
-        return _finish(part, path)
+        part.replace(path)
+        return path
 
     def _fetch_checked(self, wheel: Wheel, url: str, path: Path) -> Path:
         part = path.with_name(f"{path.name}.part")
@@ -170,7 +190,10 @@ class _Downloader:
 
         for _ in range(2):  # the partial file of an earlier run may be wrong
             if self._index.retry(fetch, size) == wheel.sha256:
-                return _finish(part, path)
+                part.replace(path)
+                if self._index.sources.kept not in {None, path.parent}:
+                    keep(self._index.sources.kept, path)
+                return path
             part.unlink()
         raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
 
@@ -215,10 +238,3 @@ def _hash_of(path: Path) -> hashlib._Hash:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest
-
-
-def _finish(part: Path, path: Path) -> Path:
-    with part.open("rb+") as file:
-        os.fsync(file.fileno())
-    part.replace(path)
-    return path

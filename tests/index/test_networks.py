@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from networks import HOST, Certificates, Proxy
@@ -74,12 +75,12 @@ class Office:
         timeout: float,
         env: Mapping[str, str] | None = None,
         text_in: str | None = None,
-        lifeline: bool = False,
+        **how: Any,
     ) -> Finished:
         """Run an engine, and remember what the one that installs is told of the world."""
         if "--no-deps" in argv and "--no-index" in argv:
             self.installing.append(env or {})
-        return run(argv, timeout=timeout, env=env, text_in=text_in, lifeline=lifeline)
+        return run(argv, timeout=timeout, env=env, text_in=text_in, **how)
 
     def apply(self, *requires: str) -> None:
         """Apply as the command does: everything is read from the environment and the home."""
