@@ -38,7 +38,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply import history, rollback, set_aside, swap
+from ortgpu_fix.apply import history, rollback, set_aside, staging, swap
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
@@ -102,10 +102,11 @@ class Steps:
     def hook(self) -> None:
         """Step at everything by which a transaction changes the disk."""
         for name, modules in {
-            "append": (set_aside, rollback, swap),
+            "append": (set_aside, rollback),
             "move": (set_aside, rollback),
             "move_folder": (set_aside,),
-            "remove_tree": (history, swap),
+            "remove_tree": (history, staging),
+            "sync_files": (swap,),
             "delete_journal": (history, rollback),
         }.items():
             stepped = self.around(name, vars(modules[0])[name])
@@ -146,7 +147,7 @@ def about(case: Case) -> str:
 
 def engine_of(case: Case) -> Engine:
     """Return uv, or the pip of the environment."""
-    environ = clean_environment()
+    environ = clean_environment() | {"UV_CACHE_DIR": str(Path(case.folder, "cache-of-uv"))}
     if case.engine == "uv":
         return Uv(program=find_uv(), version="0", environ=environ, runner=run)
     command = (str(case.venv.python), "-I", "-B", "-m", "pip")
@@ -154,15 +155,14 @@ def engine_of(case: Case) -> Engine:
 
 
 def say_when_it_begins(say: Callable[[str], None]) -> None:
-    """Let this process `say` "now" when an environment is about to be changed."""
-    begin = set_aside.JournaledChange.begin
+    """Let this process `say` "now" when the engine is about to install beside an environment."""
+    fetched = vars(staging)["_fetched"]
 
-    def beginning(*arguments: Any, **options: Any) -> None:  # noqa: ANN401
+    def beginning(*arguments: Any) -> Any:  # noqa: ANN401
         say("now")
-        begin(*arguments, **options)
+        return fetched(*arguments)
 
-    changed: Any = set_aside.JournaledChange
-    changed.begin = beginning
+    vars(staging)["_fetched"] = beginning
 
 
 def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
