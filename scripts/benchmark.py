@@ -1,62 +1,348 @@
-"""Compare the time of a plan with that of `uv pip install --dry-run` for the same wish.
+"""Measure this program side by side with uv and pip, and print how many times as long it takes.
 
-    python scripts/benchmark.py [RUNS]
+    python scripts/benchmark.py [--only ROW ...] [--work DIR] [--record]
 
-Both plan for a fresh environment, in turn, RUNS times (10) after one unmeasured run each, so that
-uv has its cache. Printed are the medians and their ratio.
+Rows: `install` (the set for an A100 with driver 535.104.12 into a fresh environment, by uv and by
+pip, from empty caches and from full ones; undo; the bytes that were written), `plan` (and
+`--check`, with nothing and with 1,000 distributions installed), `fleet` (1,000 machines of 30 and
+of 1,000 kinds) and `explain` (a log of a gigabyte). The verification, which neither uv nor pip
+does, is told apart. `install` needs 15 GB of disk and downloads 8 GB.
+
+With --record the numbers go into scripts/prove/results/. They mean something on an idle machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import json
 import os
+import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from itertools import cycle, islice, product
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
+from ortgpu_fix.data_files import load_table
 from ortgpu_fix.utils.process import install_environment
 
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "scripts" / "prove" / "results"
+MACHINE = ("--driver", "535.104.12", "--gpu", "A100")
+VERIFYING = "Verifying"
+LINES = (
+    "2026-11-22 10:00:{0:02d} INFO worker-{1} handled request {2:08x} in {1} us",
+    "2026-11-22 10:00:{0:02d} DEBUG session run: batch={1}, shape=(1, 3, {2}, 224)",
+    "2026-11-22 10:00:{0:02d} WARNING retrying upload of part {2}, connection reset by peer",
+    '10.0.{0}.7 - - "POST /v1/infer/{2} HTTP/1.1" 200 {1} "-" "python-requests"',
+)
+"""What a server writes: no failure that is known."""
+FAILURE = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
+GIGABYTE = 1_000_000_000
+RUNS = 9
 
-def seconds(argv: list[str], accepted: set[int]) -> float:
-    """Return how long a command took; ends the program where it failed."""
-    started = time.perf_counter()
-    done = subprocess.run(
-        argv, capture_output=True, env=install_environment(os.environ), check=False
+
+class Took(NamedTuple):
+    """What a command took, with all that it started."""
+
+    wall: float
+    """Seconds, without the verification."""
+    verifying: float
+    """Seconds."""
+    cpu: float
+    """Seconds."""
+    written: int
+    """Bytes."""
+    memory: int
+    """Bytes: the most that one of its processes had."""
+
+
+def measured(
+    argv: Sequence[object],
+    env: Mapping[str, str] = MappingProxyType({}),
+    accepted: Sequence[int] = (0,),
+) -> Took:
+    """Run a command with the variables `env` besides; end the program where it failed."""
+    words, lines, verifying = [str(word) for word in argv], [], None
+    began = time.monotonic()
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=install_environment(os.environ) | dict(env),
+    ) as process:
+        for line in process.stderr or ():
+            lines.append(line)
+            if line.rstrip() == VERIFYING:
+                verifying = time.monotonic()
+        _, status, used = os.wait4(process.pid, 0)
+        ended = time.monotonic()
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in accepted:
+        sys.exit(f"{''.join(lines[-20:])}\nfailed: {' '.join(words)}")
+    checked = 0.0 if verifying is None else ended - verifying
+    return Took(
+        wall=ended - began - checked,
+        verifying=checked,
+        cpu=used.ru_utime + used.ru_stime,
+        written=used.ru_oublock * 512,
+        memory=used.ru_maxrss * 1024,
     )
-    taken = time.perf_counter() - started
-    if done.returncode not in accepted:
-        sys.exit(done.stderr.decode())
-    return taken
+
+
+class Bench:
+    """A folder to measure in, the tool installed there without uv, and what was measured."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.rows: dict[str, object] = {}
+        found = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
+        self.uv = Path(found)
+        subprocess.run([sys.executable, "-m", "venv", work / "tool"], check=True)
+        pip = [str(work / "tool/bin/python"), "-m", "pip"]
+        subprocess.run([*pip, "install", "--quiet", str(ROOT)], check=True)
+        self.tool = work / "tool/bin/ortgpu-fix"
+
+    def say(self, row: str, text: str, **numbers: object) -> None:
+        """Print a row, and remember its numbers."""
+        print(f"{row:34} {text}", flush=True)
+        self.rows[row] = numbers
+
+    def beside(self, row: str, ours: float, theirs: float, tool: str, **more: object) -> None:
+        """Print how many times as long as another tool this program took."""
+        text = f"{ours:7.2f} s, {tool} {theirs:7.2f} s: {ours / theirs:.2f}"
+        self.say(row, text, ours=round(ours, 3), theirs=round(theirs, 3), tool=tool, **more)
+
+    def caches(self, name: str) -> dict[str, str]:
+        """Return the environment of a user whose caches are in a folder of that name."""
+        home = self.work / name
+        home.mkdir(exist_ok=True)
+        return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache")}
+
+    def venv(self, name: str) -> Path:
+        """Make a fresh environment, with pip, and return its Python."""
+        folder = self.work / name
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        return folder / "bin/python"
+
+    # -- install ---------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Measure the installation of the set, from empty caches and from full ones."""
+        python = self.venv("planned")
+        argv = [str(self.tool), "--json", *MACHINE, "--python", str(python)]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        plan = json.loads(done.stdout)
+        pins = self.work / "pins.txt"
+        pinned = [f"{row['name']}=={row['version']}" for row in plan["install"]]
+        pins.write_text("\n".join([*pinned, *plan["requires"]]) + "\n")
+        bare = "/usr/bin:/bin"
+        for engine, path in (("uv", f"{self.uv.parent}:{bare}"), ("pip", bare)):
+            ours, theirs = self.caches(f"{engine}-ours"), self.caches(f"{engine}-theirs")
+            for time_of, cold in (("first", True), ("second", False)):
+                other = self.venv(f"{engine}-{time_of}-theirs")
+                words = ["install", "--quiet", "--requirement", pins, "--python"]
+                if engine == "uv":
+                    beside = measured([self.uv, "pip", *words, other], theirs)
+                else:
+                    words = ["-m", "pip", *words[:-1], "--disable-pip-version-check"]
+                    beside = measured([other, *words], theirs)
+                python = self.venv(f"{engine}-{time_of}-ours")
+                apply = [self.tool, "--apply", "--yes", *MACHINE, "--python", python]
+                took = measured(apply, {"PATH": path, **ours})
+                self.beside(
+                    f"{time_of} environment, {engine}",
+                    took.wall,
+                    beside.wall,
+                    engine,
+                    verifying=round(took.verifying, 2),
+                )
+                if cold:
+                    both = took.written / 1e9, beside.written / 1e9
+                    self.say(
+                        f"bytes written, {engine}",
+                        f"{both[0]:7.2f} GB, {engine} {both[1]:.2f} GB: {both[0] / both[1]:.2f}",
+                        ours=took.written,
+                        theirs=beside.written,
+                    )
+                self._undo(engine, time_of, python, apply, {"PATH": path, **ours})
+                for folder in (other, python):
+                    shutil.rmtree(folder.parents[1])
+
+    def _undo(
+        self, engine: str, time_of: str, python: Path, apply: Sequence[object], env: dict[str, str]
+    ) -> None:
+        took = measured([self.tool, "undo", "--yes", "--python", python], env)
+        self.say(f"undo, {time_of}, {engine}", f"{took.wall:7.2f} s", seconds=round(took.wall, 3))
+        again = measured(apply, env)
+        self.say(
+            f"apply after it, {time_of}, {engine}",
+            f"{again.wall:7.2f} s",
+            seconds=round(again.wall, 3),
+            verifying=round(again.verifying, 2),
+        )
+
+    # -- plan ------------------------------------------------------------------------------------
+
+    def plan(self) -> None:
+        """Measure plan and check, with nothing and with 1,000 distributions installed."""
+        empty, full = self.venv("empty"), self.venv("full")
+        fill(next((full.parents[1] / "lib").glob("python*/site-packages")), 1000)
+        commands = {"plan": ["--dry-run"], "--check": ["--check"]}
+        for name, words in commands.items():
+            times: dict[str, list[Took]] = {"empty": [], "full": []}
+            for run in range(RUNS + 1):
+                for kind, python in (("empty", empty), ("full", full)):
+                    argv = [self.tool, *words, *MACHINE, "--python", python]
+                    took = measured(argv, accepted=(0, 1, 3))
+                    if run:
+                        times[kind].append(took)
+            cpu = {kind: statistics.median(row.cpu for row in rows) for kind, rows in times.items()}
+            wall = {
+                kind: statistics.median(row.wall for row in rows) for kind, rows in times.items()
+            }
+            self.say(
+                f"{name}, 1,000 distributions",
+                f"{cpu['full']:7.2f} s CPU, empty {cpu['empty']:.2f} s:"
+                f" {cpu['full'] / cpu['empty']:.2f} ({wall['full']:.2f} s, {wall['empty']:.2f} s)",
+                cpu=cpu,
+                wall=wall,
+            )
+        wish = ["onnxruntime-gpu[cuda,cudnn]"]
+        dry = [self.uv, "pip", "install", "--dry-run", "--quiet", "--python", empty, *wish]
+        ours = [self.tool, "--dry-run", *MACHINE, "--python", empty]
+        rows = [
+            (measured(ours, accepted=(1, 3)).wall, measured(dry).wall) for _ in range(RUNS + 1)
+        ][1:]
+        first, second = (statistics.median(column) for column in zip(*rows, strict=True))
+        self.beside("plan, and uv's dry run", first, second, "uv")
+
+    # -- fleet -----------------------------------------------------------------------------------
+
+    def fleet(self) -> None:
+        """Measure 1,000 machines: plan and check."""
+        for kinds in (30, 1000):
+            folder = self.work / f"fleet-{kinds}"
+            folder.mkdir(exist_ok=True)
+            argv: list[object] = [self.tool]
+            for at, document in enumerate(islice(cycle(machines(kinds)), 1000)):
+                path = folder / f"host{at:04}.json"
+                path.write_text(json.dumps(document))
+                argv += ["--facts", path]
+            for name, words in (("plan", []), ("--check", ["--check"])):
+                took = measured([*argv, *words, "--json"], accepted=(0, 1, 3))
+                self.say(
+                    f"fleet of 1,000, {kinds} kinds, {name}",
+                    f"{took.cpu:7.2f} s CPU, {took.wall:.2f} s, {took.memory / 1e6:.0f} MB",
+                    cpu=round(took.cpu, 2),
+                    wall=round(took.wall, 2),
+                    memory=took.memory,
+                )
+
+    # -- explain ---------------------------------------------------------------------------------
+
+    def explain(self) -> None:
+        """Measure a log of a gigabyte, with one failure in its middle."""
+        log = self.work / "server.log"
+        failed = False
+        with log.open("w") as file:
+            for at in range(200):
+                if not failed and file.tell() > GIGABYTE // 2:
+                    failed = True
+                    file.write(FAILURE + "\n")
+                numbers = range(at * 100_000, (at + 1) * 100_000)
+                rows = [LINES[n % 4].format(n % 60, n % 7919, n) for n in numbers]
+                file.write("\n".join(rows) + "\n")
+                if file.tell() > GIGABYTE:
+                    break
+        took = measured([self.tool, "explain", log, "--json"], accepted=(0, 1))
+        size = log.stat().st_size
+        self.say(
+            "explain, a log of 1 GB",
+            f"{took.wall:7.2f} s, {took.memory / 1e6:.0f} MB",
+            wall=round(took.wall, 2),
+            memory=took.memory,
+            bytes=size,
+        )
+        log.unlink()
+
+
+def fill(site: Path, count: int) -> None:
+    """Write the metadata of `count` distributions that require one another."""
+    for at in range(count):
+        info = site / f"dist_{at:04}-1.{at % 9}.dist-info"
+        info.mkdir()
+        requires = [
+            f"dist-{(at * 7 + step) % count:04}>=1; python_version >= '3.8'" for step in range(4)
+        ]
+        requires += [f"dist-{(at * 11) % count:04}[x]>=2,<3; extra == 'more'", "numpy>=1.21"]
+        rows = "".join(f"Requires-Dist: {row}\n" for row in requires)
+        name = f"Metadata-Version: 2.1\nName: dist-{at:04}\nVersion: 1.{at % 9}\n"
+        (info / "METADATA").write_text(name + rows)
+        (info / "RECORD").write_text(f"{info.name}/METADATA,,\n{info.name}/RECORD,,\n")
+
+
+def machines(kinds: int) -> list[dict[str, object]]:
+    """Return the facts of machines that differ in driver, GPU, Python or packages."""
+    example = json.loads((ROOT / "data" / "example_machine.json").read_text())
+    branches = [row["branch"] for row in load_table("drivers")["branch"]]
+    cards = ("7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
+    numpys = ("1.26.4", "2.0.2", "2.2.6", "2.4.6")
+    pythons = ("3.10.14", "3.11.7", "3.12.8", "3.13.2")
+    found = []
+    for driver, card, numpy, python in islice(product(branches, cards, numpys, pythons), kinds):
+        packages = [
+            row | {"version": numpy} if row["name"] == "numpy" else row
+            for row in example["packages"]
+        ]
+        found.append(
+            example
+            | {
+                "driver": {"version": f"{driver}.10", "cuda": None, "error": None},
+                "gpus": [{"name": "GPU", "compute_capability": card, "memory_mib": 24000}],
+                "python": example["python"] | {"version": python},
+                "packages": packages,
+            }
+        )
+    return found
 
 
 def main() -> int:
-    """Measure and print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("runs", nargs="?", type=int, default=10, metavar="RUNS")
-    runs: int = arguments.parse_args().runs
-    uv = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
-    ours = str(Path(sys.executable).parent / "ortgpu-fix")
-    with tempfile.TemporaryDirectory() as folder:
-        venv = Path(folder, "venv")
-        subprocess.run([uv, "venv", "--quiet", str(venv)], check=True)
-        wish = ["onnxruntime-gpu[cuda,cudnn]"]
-        theirs = [uv, "pip", "install", "--dry-run", "--quiet", "--python", str(venv), *wish]
-        plan = [ours, "--dry-run", "--python", str(venv)]
-        times: dict[str, list[float]] = {"uv": [], "ortgpu-fix": []}
-        for run in range(runs + 1):
-            for name, argv, accepted in (("uv", theirs, {0}), ("ortgpu-fix", plan, {0, 1, 3})):
-                taken = seconds(argv, accepted)
-                if run:
-                    times[name].append(taken)
-    medians = {name: statistics.median(row) for name, row in times.items()}
-    for name, median in medians.items():
-        spread = f"{min(times[name]):.3f} to {max(times[name]):.3f}"
-        print(f"{name:12} median {median:.3f} s ({spread}, {runs} runs)")
-    print(f"ortgpu-fix takes {medians['ortgpu-fix'] / medians['uv']:.2f} of uv's time")
+    """Measure, print, and record."""
+    kinds = ("install", "plan", "fleet", "explain")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds, metavar="ROW")
+    parser.add_argument("--work", type=Path, metavar="DIR")
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(dir=given.work) as folder:
+        bench = Bench(Path(folder))
+        for kind in given.only:
+            getattr(bench, kind)()
+    if given.record:
+        date = dt.datetime.now(dt.timezone.utc).date().isoformat()
+        uv = subprocess.run([bench.uv, "--version"], check=True, capture_output=True, text=True)
+        document = {
+            "date": date,
+            "system": f"{platform.platform(terse=True)}, {os.cpu_count()} processors",
+            "load_average_before": round(before, 2),
+            "python": platform.python_version(),
+            "uv": uv.stdout.split()[1],
+        }
+        path = RESULTS / f"benchmark-{date}.json"
+        known = json.loads(path.read_text())["rows"] if path.exists() else {}
+        text = json.dumps(document | {"rows": known | bench.rows}, indent=1)
+        path.write_text(text + "\n")
     return 0
 
 
