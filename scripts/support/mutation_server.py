@@ -16,7 +16,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 
 import pytest
@@ -35,6 +35,8 @@ class Server:
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
         """Answer until the other side closes; in a fork, go on with the tests that were named."""
         items = {item.nodeid: item for item in session.items}
+        functions = functions_by_file()
+        gc.freeze()  # a fork that collected garbage would copy what it looks at
         reader = self._socket.makefile(encoding="utf-8")
         self._say("ready")
         for line in reader:
@@ -44,7 +46,7 @@ class Server:
                 os.setsid()
                 self._child = True
                 self._say(os.getpid())
-                if not replace_code(path, before, now):
+                if not replace_code(functions.get(path, []), path, before, now):
                     self._end(None)
                 session.items[:] = [items[test] for test in tests if test in items]
                 yield
@@ -67,8 +69,17 @@ class Server:
         os._exit(0)
 
 
-def replace_code(path: str, before: str, now: str) -> bool:
-    """Give all functions that came from the file `path` the code that they have `now`.
+def functions_by_file() -> dict[str, list[FunctionType]]:
+    """Return the functions that there are, by the file that they came from."""
+    found: dict[str, list[FunctionType]] = {}
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType):
+            found.setdefault(thing.__code__.co_filename, []).append(thing)
+    return found
+
+
+def replace_code(functions: Sequence[FunctionType], path: str, before: str, now: str) -> bool:
+    """Give `functions`, which came from the file `path`, the code that they have `now`.
 
     Return False where something else differs from `before`: what runs at the import.
     """
@@ -85,14 +96,13 @@ def replace_code(path: str, before: str, now: str) -> bool:
         return True  # whoever imports it reads it as it is now
     missing = {old for holder in changed for old in changed.keys() & set(holder.co_consts)}
     missing = {old for old in missing if old.co_flags & inspect.CO_OPTIMIZED}
-    for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename == path:
-            old, new = thing.__code__, changed.get(thing.__code__)
-            if new is not None and old.co_freevars != new.co_freevars:
-                return False
-            if new is not None:
-                thing.__code__ = new
-                missing -= {old, *_codes(old)}  # it makes those in it
+    for function in functions:
+        old, new = function.__code__, changed.get(function.__code__)
+        if new is not None and old.co_freevars != new.co_freevars:
+            return False
+        if new is not None:
+            function.__code__ = new
+            missing -= {old, *_codes(old)}  # it makes those in it
     return not missing
 
 

@@ -129,6 +129,8 @@ LEFT_ALONE = (
 """What is for the reader and the type checker, or fails at once when it is changed."""
 ELSEWHERE = ("TYPE_CHECKING", "sys.platform", "sys.version_info")
 """Conditions with these have one answer on a machine."""
+NOT_HERE = ("TYPE_CHECKING", 'sys.platform == "win32"')
+"""What follows such a condition does not run where mutations are judged."""
 
 
 class _Visitor(cst.CSTVisitor):
@@ -147,6 +149,10 @@ class _Visitor(cst.CSTVisitor):
         line = self.get_metadata(PositionProvider, node).start.line
         if isinstance(node, (cst.BaseStatement, cst.BaseSmallStatement)):
             self._statements.append(line)
+        if isinstance(node, (cst.If, cst.IfExp)) and _code(node.test).startswith(NOT_HERE):
+            if node.orelse is not None:
+                node.orelse.visit(self)
+            return False
         if isinstance(node, (cst.If, cst.IfExp)) and _is_elsewhere(node.test):
             return isinstance(node, cst.If)
         for kind, operator in OPERATORS:
@@ -164,5 +170,8 @@ class _Visitor(cst.CSTVisitor):
 
 
 def _is_elsewhere(node: cst.BaseExpression) -> bool:
-    code = cst.Module(body=()).code_for_node(node)
-    return any(word in code for word in ELSEWHERE)
+    return any(word in _code(node) for word in ELSEWHERE)
+
+
+def _code(node: cst.BaseExpression) -> str:
+    return cst.Module(body=()).code_for_node(node)
