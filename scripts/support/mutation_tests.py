@@ -65,7 +65,8 @@ class Reach:
         by_file: dict[str, dict[str, float]] = {}
         for report in sorted(MEASURED.glob("*.xml"), key=_written):
             by_file |= _seconds_in(report)
-        self.seconds = {test: value for row in by_file.values() for test, value in row.items()}
+        there = [row for file, row in by_file.items() if (ROOT / file).exists()]
+        self.seconds = {test: value for row in there for test, value in row.items()}
         self._traced = {name.partition("|")[0] for name in self._data.measured_contexts()}
         self._lines: dict[str, dict[int, set[str]]] = {}
         self._early: dict[str, set[int]] = {}

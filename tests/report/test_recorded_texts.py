@@ -88,6 +88,9 @@ def machines() -> Iterator[str]:
             yield written(path.parent.name, (machine_section(facts, EN),))
 
 
+ARM = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"}
+OLD_LIBC = {"system": "linux", "machine": "x86_64", "libc": "glibc 2.27"}
+PACKAGES = ("numpy 2.2.6", "onnxruntime 1.22.1", "transformer 4.2", "nvidia-cudnn-cu12 9.1.0")
 FLEETS: dict[str, list[dict[str, Any]]] = {
     "one set": [{}, {"driver": "13.0"}],
     "two": [
@@ -97,12 +100,26 @@ FLEETS: dict[str, list[dict[str, Any]]] = {
     ],
     "some left": [{}, {"driver": None, "gpus": ()}, {"driver": "10.1"}, {"gpus": ("5.2",)}],
     "none": [{"driver": None, "gpus": ()}, {"driver": "10.1"}],
+    "many": [
+        {"driver": driver, "gpus": gpus, "python": python}
+        for driver in ("11.8", "12.2", "12.8", "13.0")
+        for gpus in (("7.0",), ("8.0", "8.6"))
+        for python in ("3.10.13", "3.11.7")
+    ],
+    "odd": [
+        {"gpus": None},
+        {"driver": "13.0", "gpus": ("9.0",), "platform": ARM},
+        {"driver": "12.8", "gpus": ("12.0",), "python": "3.12.1"},
+        {"driver": "12.8", "gpus": ("8.6",), "platform": OLD_LIBC},
+        {"driver": "13.0", "gpus": ("5.2", "12.0")},
+        {"driver": "12.2", "python": "3.15.0"},
+    ],
 }
 
 
 def fleets() -> Iterator[str]:
     for name, rows in FLEETS.items():
-        facts = [synthetic.facts("numpy 2.2.6", **row) for row in rows]
+        facts = [synthetic.facts(*PACKAGES[: at % 5], **row) for at, row in enumerate(rows)]
         members = [FleetMachine(name=f"m{at}", facts=each) for at, each in enumerate(facts)]
         for with_cpu in (False, True):
             made = plan_fleet(members, PlanOptions(), MATRIX, with_cpu=with_cpu)
