@@ -10,17 +10,17 @@ is to be read.
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+
+from odd import check_recorded
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import explain_log
 
 TESTS = Path(__file__).parents[1]
-FILE = TESTS / "recordings/explanations.txt"
 TEXTS = {"cause", "remedy", "sources", "severity"}
 TABLE = parse_failures(load_table("failures"))
 
@@ -65,8 +65,4 @@ def explained() -> Iterator[str]:
 
 
 def test_an_explanation_is_the_one_that_was_accepted() -> None:
-    found = "".join(f"{line}\n" for line in explained())
-    if os.environ.get("ORTGPU_FIX_RECORD"):
-        FILE.write_text(found, encoding="utf-8")
-
-    assert found == FILE.read_text("utf-8")
+    check_recorded("explanations.txt", explained())

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+from odd import RECORD, RECORDINGS
 from packaging.version import Version
 from tables import tables
 
@@ -28,7 +27,7 @@ from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from support.cut_matrix import cut_tables
 
-FOLDER = Path(__file__).parents[1] / "recordings/plans"
+FOLDER = RECORDINGS / "plans"
 PIECE = 5
 """Machines of one test."""
 RECORDED = {
@@ -87,7 +86,7 @@ def planned(row: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_plan_is_the_one_that_was_accepted(name: str, first: int) -> None:
     for row in RECORDED[name][first : first + PIECE]:
         found = json.loads(json.dumps(planned({**row, "options": {**row["options"]}}, name)))
-        if os.environ.get("ORTGPU_FIX_RECORD"):
+        if RECORD:
             row["plan"] = found
 
         assert found == row["plan"], row["facts"]
@@ -96,7 +95,7 @@ def test_a_plan_is_the_one_that_was_accepted(name: str, first: int) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _recording() -> Any:
     yield
-    if os.environ.get("ORTGPU_FIX_RECORD"):
+    if RECORD:
         for name, rows in RECORDED.items():
             lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
             (FOLDER / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -8,13 +8,14 @@ found anew, and what git shows is to be read.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
+from odd import RECORD, RECORDINGS, check_recorded, difference, odd
 
 from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.verify.advice import advise, pick
@@ -22,9 +23,10 @@ from ortgpu_fix.verify.bench import refinements, searches, summarize
 from ortgpu_fix.verify.measurement_output import parse_measurement
 from ortgpu_fix.verify.model_run import judge_model
 from ortgpu_fix.verify.refusal import refusal
+from ortgpu_fix.verify.smoke_output import parse_smoke_output
 from ortgpu_fix.verify.verdict import judge
 
-FILE = Path(__file__).parents[1] / "recordings/verdicts.jsonl"
+FILE = RECORDINGS / "verdicts.jsonl"
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
@@ -64,15 +66,47 @@ def found_in(row: dict[str, Any]) -> object:
     return list(measurement(*row["measured"]))
 
 
+def rows_of(stdout: str) -> Iterator[dict[str, Any]]:
+    for line in stdout.splitlines():
+        with contextlib.suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                yield row
+
+
+def odd_rows(parse: Callable[[str], object], stdouts: Iterable[str]) -> Iterator[str]:
+    """Yield what is read of a row of each kind where one value in it is missing or odd."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for stdout in stdouts:
+        for row in rows_of(stdout):
+            whole = kinds.setdefault(str(row.get("event")), {})
+            whole |= {key: value for key, value in row.items() if value is not None}
+    for kind, whole in sorted(kinds.items()):
+        before = repr(parse(json.dumps(whole)))
+        yield f"{kind}: {before}"
+        for change, row in odd(whole):
+            after = repr(parse(json.dumps(row)))
+            if after != before:
+                yield f"  {change}: {difference(before, after)}"
+
+
+def test_what_is_read_of_odd_rows_is_what_was_accepted() -> None:
+    texts = [row["measured"][0] for row in ROWS if "measured" in row]
+    small = [row["child"]["stdout"] for row in ROWS if "child" in row]
+    rows = odd_rows(parse_measurement, texts)
+    more = odd_rows(lambda stdout: parse_smoke_output(stdout, ""), small)
+    check_recorded("odd_rows.txt", itertools.chain(rows, more))
+
+
 @pytest.mark.parametrize("kind", ["child", "measured"])
 def test_a_verdict_is_the_one_that_was_accepted(kind: str) -> None:
     for row in ROWS:
         if kind in row:
             found = json.loads(json.dumps(found_in(row)))
-            if os.environ.get("ORTGPU_FIX_RECORD"):
+            if RECORD:
                 row["found"] = found
 
             assert found == row["found"], row[kind]
-    if os.environ.get("ORTGPU_FIX_RECORD"):
+    if RECORD:
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS]
         FILE.write_text("".join(lines), encoding="utf-8")
