@@ -8,6 +8,7 @@ Where a change is wanted, `ORTGPU_FIX_RECORD=1` writes them anew, and what git s
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cut_real import cut_matrix
 from odd import check_recorded
 from pages import made
 
@@ -25,11 +27,15 @@ from ortgpu_fix.explain.here import look
 from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.explain.mending import mending
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.fleet.model import FleetMachine
 from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.lock.drift import drift
+from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Section, plain
 from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.report.drift import drift_json, drift_sections
 from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 from ortgpu_fix.report.fleet import fleet_json, fleet_sections
 from ortgpu_fix.report.matrix import overview_json, release_json, release_sections
@@ -77,6 +83,68 @@ def plans() -> Iterator[str]:
         )
         document = [plan_json(made, EN)] if number % 4 == 0 else []
         yield written(f"{number} {settings}", told, *document)
+
+
+def long_plans() -> Iterator[str]:
+    """Machines on the real matrix, which has more releases than a plan shows."""
+    lines = (TESTS / "recordings/plans/real.jsonl").read_text("utf-8").splitlines()
+    for number, row in enumerate(map(json.loads, lines[::9])):
+        facts = facts_json.from_json(row["facts"])
+        made = resolve(facts, PlanOptions(), cut_matrix())
+        for verbose in (False, True):
+            told = plan_sections(
+                made, facts, EN, command="ortgpu-fix --apply", verbose=verbose, asked=False
+            )
+            yield written(f"{number} {verbose}", told)
+    drivers = ("535.104.12", "570.86.10", "470.256.02", "580.82.07")
+    members = [
+        FleetMachine(
+            name=f"machine-{at:02}",
+            facts=synthetic.facts(driver=None, gpus=(gpu,))._replace(driver=Driver(version=driver)),
+        )
+        for at, (driver, gpu) in enumerate(itertools.product(drivers, ("7.0", "8.9", "12.0")))
+    ]
+    for count, verbose in itertools.product((4, 12), (False, True)):
+        fleet = plan_fleet(members[:count], PlanOptions(), cut_matrix())
+        yield written(f"{count} {verbose}", fleet_sections(fleet, EN, verbose=verbose))
+
+
+SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
+HEAD = "# matrix: 2026-01-01 sha256:{}\n"
+PIN = "{}=={} \\\n    --hash=sha256:{}\n"
+
+
+def drifts() -> Iterator[str]:
+    """Locks that hold, that moved, that nothing can hold, on machines as they were and others."""
+    other = {"onnxruntime-gpu": "1.31.0", "nvidia-cublas": "13.0.2", "nvidia-cudnn-cu13": "9.28.0"}
+    locks = {
+        "whole": (SET, "invented", "0"),
+        "of an older matrix": (SET, "older", "0"),
+        "of other files": (SET, "invented", "1"),
+        "of an older cudnn": ({**SET, "nvidia-cudnn-cu12": "9.1.0"}, "invented", "0"),
+        "of a cudnn that nobody knows": ({**SET, "nvidia-cudnn-cu12": "9.99"}, "invented", "0"),
+        "of CUDA 13": (other, "invented", "0"),
+        "of half a set": ({"onnxruntime-gpu": "1.26.0"}, "invented", "0"),
+        "of nothing": ({"numpy": "2.2.6"}, "invented", "0"),
+    }
+    installed = [f"{name} {version}" for name, version in SET.items()]
+    machines = {
+        "as locked": synthetic.facts(*installed, "numpy 2.2.6", "flatbuffers 25.0"),
+        "empty": synthetic.facts(),
+        "another cudnn": synthetic.facts(*installed[:1], "nvidia-cudnn-cu12 9.10.2", installed[2]),
+        "an old driver": synthetic.facts(*installed, driver="11.7"),
+        "another GPU": synthetic.facts(*installed, gpus=("5.2",)),
+        "the CPU build": synthetic.facts("onnxruntime 1.26.0"),
+    }
+    for (lock, (pins, digest, sha)), (name, facts) in itertools.product(
+        locks.items(), machines.items()
+    ):
+        rows = (PIN.format(*pin, sha * 64) for pin in pins.items())
+        locked = read_lock(HEAD.format(digest) + "".join(rows), "lock.txt")
+        found = drift(locked, facts, PlanOptions(), MATRIX)
+        told = drift_sections(found, locked, "lock.txt", MATRIX, EN)
+        document = drift_json(found, locked, "lock.txt", MATRIX, EN)
+        yield written(f"{lock}, {name}", told, document)
 
 
 def machines() -> Iterator[str]:
@@ -222,7 +290,8 @@ def explanations() -> Iterator[str]:
 
 
 KINDS: dict[str, Callable[[], Iterator[str]]] = {
-    made.__name__: made for made in (plans, machines, fleets, models, pages, matrices, explanations)
+    made.__name__: made
+    for made in (plans, long_plans, drifts, machines, fleets, models, pages, matrices, explanations)
 }
 
 

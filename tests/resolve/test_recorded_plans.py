@@ -14,18 +14,14 @@ import json
 from typing import Any
 
 import pytest
+from cut_real import cut_matrix
 from odd import RECORD, RECORDINGS
-from packaging.version import Version
-from tables import tables
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from support.cut_matrix import cut_tables
 
 FOLDER = RECORDINGS / "plans"
 PIECE = 5
@@ -36,17 +32,7 @@ RECORDED = {
 }
 
 
-def real() -> Matrix:
-    last: dict[str, str] = json.loads((FOLDER / "last.json").read_text("utf-8"))
-
-    def later(distribution: str, version: str) -> bool:
-        return distribution not in last or Version(version) > Version(last[distribution])
-
-    cut = {**tables(), **cut_tables(tables(), later)}
-    return matrix_parse.with_torch(matrix_parse.parse(cut, "", {}), cut["torch"])
-
-
-MATRICES = {"invented": synthetic.matrix(), "real": real()}
+MATRICES = {"invented": synthetic.matrix(), "real": cut_matrix()}
 
 
 def plain(value: Any) -> Any:
