@@ -13,6 +13,7 @@ import base64
 import contextlib
 import csv
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,11 @@ from .state_folder import Site, join
 from .wheel_contents import requirements_in
 
 _SCRIPTS = frozenset({"bin", "Scripts"})
+_LONG = "\\\\?\\" if sys.platform == "win32" else ""
+"""Before a path that may be longer than others: the prefix lies deeper than the environment.
+
+Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+"""
 
 
 class StagedTree(NamedTuple):
@@ -65,7 +71,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     infos, empty, compiled = _walk(tree)
     chosen = [_dist_info(infos, wheel) for wheel in wheels]
     places = _Places(tree, site, chosen)
-    files: dict[str, str] = {places.goal(path): path for path in compiled}
+    files: dict[str, str] = {places.goal(path): _LONG + path for path in compiled}
     hashes: dict[str, str] = {}
     shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
     for wheel, info in zip(wheels, chosen, strict=True):
@@ -80,23 +86,21 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
                 if goal not in shared:
                     raise Error("wheel-overwrites", path=goal, owner=wheel.name)
                 hashes[goal] = ""
-            files[goal] = row.path
+            files[goal] = _LONG + row.path
     return StagedTree(
         files=files,
         hashes=hashes,
         folders=tuple(places.goal(path) for path in empty if places.is_module(path)),
         infos=tuple(map(places.goal, chosen)),
-        requires=tuple(
-            requirements_in(Path(info, "METADATA").read_text(encoding="utf-8", errors="replace"))
-            for info in chosen
-        ),
+        requires=tuple(requirements_in(_text(info, "METADATA", "replace")) for info in chosen),
     )
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
     """Return the dist-info folders, the folders without a file, and the bytecode below `tree`."""
     infos, empty, compiled = [], [], []
-    for folder, folders, names in os.walk(tree):
+    for found, folders, names in os.walk(f"{_LONG}{tree}"):
+        folder = found.removeprefix(_LONG)
         infos += [join(folder, name) for name in folders if name.endswith(".dist-info")]
         if not folders and not names and folder != str(tree):
             empty.append(folder)
@@ -127,7 +131,7 @@ class _Places:
     def _site_root(self, info: str) -> str:
         if self._site.purelib == self._site.platlib:
             return self._site.purelib
-        text = Path(info, "WHEEL").read_text(encoding="utf-8", errors="replace")
+        text = _text(info, "WHEEL", "replace")
         pure = "root-is-purelib: true" in text.lower()
         return self._site.purelib if pure else self._site.platlib
 
@@ -166,7 +170,7 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
     """
     root = os.path.dirname(info)
     try:
-        text = Path(info, "RECORD").read_text(encoding="utf-8", errors="surrogateescape")
+        text = _text(info, "RECORD", "surrogateescape")
         listed = [row for row in csv.reader(text.splitlines(), strict=True) if row and row[0]]
     except (OSError, csv.Error) as error:
         raise Error("install-failed", said=f"{wheel.name} has no RECORD") from error
@@ -175,9 +179,9 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
         parts = places.parts(where)
         if parts[0] == os.pardir or STATE_FOLDER in (part.casefold() for part in parts):
             raise Error("wheel-escapes", file=wheel.file, member=path)
-        if not os.path.lexists(where):
+        if not os.path.lexists(_LONG + where):
             raise Error("install-failed", said=f"{path} of {wheel.name} was not installed")
-        if os.path.islink(where) or not os.path.isfile(where):
+        if os.path.islink(_LONG + where) or not os.path.isfile(_LONG + where):
             raise Error("wheel-odd", file=wheel.file, member=path)
         kind, _, digest = (about[0] if about else "").partition("=")
         found = ""
@@ -187,10 +191,14 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
         yield _Row(where, found, about[1] if len(about) > 1 else "")
 
 
+def _text(info: str, name: str, errors: str) -> str:
+    return Path(_LONG + info, name).read_text(encoding="utf-8", errors=errors)
+
+
 def _write_record(rows: Sequence[_Row], info: str, places: _Places) -> None:
     """Write RECORD with the paths as they are in the environment."""
     root = os.path.dirname(places.goal(info))
-    with Path(info, "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
+    with Path(_LONG + info, "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
             where = os.path.relpath(places.goal(row.path), root).replace(os.sep, "/")

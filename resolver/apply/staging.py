@@ -79,50 +79,61 @@ def stage_wheels(
     unpacked. The environment is unchanged then.
     """
     site = Site.of(target)
-    folder, tree, work = site.stage / "wheels", site.stage / "tree", site.stage / "engine"
+    folder = site.stage / "wheels"
+    into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
     try:
-        wait_for_engine(site.engine_lock)  # of a run that was killed
-        remove_tree(tree)
+        wait_for_engine(into.lock)  # of a run that was killed
+        remove_tree(into.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        wheel_target = wheel_target_of(target)
-        wheels = [pin_from_index(wheel, index, wheel_target) for wheel in plan.install]
         progress("resolve")
-        if incoming_torch(plan):
-            pinned = resolve_torch_closure(
-                plan, wheels, target, index, engine, folder, work, progress
-            )
-        else:
-            pinned = engine.resolve(plan.requires, target, index.sources, work)
-        known = {wheel for wheel in plan.install if wheel.sha256}
-        chosen = [Pinned(wheel=wheel, url="") for wheel in wheels if wheel not in known]
-        confirm([_chosen(pin, index) for pin in (*chosen, *pinned)])
-        wheels += [pin.wheel for pin in pinned]
-        names = {wheel.file for wheel in wheels}
-        for entry in folder.iterdir():
-            if entry.name.removesuffix(".part") not in names:
-                entry.unlink()
-        into = Prefix(tree, work, site.engine_lock)
-        fetched = _fetched(wheels, target, index.sources, into, engine, progress)
+        wheels, urls = _choose(plan, target, index, engine, into.work, progress, confirm)
+        fetched = _fetch(wheels, target, index.sources, into, engine, progress)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
         _check_space(folder, to_download)
-        urls = {pin.wheel.file: pin.url for pin in pinned}
         paths = download_all(index, to_download, folder, progress, urls)
-        staged = [
-            StagedFile(wheel=wheel, path=path)
-            for wheel, path in zip(to_download, paths, strict=True)
-        ]
+        pairs = zip(to_download, paths, strict=True)
+        staged = [StagedFile(wheel=wheel, path=path) for wheel, path in pairs]
         staged += [_stage_local(folder / name, data) for name, data in (local or {}).items()]
-        contents = [read_wheel_contents(file.path) for file in staged]
-        _need(folder, sum(wheel.size for wheel in contents))
+        _need(folder, sum(read_wheel_contents(file.path).size for file in staged))
         if to_download:  # what is made here is small
             progress("install", engine=engine.name, count=len(to_download))
         if staged:
             engine.install(staged, target, into)
-        remove_tree(work)
+        remove_tree(into.work)
         every = (*fetched, *(file.wheel for file in staged))
-        return StagedWheels(every, read_staged_tree(tree, site, every))
+        return StagedWheels(every, read_staged_tree(into.folder, site, every))
     except OSError as error:
         raise disk_error(error, folder) from error
+
+
+def _choose(  # noqa: PLR0917
+    plan: Plan,
+    target: Target,
+    index: Index,
+    engine: Engine,
+    work: Path,
+    progress: Progress,
+    confirm: Confirm,
+) -> tuple[list[Wheel], dict[str, str]]:
+    """Return what to install, and the addresses that are known, by file name.
+
+    Files of other plans are removed.
+    """
+    folder, fits = work.parent / "wheels", wheel_target_of(target)
+    wheels = [pin_from_index(wheel, index, fits) for wheel in plan.install]
+    if incoming_torch(plan):
+        pinned = resolve_torch_closure(plan, wheels, target, index, engine, folder, work, progress)
+    else:
+        pinned = engine.resolve(plan.requires, target, index.sources, work)
+    known = {wheel for wheel in plan.install if wheel.sha256}
+    chosen = [Pinned(wheel=wheel, url="") for wheel in wheels if wheel not in known]
+    confirm([_chosen(pin, index) for pin in (*chosen, *pinned)])
+    wheels += [pin.wheel for pin in pinned]
+    names = {wheel.file for wheel in wheels}
+    for entry in folder.iterdir():
+        if entry.name.removesuffix(".part") not in names:
+            entry.unlink()
+    return wheels, {pin.wheel.file: pin.url for pin in pinned}
 
 
 def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
@@ -148,7 +159,7 @@ def _stage_local(path: Path, data: bytes) -> StagedFile:
     return StagedFile(wheel=wheel, path=path)
 
 
-def _fetched(  # noqa: PLR0917
+def _fetch(  # noqa: PLR0917
     wheels: Sequence[Wheel],
     target: Target,
     sources: IndexConfig,

@@ -156,13 +156,13 @@ def engine_of(case: Case) -> Engine:
 
 def say_when_it_begins(say: Callable[[str], None]) -> None:
     """Let this process `say` "now" when the engine is about to install beside an environment."""
-    fetched = vars(staging)["_fetched"]
+    fetch_wheels = vars(staging)["_fetch"]
 
     def beginning(*arguments: Any) -> Any:  # noqa: ANN401
         say("now")
-        return fetched(*arguments)
+        return fetch_wheels(*arguments)
 
-    vars(staging)["_fetched"] = beginning
+    vars(staging)["_fetch"] = beginning
 
 
 def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
