@@ -5,8 +5,9 @@ file, starts the engine and waits for its end; its standard input is a pipe that
 program that started it is gone, and then it kills the engine. It lets go of the lock when the
 engine has ended, and what the engine started and left behind does not have the lock. As long as the
 engine runs it renews the time of the locked file, which tells later when the engine ran. On Windows
-the lock is the file itself, open and shared for reading alone, and both end with the program that
-started them (`windows_job`).
+the lock is the file itself, open and shared for reading alone, by the engine and what it starts
+too; all of them are in one job (`utils.windows_job`), whose only handle is the script's: whatever
+ends the script ends them, and the script watches the program that started it.
 """
 
 from __future__ import annotations
@@ -44,9 +45,6 @@ def wait_for_engine(lock: Path) -> None:
         return
     end = time.monotonic() + PATIENCE
     for process in _holders(lock):
-        if sys.platform == "win32" and process.isdigit():
-            with contextlib.suppress(OSError):
-                os.kill(int(process), signal.SIGTERM)  # TerminateProcess
         if time.monotonic() > end:
             raise TimeoutError(f"process {process} does not end")
         time.sleep(_PAUSE)
@@ -77,8 +75,17 @@ if sys.platform == "win32":
     _READ_WRITE = 0xC0000000
     _SHARE_READ, _OPEN_ALWAYS = 1, 4
     _SYNCHRONIZE, _ERROR_SHARING_VIOLATION = 0x100000, 32
+    _OURSELVES, _FOREVER = -1, 0xFFFFFFFF
 
     def _become(lock: str, parent: int, argv: list[str]) -> None:
+        """Run `argv` to its end, or to that of `parent`, and exit as it did.
+
+        The engine is born into our job: there is no moment at which it could outlive us.
+        """
+        sys.path.append(str(Path(__file__).parents[1] / "utils"))
+        from windows_job import Job  # noqa: PLC0415 - this is a script, and in no package
+
+        job = Job(_OURSELVES, with_us=True)
         kernel = ctypes.WinDLL("kernel32", use_last_error=True)
         kernel.OpenProcess.restype = wintypes.HANDLE
         starter = kernel.OpenProcess(_SYNCHRONIZE, 0, parent)
@@ -88,7 +95,12 @@ if sys.platform == "win32":
         if not starter or kernel.WaitForSingleObject(wintypes.HANDLE(starter), 0) == 0:
             sys.exit(_GONE)
         # Without `close_fds` the engine, and what it starts, has the file open too.
-        sys.exit(subprocess.call(argv, close_fds=False))
+        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, close_fds=False) as engine:
+            either = (wintypes.HANDLE * 2)(int(engine._handle), starter)  # noqa: SLF001
+            kernel.WaitForMultipleObjects(2, either, False, _FOREVER)  # noqa: FBT003
+            if engine.poll() is None:
+                job.end()  # with us
+        sys.exit(engine.returncode)
 
     def _locked(kernel: ctypes.WinDLL, lock: str) -> int:
         """Open the file for us and those we start alone, when whoever has it is gone."""

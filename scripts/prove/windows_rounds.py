@@ -3,10 +3,12 @@
     python.exe scripts/prove/windows_rounds.py --count 50 FOLDER
 
 Each round makes an environment, begins an apply in a process of its own, with uv or with pip, and
-ends it with TerminateProcess: the tool at a step of its transaction or at a random instant, the
-engine, or both at once. Two seconds later no process of the engine may be alive. Then recovery
-must have everything as it was, or as planned where the change had been committed, and undo must
-give back what was. One JSON object a round, and one at the end.
+ends something with TerminateProcess: the tool at a step of its transaction or at a random instant,
+one process of the engine, or both at once; a kill counts where it hit what was alive. Two seconds
+later no process that was not there before may be alive, the tool apart. Then recovery must have
+everything as it was, or as planned where the change had been committed, and undo must give back
+what was. Between the kills two runs begin at once, of which one must be refused by name; and each
+engine has a round in which nothing happens. One JSON object a round, and one at the end.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -23,6 +26,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -55,7 +59,8 @@ HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
 COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
 GOES = ("onnxruntime", "nvidia-cudnn-cu13")
 PLANNED = {"onnxruntime-gpu", "nvidia-cudnn-cu12", "nvidia-cublas-cu12"}
-KINDS = ("at a step", "at an instant", "engine", "engine and tool", "none")
+KILLS = ("at a step", "at an instant", "engine", "engine and tool")
+NONE, TWO = "none", "two at once"
 PATIENCE = 2.0
 """Seconds after which no process of the engine may be alive."""
 
@@ -63,15 +68,16 @@ PATIENCE = 2.0
 def main() -> int:
     """Run the rounds, or be the process that is killed."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("--count", type=int, default=5, help="the kills")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engines", default="uv,pip")
     parser.add_argument("--begin", nargs=3, metavar=("URL", "ENGINE", "STEP"))
+    parser.add_argument("--slowly", action="store_true")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.begin:
         url, engine, step = options.begin
-        begin(options.folder, url, engine, int(step))
+        begin(options.folder, url, engine, int(step), slowly=options.slowly)
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "wheels").mkdir(exist_ok=True)
@@ -82,16 +88,23 @@ def main() -> int:
         (template.folder / ".lock").unlink(missing_ok=True)
     secrets = random.Random(options.seed)  # noqa: S311 - which round is which
     engines = options.engines.split(",")
-    bad = 0
+    bad = kills = number = 0
     with LocalIndex(options.folder / "wheels") as index:
-        for number in range(options.count):
-            kind = KINDS[number % len(KINDS)]
-            engine = engines[(number // len(KINDS)) % len(engines)]
+        for number, (kind, engine) in enumerate(_rounds(engines), 1):
             told = one_round(options.folder, index.url, kind, engine, secrets)
             bad += bool(told["problems"])
+            kills += bool(told["killed"])
             print(json.dumps({"round": number, "kind": kind, "engine": engine, **told}), flush=True)
-    print(json.dumps({"rounds": options.count, "bad": bad}), flush=True)
+            if kills >= options.count:
+                break
+    print(json.dumps({"rounds": number, "kills": kills, "bad": bad}), flush=True)
     return 1 if bad else 0
+
+
+def _rounds(engines: list[str]) -> Iterator[tuple[str, str]]:
+    for engine in dict.fromkeys(engines):
+        yield from ((NONE, engine), (TWO, engine))
+    yield from ((kind, engine) for engine in itertools.cycle(engines) for kind in KILLS)
 
 
 def one_round(
@@ -108,17 +121,25 @@ def one_round(
     library = str(venv.site.resolve())
     scripts, prefix = str(venv.python.parent.resolve()), str(venv.folder.resolve())
     site = Site(purelib=library, platlib=library, scripts=scripts, prefix=prefix)
-    started = time.monotonic()
+    there = _processes()
     step = secrets.randint(1, 60) if kind == "at a step" else 0
     words = [sys.executable, __file__, str(folder), "--begin", url, engine, str(step)]
+    words += ["--slowly"] if kind == TWO else []
+    started = time.monotonic()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    engines = _kill(process, kind, site.state / "engine.lock", secrets)
-    if alive := _left_after(PATIENCE, engines):
-        problems.append(f"{alive} processes are alive after {PATIENCE} s")
+    other = ""
+    if kind == TWO:
+        _wait(process, site.state / "lock")
+        second = subprocess.run(words, capture_output=True, text=True, check=False)
+        other = second.stderr[-300:]
+        if second.returncode == 0 or "environment-locked" not in other:
+            problems.append(f"the second run: exit {second.returncode}, {other}")
+    told["killed"] = _kill(process, kind, site.state / "engine.lock", secrets)
+    if told["killed"] and (alive := _left_after(PATIENCE, there.keys() | {process.pid})):
+        problems.append(f"alive after {PATIENCE} s: {', '.join(sorted(alive.values()))}")
     said = process.communicate(timeout=300)[0]
     told |= {"seconds": round(time.monotonic() - started, 1), "exit": process.returncode}
-    told["engine"] = len(engines)
-    if kind == "none" and process.returncode != 0:
+    if not told["killed"] and process.returncode != 0:
         problems.append(said.decode(errors="replace")[-500:])
     try:
         told["recovered"] = bool(recover_interrupted(site))
@@ -137,36 +158,48 @@ def one_round(
     return told
 
 
+def _wait(process: subprocess.Popen[bytes], path: Path) -> None:
+    while process.poll() is None and not path.exists():
+        time.sleep(0.01)
+
+
 def _kill(
     process: subprocess.Popen[bytes], kind: str, lock: Path, secrets: random.Random
-) -> list[int]:
-    """End what this kind of round ends; return the processes that must be gone by then."""
-    engines: list[int] = []
+) -> list[str]:
+    """End what this kind of round ends; return the names of what was alive."""
+    if kind == "at a step":
+        return ["tool"] if process.wait(300) == signal.SIGTERM else []
     if kind == "at an instant":
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(secrets.uniform(0.3, 6.0))
-        engines = _descendants(process.pid)
+            return []
         process.kill()
-    elif kind.startswith("engine"):
-        while process.poll() is None and not lock.exists():
-            time.sleep(0.01)
+        return ["tool"]
+    killed: list[str] = []
+    if kind in KILLS:
+        _wait(process, lock)
         time.sleep(secrets.uniform(0, 0.8))
         with contextlib.suppress(OSError, ValueError):
-            guard = int(lock.read_text(encoding="ascii"))
-            engines = [guard, *_descendants(guard)]
-        if kind == "engine and tool":
-            process.kill()
-        for pid in engines[-2:]:  # the engine itself, and what started it
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGTERM)
-    return engines
+            family = _family(int(lock.read_text(encoding="ascii")))
+            chosen = secrets.choice(sorted(family)) if family else 0
+            if kind == "engine and tool":
+                process.kill()
+                killed.append("tool")
+            os.kill(chosen, signal.SIGTERM)
+            killed.append(family[chosen])
+    if kind == "engine":
+        process.wait(300)  # it puts back what the engine did
+    return killed
 
 
-def _left_after(seconds: float, processes: list[int]) -> int:
+def _left_after(seconds: float, others: Container[int]) -> dict[int, str]:
+    """Return the processes besides `others` that are there in `seconds`, none where they end."""
     deadline = time.monotonic() + seconds
-    while any(map(_alive, processes)) and time.monotonic() < deadline:
+    while True:
+        alive = {pid: name for pid, (_, name) in _processes().items() if pid not in others}
+        if not alive or time.monotonic() > deadline:
+            return alive
         time.sleep(0.01)
-    return sum(map(_alive, processes))
 
 
 def _differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -175,8 +208,8 @@ def _differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
     return [f"not as it was: {path}" for path in changed[:5]]
 
 
-def begin(folder: Path, url: str, kind: str, step: int) -> None:
-    """Apply, and end at the given step; 0 is none of them."""
+def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None:
+    """Apply, and end at the given step; 0 is none of them. `slowly`: long enough to be met."""
     venv = Venv(folder=folder / "venv")
     wheels = make_set_paths(folder / "wheels")
     count = 0
@@ -198,6 +231,11 @@ def begin(folder: Path, url: str, kind: str, step: int) -> None:
 
     for name in ("append", "move"):
         setattr(set_aside, name, counted(getattr(set_aside, name)))
+
+    def verify() -> tuple[bool, str]:
+        time.sleep(5 if slowly else 0)
+        return True, ""
+
     environ = clean_environment()
     engine: Engine
     if kind == "uv":
@@ -210,7 +248,7 @@ def begin(folder: Path, url: str, kind: str, step: int) -> None:
         venv.target(),
         index=Index(IndexConfig(index_url=url, origin="flag")),
         engine=engine,
-        verify=lambda: (True, ""),
+        verify=verify,
         progress=silent,
         allowed=Allowed(conflicts=True),
     )
@@ -251,34 +289,32 @@ class _Entry(ctypes.Structure):
     )
 
 
-def _descendants(process: int) -> list[int]:
-    """Return the processes that `process` has started, and those that they have, and so on."""
+def _processes() -> dict[int, tuple[int, str]]:
+    """Return the parent and the program of every process that runs a Python or an engine."""
     kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
     kernel.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
     snapshot = ctypes.c_void_p(kernel.CreateToolhelp32Snapshot(2, 0))
     entry = _Entry(size=ctypes.sizeof(_Entry))
-    parents = {}
+    found = {}
     more = kernel.Process32First(snapshot, ctypes.byref(entry))
     while more:
-        parents[entry.pid] = entry.parent
+        name = entry.file.decode(errors="replace").lower()
+        if name.startswith(("python", "pip", "uv")):
+            found[entry.pid] = entry.parent, name
         more = kernel.Process32Next(snapshot, ctypes.byref(entry))
     kernel.CloseHandle(snapshot)
-    found, new = [], [process]
-    while new:
-        new = [pid for pid, parent in parents.items() if parent in new and pid != parent]
-        found += new
     return found
 
 
-def _alive(pid: int) -> bool:
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
-    kernel.OpenProcess.restype = ctypes.c_void_p
-    handle = kernel.OpenProcess(0x100000, 0, pid)
-    if not handle:
-        return False
-    alive = kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) == 0x102  # noqa: PLR2004
-    kernel.CloseHandle(ctypes.c_void_p(handle))
-    return bool(alive)
+def _family(process: int) -> dict[int, str]:
+    """Return `process`, the processes that it has started, those that they have, and so on."""
+    there = _processes()
+    found = {process: there[process][1]} if process in there else {}
+    new = set(found)
+    while new:
+        new = {pid for pid, (parent, _) in there.items() if parent in new} - found.keys()
+        found |= {pid: there[pid][1] for pid in new}
+    return found
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.open_files import check_files_movable, processes_using
 from ortgpu_fix.apply.set_aside import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
+from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.utils.process import listen, run
@@ -52,22 +55,51 @@ def test_a_child_that_is_heard_ends_at_its_time() -> None:
     assert time.monotonic() - began < 40
 
 
-def test_an_engine_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
-    code = (
+@pytest.mark.parametrize("ended", ["tool", "guard", "engine and tool"])
+def test_what_an_engine_starts_ends_with_the_tool_and_with_the_guard(
+    tmp_path: Path, ended: str
+) -> None:
+    """As uv starts interpreters: one of them outlived both, and held the lock."""
+    tool = (
         "import sys; from pathlib import Path;"
         "from ortgpu_fix.engine.guard import guarded_command;"
         "from ortgpu_fix.utils.process import run;"
-        "run(guarded_command(sys.argv[2:], Path(sys.argv[1])), timeout=60)"
+        "run(guarded_command(sys.argv[2:], Path(sys.argv[1])), timeout=60, lifeline=True)"
     )
-    lock, began = tmp_path / "lock", tmp_path / "began"
-    with subprocess.Popen(python(code, lock, *python(ENGINE, began))) as tool:
+    engine = (
+        "import os, subprocess, sys; words = [sys.executable, '-c', sys.argv[1], sys.argv[2]];"
+        "open(sys.argv[3], 'w').write(str(os.getpid())); subprocess.call(words, close_fds=False)"
+    )
+    lock, began, pid = tmp_path / "lock", tmp_path / "began", tmp_path / "pid"
+    words = python(tool, lock, *python(engine, ENGINE, began, pid))
+    with subprocess.Popen(words) as process:
         wait_until(began)
-        tool.kill()
+        if ended != "guard":
+            process.kill()
+        os.kill(int((lock if ended == "guard" else pid).read_text()), signal.SIGTERM)
     start = time.monotonic()
     wait_for_engine(lock)
 
     assert began.exists()
     assert time.monotonic() - start < 2
+
+
+def test_who_holds_a_planted_lock_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number in the file may be somebody else's by now; a virus scanner holds files, too."""
+    monkeypatch.setattr(guard, "PATIENCE", 0.2)
+    lock = tmp_path / "lock"
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
+    with subprocess.Popen(python(ENGINE, tmp_path / "began")) as bystander:
+        lock.write_text(str(bystander.pid))
+        held = guard._locked(kernel, str(lock))  # type: ignore[attr-defined]
+        with pytest.raises(TimeoutError):
+            wait_for_engine(lock)
+        assert bystander.poll() is None
+        bystander.kill()
+    kernel.CloseHandle(ctypes.c_void_p(held))
+    wait_for_engine(lock)
 
 
 def test_the_exit_code_and_the_words_of_an_engine(tmp_path: Path) -> None:
