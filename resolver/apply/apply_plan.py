@@ -16,6 +16,7 @@ from ..utils.signals import signals_held
 from .conflicts import UnmetRequirement, environment_of, new_conflicts
 from .environment_lock import hold_environment_lock
 from .history import UNFINISHED, prune_history, recorded_changes
+from .open_files import check_path_lengths
 from .staging import Confirm, StagedWheels, stage_wheels
 from .state_folder import Site, prepare_state_folder, remove_tree, size_of
 from .swap import Verify, swap_distributions
@@ -72,15 +73,16 @@ def apply(
     next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
-    `user-environment`, `environment-read-only`, `environment-locked`, `unfinished-change`,
-    `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of `confirm`) and of
-    `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
+    `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
+    `unfinished-change`, `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of
+    `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
     `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
     with hold_environment_lock(site):
+        check_path_lengths(str(site.stage / "wheels" / wheel.file) for wheel in plan.install)
         prepare_state_folder(site)
         if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)

@@ -1,17 +1,24 @@
-"""Finds processes that use files to set aside.
+"""Finds processes that use files to set aside, and paths that are too long to write.
 
 On Linux a mapped file can be moved and stays usable: the user is told. On Windows an open file may
-be impossible to move, which must be known before the first one is moved.
+be impossible to move, and a long path to write, which must be known before the first one is moved.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..errors import Error
+
+_LONGEST_FILE, _LONGEST_FOLDER = 259, 247
+"""Characters of a path where Windows allows no longer ones.
+
+Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+"""
 
 
 def processes_using(paths: Iterable[str], proc: Path = Path("/proc")) -> tuple[str, ...]:
@@ -47,9 +54,30 @@ def check_files_movable(paths: Sequence[str]) -> None:
             raise Error("files-in-use", path=path) from error
 
 
+def check_path_lengths(paths: Iterable[str]) -> None:
+    """Raise Error `path-too-long` where, on Windows, one of `paths` could not be written or read.
+
+    uv would write it all the same, and no Python could open it.
+    """
+    if sys.platform == "win32" and not _long_paths_enabled():
+        for path in paths:
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if len(path) > _LONGEST_FILE or len(folder) > _LONGEST_FOLDER:
+                raise Error("path-too-long", path=path, length=len(path))
+
+
 if sys.platform == "win32":
     import ctypes
+    import winreg
     from ctypes import wintypes
+
+    def _long_paths_enabled() -> bool:
+        """Tell whether programs that declare it, as Python does, can use longer paths."""
+        with contextlib.suppress(OSError):
+            place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+                return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
+        return False
 
     _MOST = 8192
     _QUERY, _READ, _ALL_MODULES = 0x0400, 0x0010, 3

@@ -18,7 +18,7 @@ from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
 from .comparison import metadata_folders
 from .journal import Begin
-from .open_files import check_files_movable, processes_using
+from .open_files import check_files_movable, check_path_lengths, processes_using
 from .removal import files_to_remove
 from .rollback import roll_back
 from .set_aside import Incoming, JournaledChange, sync_files
@@ -44,7 +44,7 @@ def swap_distributions(
     """Change the environment.
 
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
-    `disk-full` or `disk-failed` before the first change, and later `verify-failed`,
+    `path-too-long`, `disk-full` or `disk-failed` before the first change, and later `verify-failed`,
     `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back failed,
     `restore-changed` where something else changed the environment meanwhile.
     """
@@ -61,6 +61,7 @@ def swap_distributions(
         incoming={real[path]: tree.hashes.get(path, "") for path in tree.files},
         whole=tree.infos,
     )
+    check_path_lengths(real.values())
     check_files_movable(paths)
     holders = processes_using(paths)
     if holders:

@@ -185,8 +185,7 @@ def listen(
 
     `hear` is called in a thread of its own. The child's standard input stays open until it has
     ended: a child that reads it learns when we are gone. Raises OSError where the program cannot be
-    started. An interrupt ends the child, and is raised; on Windows the child hears Ctrl-C itself,
-    for a wait does not.
+    started. An interrupt ends the child, and is raised.
     """
     timed_out = False
     with signals_deferred():  # nobody would end a child that was started and is not known
@@ -216,7 +215,7 @@ def listen(
         for pipe, each in ((process.stderr, errors.append), (process.stdout, take)):
             readers.append(threading.Thread(target=_read_lines, args=(pipe, each), daemon=True))
             readers[-1].start()
-        process.wait(timeout)
+        _wait(process, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
@@ -237,6 +236,19 @@ def listen(
         stderr="".join(errors),
         timed_out=timed_out,
     )
+
+
+def _wait(process: subprocess.Popen[str], timeout: float) -> None:
+    """Wait for the end of a child; raises TimeoutExpired.
+
+    On Windows a wait does not notice Ctrl-C: so many short ones.
+    """
+    end = time.monotonic() + timeout
+    while sys.platform == "win32" and time.monotonic() + _PAUSE < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PAUSE)
+            return
+    process.wait(max(0.0, end - time.monotonic()))
 
 
 def _read_lines(pipe: IO[str] | None, take: Callable[[str], None]) -> None:

@@ -12,8 +12,8 @@ provider that was not loaded cannot say; the provider of 1.18.1 throws while Win
 what makes the difference is shown by the same script without it.
 
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
-its owner had it, and planned and explained on streams in cp936 and cp1252. `--kills` runs
-`windows_rounds.py`.
+its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8.
+`--kills` runs `windows_rounds.py`.
 
 Needs Linux, Wine, mingw-w64, a package index and 20 GB below DIR. The dated result goes to
 scripts/prove/results; the exit code is 1 where something is not as it must be.
@@ -49,6 +49,7 @@ SETS = {
     "11": ("1.18.1", "522.06", r"LoadLibrary failed with error 3765269347"),
     "12": ("1.26.0", "576.02", r"CUDA failure (35|100):"),
     "13": ("1.31.1", "581.29", r"CUDA failure 801:"),
+    "12 early": ("1.20.2", "551.61", r"CUDA failure (35|100):"),
 }
 """onnxruntime-gpu, driver, and what onnxruntime says once its provider was loaded, by CUDA."""
 NOT_LOADED = re.compile(r"which is missing|error 126")
@@ -83,9 +84,14 @@ class Case:
         return f"CUDA {self.cuda}, {self.engine}, {self.state}"
 
 
-CASES = tuple(Case(cuda=c, engine=e, state=s) for c, e, s in product(SETS, ENGINES, STATES))
+CASES = (
+    *(Case(cuda=c, engine=e, state=s) for c, e, s in product(("11", "12", "13"), ENGINES, STATES)),
+    Case(cuda="12 early", engine="uv", state="cpu"),
+)
 CONSOLES = tuple(
-    f"console {page}, {tongue}" for page in ("cp936", "cp1252") for tongue in ("zh", "en")
+    f"console {page}, {tongue}"
+    for page in ("cp936", "cp1252", "cp437", "utf-8")
+    for tongue in ("zh", "en")
 )
 MACHINES = {
     "windows-rtx3060-576-cpu-build": ((CPU_BUILD,), "1.26.0", None),
@@ -315,7 +321,7 @@ def _expect(what: str, found: int, wanted: int) -> Iterator[str]:
 def _lost(what: str, said: bytes, page: str, tongue: str) -> Iterator[str]:
     shown = said.decode(page, errors="strict")
     chinese = bool(re.search(r"[\u4e00-\u9fff]", shown))
-    if chinese != (tongue == "zh" and page == "cp936"):
+    if chinese != (tongue == "zh" and page in {"cp936", "utf-8"}):
         yield f"{what}: {'Chinese' if chinese else 'no Chinese'} in {page}"
     if re.search(r"\\u[0-9a-f]{4}|(?<= )\?(?= )", shown):
         yield f"{what}: characters were lost in {page}"

@@ -7,8 +7,9 @@ ends something with TerminateProcess: the tool at a step of its transaction or a
 one process of the engine, or both at once; a kill counts where it hit what was alive. Two seconds
 later no process that was not there before may be alive, the tool apart. Then recovery must have
 everything as it was, or as planned where the change had been committed, and undo must give back
-what was. Between the kills two runs begin at once, of which one must be refused by name; and each
-engine has a round in which nothing happens. One JSON object a round, and one at the end.
+what was. Each engine has three more rounds: nothing happens; two runs begin at once, of which one
+must be refused by name; a file is opened by another program when it is about to be set aside, and
+everything must be put back. One JSON object a round, and one at the end.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import set_aside
+from ortgpu_fix.apply import open_files, set_aside, swap
 from ortgpu_fix.apply.apply_plan import Allowed, apply
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.removal import distributions_here
@@ -60,7 +61,7 @@ COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas
 GOES = ("onnxruntime", "nvidia-cudnn-cu13")
 PLANNED = {"onnxruntime-gpu", "nvidia-cudnn-cu12", "nvidia-cublas-cu12"}
 KILLS = ("at a step", "at an instant", "engine", "engine and tool")
-NONE, TWO = "none", "two at once"
+NONE, TWO, OPEN = "none", "two at once", "a file in use"
 PATIENCE = 2.0
 """Seconds after which no process of the engine may be alive."""
 
@@ -73,10 +74,13 @@ def main() -> int:
     parser.add_argument("--engines", default="uv,pip")
     parser.add_argument("--begin", nargs=3, metavar=("URL", "ENGINE", "STEP"))
     parser.add_argument("--slowly", action="store_true")
+    parser.add_argument("--open", action="store_true")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.begin:
         url, engine, step = options.begin
+        if options.open:
+            open_when_checked()
         begin(options.folder, url, engine, int(step), slowly=options.slowly)
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +107,7 @@ def main() -> int:
 
 def _rounds(engines: list[str]) -> Iterator[tuple[str, str]]:
     for engine in dict.fromkeys(engines):
-        yield from ((NONE, engine), (TWO, engine))
+        yield from ((kind, engine) for kind in (NONE, TWO, OPEN))
     yield from ((kind, engine) for engine in itertools.cycle(engines) for kind in KILLS)
 
 
@@ -124,7 +128,7 @@ def one_round(
     there = _processes()
     step = secrets.randint(1, 60) if kind == "at a step" else 0
     words = [sys.executable, __file__, str(folder), "--begin", url, engine, str(step)]
-    words += ["--slowly"] if kind == TWO else []
+    words += {TWO: ["--slowly"], OPEN: ["--open"]}.get(kind, [])
     started = time.monotonic()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     other = ""
@@ -139,7 +143,9 @@ def one_round(
         problems.append(f"alive after {PATIENCE} s: {', '.join(sorted(alive.values()))}")
     said = process.communicate(timeout=300)[0]
     told |= {"seconds": round(time.monotonic() - started, 1), "exit": process.returncode}
-    if not told["killed"] and process.returncode != 0:
+    if kind == OPEN and b"apply-failed" not in said:
+        problems.append(f"exit {process.returncode}, {said.decode(errors='replace')[-300:]}")
+    elif kind != OPEN and not told["killed"] and process.returncode != 0:
         problems.append(said.decode(errors="replace")[-500:])
     try:
         told["recovered"] = bool(recover_interrupted(site))
@@ -252,6 +258,17 @@ def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None
         progress=silent,
         allowed=Allowed(conflicts=True),
     )
+
+
+def open_when_checked() -> None:
+    """Open a file that leaves, as another program would, when it was seen that none is open."""
+    inner = open_files.check_files_movable
+
+    def check(paths: Sequence[str]) -> None:
+        inner(paths)
+        os.open(paths[-1], os.O_RDONLY)  # which nobody can move then
+
+    setattr(swap, "check_files_movable", check)  # noqa: B010 - where it is called
 
 
 def make_set_paths(folder: Path) -> dict[str, Path]:

@@ -9,6 +9,7 @@ static wchar_t *arguments(void) { /* the command line after argv[0] */
     for (; *at && (quoted || (*at != L' ' && *at != L'\t')); at++) if (*at == L'"') quoted = !quoted;
     return at;
 }
+static BOOL WINAPI ignored(DWORD event) { (void)event; return TRUE; } /* Python hears Ctrl-C itself */
 int wmain(void) {
     static wchar_t self[32768], folder[32768], cfg[32768], python[32768], line[65536];
     static char text[65536];
@@ -36,6 +37,7 @@ int wmain(void) {
         STARTUPINFOW start = { sizeof start };
         GetStartupInfoW(&start);
         PROCESS_INFORMATION made;
+        SetConsoleCtrlHandler(ignored, TRUE);
         HANDLE job = CreateJobObjectW(NULL, NULL);
         JOBOBJECT_EXTENDED_LIMIT_INFORMATION limit = { 0 };
         limit.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK;

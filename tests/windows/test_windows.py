@@ -15,9 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from ortgpu_fix.apply import open_files
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
-from ortgpu_fix.apply.open_files import check_files_movable, processes_using
+from ortgpu_fix.apply.open_files import (
+    check_files_movable,
+    check_path_lengths,
+    processes_using,
+)
 from ortgpu_fix.apply.set_aside import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine import guard
@@ -207,3 +212,54 @@ def test_an_open_file_cannot_be_moved(tmp_path: Path) -> None:
         check_files_movable([str(file)])
 
     assert caught.value.code == "files-in-use"
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("C:\\" + "x" * 240 + "\\" + "y" * 15, False),
+        ("C:\\" + "x" * 240 + "\\" + "y" * 16, True),
+        ("C:\\" + "x" * 244 + "\\y", False),
+        ("C:\\" + "x" * 245 + "\\y", True),
+    ],
+)
+def test_a_path_that_windows_does_not_allow(
+    monkeypatch: pytest.MonkeyPatch, path: str, *, refused: bool
+) -> None:
+    monkeypatch.setattr(open_files, "_long_paths_enabled", lambda: False)
+    if refused:
+        with pytest.raises(Error) as caught:
+            check_path_lengths(["C:\\x", path])
+        assert (caught.value.code, caught.value.values["path"]) == ("path-too-long", path)
+    else:
+        check_path_lengths([path])
+    monkeypatch.setattr(open_files, "_long_paths_enabled", lambda: True)
+    check_path_lengths([path])
+
+
+PRESS = """
+import ctypes, sys, time
+kernel = ctypes.WinDLL("kernel32")
+kernel.FreeConsole(), kernel.AttachConsole(int(sys.argv[1])), kernel.SetConsoleCtrlHandler(None, 1)
+sys.exit(not kernel.GenerateConsoleCtrlEvent(0, 0))
+"""
+
+
+def test_ctrl_c_ends_a_measured_model(tmp_path: Path) -> None:
+    """In a console of its own, as in a terminal; the child hears it, too."""
+    code = (
+        "import os, sys; from ortgpu_fix.utils.process import listen;"
+        "from ortgpu_fix.utils.signals import signals_as_interrupt as interrupts\n"
+        "try:\n with interrupts(): listen(sys.argv[1:], timeout=60, env=os.environ, hear=print)\n"
+        "except KeyboardInterrupt: print('interrupted', flush=True)"
+    )
+    words = python(code, *python(ENGINE, tmp_path / "began"))
+    hidden = subprocess.CREATE_NO_WINDOW  # type: ignore[attr-defined]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, creationflags=hidden) as tool:
+        wait_until(tmp_path / "began")
+        start = time.monotonic()
+        subprocess.run(python(PRESS, tool.pid), check=True)
+        said = tool.communicate(timeout=60)[0]
+
+    assert said.strip() == b"interrupted"
+    assert time.monotonic() - start < 20
