@@ -12,8 +12,10 @@ provider that was not loaded cannot say; the provider of 1.18.1 throws while Win
 what makes the difference is shown by the same script without it.
 
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
-its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8.
-`--kills` runs `windows_rounds.py`.
+its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8. Besides:
+Ctrl-C in a console, while a model is measured and while an engine writes; an environment with files
+whose paths Windows does not allow, and does once long paths are on; the program in the environment
+that it mends, where a program has the old libraries loaded. `--kills` runs `windows_rounds.py`.
 
 Needs Linux, Wine, mingw-w64, a package index and 20 GB below DIR. The dated result goes to
 scripts/prove/results; the exit code is 1 where something is not as it must be.
@@ -40,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from prove.outcomes import record, recorded
 from support.standin_wheels import without_notes
 from support.torch_index import TorchIndex, make_torch
-from support.windows_python import WindowsPython, end, make
+from support.windows_python import WindowsPython, end, make, windows
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests" / "captures"
@@ -52,6 +54,8 @@ SETS = {
     "12 early": ("1.20.2", "551.61", r"CUDA failure (35|100):"),
 }
 """onnxruntime-gpu, driver, and what onnxruntime says once its provider was loaded, by CUDA."""
+INTERRUPTED, PATIENCE = 130, 20.0
+"""The exit code of a command that Ctrl-C ended, and the seconds that it may take."""
 NOT_LOADED = re.compile(r"which is missing|error 126")
 GPU = "8.6"
 NUMPY = "numpy==1.26.4"
@@ -68,6 +72,31 @@ try:
 except Exception as error:
     print(error)
 """
+PRESS = """
+import ctypes, json, os, subprocess, sys, time
+sign, *words = sys.argv[1:]
+console = {"creationflags": subprocess.CREATE_NO_WINDOW, "stdin": subprocess.DEVNULL}
+tool = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **console)
+said = b""
+while os.path.isabs(sign) and not os.path.exists(sign) and tool.poll() is None:
+    time.sleep(0.02)
+while not os.path.isabs(sign) and sign.encode() not in said and tool.poll() is None:
+    said += tool.stdout.readline()
+time.sleep(0.5)
+kernel = ctypes.WinDLL("kernel32")
+kernel.FreeConsole(), kernel.AttachConsole(tool.pid), kernel.SetConsoleCtrlHandler(None, 1)
+pressed, began = kernel.GenerateConsoleCtrlEvent(0, 0), time.monotonic()
+said += tool.communicate(timeout=300)[0]
+seconds = round(time.monotonic() - began, 1)
+print(json.dumps([pressed, tool.returncode, seconds, said.decode(errors="replace")]))
+"""
+"""Presses Ctrl-C in the console of a program, when a file is there or a line was said."""
+HOLD = """
+import sys, onnxruntime
+print(onnxruntime.__version__, flush=True)
+sys.stdin.read()
+"""
+LONG_PATHS = ("reg", "add", r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem", "/f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +136,9 @@ stand-ins, from an index of the shape of PyTorch's.
 TORCH_WHEEL = "cp311-cp311-win_amd64"
 LOGS = ("cuda-12-libraries-missing--ort*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
-ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, KILLS)
+OTHERS = {"ctrl-c": "interrupted", "long paths": "long_paths", "the program inside": "inside"}
+"""Methods of `Proof` by the name of their case."""
+ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, *OTHERS, KILLS)
 
 
 class Proof:
@@ -278,6 +309,90 @@ class Proof:
             yield from _expect(log.name, told.returncode, 0)
             yield from _lost(log.name, told.stdout, page, tongue)
 
+    def prepared(self, folder: Path, *more: str | Path, pip: bool = False) -> dict[str, str]:
+        """Make an environment with the CPU build, and return the digests of its files."""
+        remove(folder)
+        self.wine.venv(folder, NUMPY, CPU_BUILD, *more, pip=pip)
+        (folder / ".lock").unlink(missing_ok=True)
+        return without_notes(folder)
+
+    def near(self, folder: Path) -> list[str | Path]:
+        """Return the flags that install CUDA 12's wheels into `folder` for its machine."""
+        release, driver, _ = SETS["12"]
+        there: list[str | Path] = ["--python", folder, "--driver", driver, "--gpu", GPU]
+        return [*there, "--ort", f"=={release}", "--offline", "--find-links", self.wheels("12")]
+
+    def interrupted(self) -> Iterator[str]:
+        """Press Ctrl-C while a model is measured, and while the engine writes."""
+        folder = self.work / "环境 with spaces"
+        before = self.prepared(folder)
+        lock = folder / "Lib" / "site-packages" / ".ortgpu-fix" / "engine.lock"
+        bench = ["verify", "--bench", ROOT / "data" / "conv.onnx", "--python", folder]
+        apply = ["--apply", "--yes", "--json", *self.near(folder)]
+        for words, sign, code in ((bench, "Measuring", INTERRUPTED), (apply, lock, 4)):
+            told = self.wine.must(
+                self.wine.python, "-X", "utf8", "-c", PRESS, sign, self.tools["uv"], *words
+            )
+            pressed, exit_code, seconds, said = json.loads(told)
+            yield from _expect(f"{sign}, pressed {pressed}, {said[-300:]}", exit_code, code)
+            if seconds > PATIENCE:
+                yield f"{sign}: {seconds} s"
+            if without_notes(folder) != before:
+                yield f"{sign}: not as it was"
+
+    def long_paths(self) -> Iterator[str]:
+        """Refuse paths of more than 260 characters, and use them where Windows allows them."""
+        folder = self.work / ("long " * 9).strip() / ("path " * 9).strip() / ("env " * 9).strip()
+        before = self.prepared(folder)
+        apply = ["--apply", "--yes", "--json", *self.near(folder)]
+        for allowed, code in (("0", 2), ("1", 0)):
+            enable = ("/v", "LongPathsEnabled", "/t", "REG_DWORD", "/d", allowed)
+            words = ["wine", *LONG_PATHS, *enable]
+            subprocess.run(words, env=self.wine.environ, check=True, capture_output=True)
+            done = self.fix("uv", *apply)
+            yield from _expect(text(done)[-400:], done.returncode, code)
+            if allowed == "0":
+                if json.loads(done.stdout)["error"]["code"] != "path-too-long":
+                    yield text(done)[-400:]
+                if without_notes(folder) != before:
+                    yield "refused, and not as it was"
+        longest = max(len(windows(path)) for path in folder.rglob("*"))
+        if longest < 260:  # noqa: PLR2004 - Windows' number
+            yield f"no long path: {longest}"
+        yield from self._finished("uv", folder, before)
+
+    def inside(self) -> Iterator[str]:
+        """Mend the environment that the program is installed in, while its libraries are used."""
+        folder = self.work / "环境 with spaces"
+        [wheel] = (ROOT / "dist").glob("*.whl")
+        before = self.prepared(folder, wheel, pip=True)
+        python = folder / "Scripts" / "python.exe"
+        words = ["wine", str(python), "-c", HOLD]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with subprocess.Popen(words, env=self.wine.environ, **pipes) as user:
+            if user.stdout is not None:  # a pipe
+                user.stdout.readline()
+            program = folder / "Scripts" / "ortgpu-fix.exe"
+            done = self.wine.run(program, "--apply", "--yes", *self.near(folder))
+            yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 0)
+            if b"python.exe (" not in done.stderr:
+                yield f"who uses the libraries was not named: {text(done)[-400:]}"
+            user.communicate()
+        undo = ("undo", "--yes", "--python", folder)
+        yield from _expect("undo", self.wine.run(program, *undo).returncode, 0)
+        after = {path: what for path, what in without_notes(folder).items() if path in before}
+        if after != before:
+            yield "after undo: not as it was"
+
+    def _finished(self, engine: str, folder: Path, before: dict[str, str]) -> Iterator[str]:
+        release, driver, _ = SETS["12"]
+        machine = ("--driver", driver, "--gpu", GPU, "--ort", f"=={release}", "--python", folder)
+        yield from _expect("check", self.fix(engine, "--check", *machine).returncode, 0)
+        undone = self.fix(engine, "undo", "--yes", "--python", folder)
+        yield from _expect("undo", undone.returncode, 0)
+        if without_notes(folder) != before:
+            yield "after undo: not as it was"
+
     def kills(self, count: int) -> Iterator[str]:
         """Run the rounds of kills on stand-in wheels."""
         rounds = Path(__file__).with_name("windows_rounds.py")
@@ -342,6 +457,7 @@ def main() -> int:
     runs: dict[str, Any] = {case.name: lambda case=case: proof.run(case) for case in CASES}
     runs |= {name: lambda name=name: proof.machine(name) for name in MACHINES}
     runs |= {name: lambda name=name: proof.console(name) for name in CONSOLES}
+    runs |= {name: getattr(proof, method) for name, method in OTHERS.items()}
     runs |= {KILLS: lambda: proof.kills(options.kills)}
     for name, run in runs.items():
         if options.only not in name:

@@ -16,7 +16,9 @@ from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.utils import process
 from ortgpu_fix.utils.process import run
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has its own guard: tests/windows")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows has its own guard: tests/windows"
+)
 
 
 def test_the_guard_runs_the_engine(tmp_path: Path) -> None:
