@@ -7,15 +7,17 @@ uv, for CUDA 11, 12 and 13, in a folder whose path has spaces and Chinese charac
 a folder of wheels that `download` filled, `--check`, a script that knows nothing of all this, and
 `undo`, after which every file must be what it was. What the script is told by onnxruntime proves
 how far it came: without a driver CUDA 12 ends with failure 35 or 100 and CUDA 13 with 801, which a
-provider that was not loaded cannot say; the provider of 1.18.1 throws while Windows loads it (error
-3765269347, a C++ exception), where a missing library is error 126. That the libraries' companion is
-what makes the difference is shown by the same script without it.
+provider that was not loaded cannot say; the providers of 1.18.1 and 1.20.2 throw while Windows
+loads them (error 3765269347, a C++ exception), where a missing library is error 126. That the
+libraries' companion is what makes the difference is shown by the same script without it.
 
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
 its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8. Besides:
-Ctrl-C in a console, while a model is measured and while an engine writes; an environment with files
-whose paths Windows does not allow, and does once long paths are on; the program in the environment
-that it mends, where a program has the old libraries loaded. `--kills` runs `windows_rounds.py`.
+stand-ins for the driver's libraries, which are read, and leave the verification with the want of a
+GPU alone to tell; Ctrl-C in a console, while a model is measured and while an engine writes; an
+environment with files whose paths Windows does not allow, and does once long paths are on; the
+program in the environment that it mends, where a program has the old libraries loaded. `--kills`
+runs `windows_rounds.py`.
 
 Needs Linux, Wine, mingw-w64, a package index and 20 GB below DIR. The dated result goes to
 scripts/prove/results; the exit code is 1 where something is not as it must be.
@@ -51,7 +53,7 @@ SETS = {
     "11": ("1.18.1", "522.06", r"LoadLibrary failed with error 3765269347"),
     "12": ("1.26.0", "576.02", r"CUDA failure (35|100):"),
     "13": ("1.31.1", "581.29", r"CUDA failure 801:"),
-    "12 early": ("1.20.2", "551.61", r"CUDA failure (35|100):"),
+    "12 early": ("1.20.2", "551.61", r"LoadLibrary failed with error 3765269347"),
 }
 """onnxruntime-gpu, driver, and what onnxruntime says once its provider was loaded, by CUDA."""
 INTERRUPTED, PATIENCE = 130, 20.0
@@ -82,11 +84,12 @@ while os.path.isabs(sign) and not os.path.exists(sign) and tool.poll() is None:
     time.sleep(0.02)
 while not os.path.isabs(sign) and sign.encode() not in said and tool.poll() is None:
     said += tool.stdout.readline()
-time.sleep(0.5)
+time.sleep(0.1)
 kernel = ctypes.WinDLL("kernel32")
 kernel.FreeConsole(), kernel.AttachConsole(tool.pid), kernel.SetConsoleCtrlHandler(None, 1)
 pressed, began = kernel.GenerateConsoleCtrlEvent(0, 0), time.monotonic()
-said += tool.communicate(timeout=300)[0]
+tool.wait(300), kernel.FreeConsole()  # which holds the pipe, too
+said += tool.communicate(timeout=60)[0]
 seconds = round(time.monotonic() - began, 1)
 print(json.dumps([pressed, tool.returncode, seconds, said.decode(errors="replace")]))
 """
@@ -136,7 +139,12 @@ stand-ins, from an index of the shape of PyTorch's.
 TORCH_WHEEL = "cp311-cp311-win_amd64"
 LOGS = ("cuda-12-libraries-missing--ort*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
-OTHERS = {"ctrl-c": "interrupted", "long paths": "long_paths", "the program inside": "inside"}
+OTHERS = {
+    "a driver": "driver",
+    "ctrl-c": "interrupted",
+    "long paths": "long_paths",
+    "the program inside": "inside",
+}
 """Methods of `Proof` by the name of their case."""
 ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, *OTHERS, KILLS)
 
@@ -240,6 +248,9 @@ class Proof:
         python = folder / "Scripts" / "python.exe"
         model = ROOT / "data" / "matmul.onnx"
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"}  # what a program leaves is not undo's
+        verified = self.fix(case.engine, "verify", "--json", "--python", folder)
+        if json.loads(verified.stdout)["verdict"] != "no-driver":
+            yield f"verify: {text(verified)[:400]}"
         said = text(self.wine.run(python, self.script, model, environ=quiet))
         if not re.search(loaded, said):
             yield f"an unchanged script: {said[-400:]}"
@@ -322,6 +333,33 @@ class Proof:
         there: list[str | Path] = ["--python", folder, "--driver", driver, "--gpu", GPU]
         return [*there, "--ort", f"=={release}", "--offline", "--find-links", self.wheels("12")]
 
+    def driver(self) -> Iterator[str]:
+        """Mend for the machine itself, whose driver is there and has no GPU; all is put back."""
+        folder, answers = self.work / "环境 with spaces", self.work / "driver.txt"
+        environ = {"ORTGPU_STUB": windows(answers), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.wine.install_driver()
+        for cuda, speaks in (("12", "12090"), ("13", "13000")):
+            release, driver, _ = SETS[cuda]
+            gpu = "gpu NVIDIA GeForce RTX 3060|8|6|12884901888|"
+            answers.write_text(f"release {driver}\ncuda {speaks}\ncu_init 100\n{gpu}\n")
+            before = self.prepared(folder)
+            facts = json.loads(self.fix("uv", "facts", "--python", folder, **environ).stdout)
+            seen = (
+                facts["driver"]["version"],
+                [one["compute_capability"] for one in facts["gpus"]],
+            )
+            if seen != (driver, [GPU]):
+                yield f"facts: {facts}"
+            links: list[str | Path] = ["--offline", "--find-links", self.wheels(cuda)]
+            words: list[str | Path] = ["--python", folder, "--ort", f"=={release}", *links]
+            done = self.fix("uv", "--apply", "--yes", "--json", *words, **environ)
+            yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 4)
+            if "Every library loads and the driver's library answers" not in text(done):
+                yield f"verification: {text(done)[-400:]}"
+            if without_notes(folder) != before:
+                yield "not as it was"
+        self.wine.remove_driver()
+
     def interrupted(self) -> Iterator[str]:
         """Press Ctrl-C while a model is measured, and while the engine writes."""
         folder = self.work / "环境 with spaces"
@@ -329,7 +367,7 @@ class Proof:
         lock = folder / "Lib" / "site-packages" / ".ortgpu-fix" / "engine.lock"
         bench = ["verify", "--bench", ROOT / "data" / "conv.onnx", "--python", folder]
         apply = ["--apply", "--yes", "--json", *self.near(folder)]
-        for words, sign, code in ((bench, "Measuring", INTERRUPTED), (apply, lock, 4)):
+        for words, sign, code in ((bench, "Running the model", INTERRUPTED), (apply, lock, 4)):
             told = self.wine.must(
                 self.wine.python, "-X", "utf8", "-c", PRESS, sign, self.tools["uv"], *words
             )
