@@ -109,10 +109,12 @@ class StrictObject:
     def read(self, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of this object."""
         result = make(self)
+        if self._ignored is None and not self._closed:
+            return result
         unknown = sorted(str(name) for name in self._value.keys() - self._read)
         if self._ignored is not None:
             self._ignored += map(self._key, unknown)
-        elif self._closed and unknown:
+        elif unknown:
             raise self._refuse(self._key(unknown[0]), "is not a key of this document")
         return result
 

@@ -27,18 +27,18 @@ LOADERS = "/lib"
 """The folder of musl's loader."""
 SMALL = 256 * 1024
 """Files of fewer bytes are compared by hash too, larger ones by size alone."""
-HEADERS = re.compile(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
 LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, None where it cannot be read."""
+    """Return the text of a file with plain line ends, None where it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        with open(path, "rb", buffering=0) as file:  # as text it takes twice as long
+            text = file.readall().decode("utf-8", "replace")
     except OSError:
         return None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def listing(folder: str) -> list[str]:
@@ -85,11 +85,14 @@ def egg_requires(path: str) -> list[str]:
 def distribution(folder: str, entry: str) -> dict[str, Any]:
     """Return the distribution of a metadata folder; of a broken one only its path."""
     path, text = metadata(folder, entry)
-    head = re.split(r"\r?\n\r?\n", text or "", maxsplit=1)[0]
-    head = re.sub(r"\r?\n[ \t]+", " ", head)
+    head = (text or "").partition("\n\n")[0]
+    if "\n " in head or "\n\t" in head:  # few are folded
+        head = re.sub(r"\n[ \t]+", " ", head)
     fields: dict[str, list[str]] = {"Name": [], "Version": [], "Requires-Dist": []}
-    for key, value in HEADERS.findall(head):
-        fields[key].append(value)
+    for line in head.split("\n"):
+        key, _, value = line.partition(":")
+        if key in fields:
+            fields[key].append(value.strip(" \t"))
     name, version = "".join(fields["Name"][:1]), "".join(fields["Version"][:1])
     if entry.startswith("~") or not name or not version or version == "None":
         return {"name": entry, "version": None, "path": path}
@@ -97,7 +100,7 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
     if not entry.endswith(".dist-info") and not requires:
         requires = egg_requires(path)
     row: dict[str, Any] = {"name": name, "version": version, "path": path, "requires": requires}
-    files = listing(path) if os.path.isdir(path) else []
+    files = listing(path)  # none in an egg-info that is a file
     if "INSTALLER" in files:
         row["installer"] = (read(os.path.join(path, "INSTALLER")) or "").strip()
     if "direct_url.json" in files:
