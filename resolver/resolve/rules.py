@@ -149,8 +149,11 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
         installed = here.facts.package(name) if demands else None
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
-        refusing = [demand for demand in demands if not _overlap(needed, demand.specifier)]
-        together = reduce(SpecifierSet.__and__, (demand.specifier for demand in demands), needed)
+        # Of a thousand demands most are the same text, and `requirement` makes one object of it.
+        different = {id(demand.specifier): demand.specifier for demand in demands}
+        refused = {key for key, wanted in different.items() if not _overlap(needed, wanted)}
+        refusing = [demand for demand in demands if id(demand.specifier) in refused]
+        together = reduce(SpecifierSet.__and__, different.values(), needed)
         if not refusing and demands and not _overlap(needed, together):
             refusing = [*demands]  # each allows some versions, and all of them none
         for demand in refusing:
