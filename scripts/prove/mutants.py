@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import functools
+import itertools
 import queue
 import random
 import re
@@ -121,34 +122,33 @@ class Judge:
     def _ask(
         self, mutant: Mutant, tests: Iterable[str], laboratory: Laboratory, *, anew: bool = False
     ) -> Judgement:
-        for piece in self._pieces(test for test in tests if test not in self._unsound):
-            rest = piece
-            while rest:
-                limit, left = self._reach.limit(rest), self._deadline - time.monotonic()
-                if left <= 0:
-                    return Judgement("not judged")
-                change = mutant.module, mutant.difference.code, rest, min(limit, left)
-                outcome = None if anew else laboratory.run(*change)
-                outcome = outcome or laboratory.run_anew(*change)
-                if outcome.noticed is None:
-                    return Judgement("timeout" if limit < left else "not judged")
-                if not outcome.noticed:
-                    break
-                failed = self._test_of(outcome.by)
-                if self._is_sound(failed, laboratory):
-                    return Judgement("killed", failed)
-                rest = [test for test in rest if test not in self._unsound]
+        waiting = [test for test in tests if test not in self._unsound]
+        while waiting:
+            piece = waiting if anew else self._piece(waiting)
+            limit, left = self._reach.limit(piece), self._deadline - time.monotonic()
+            if left <= 0:
+                return Judgement("not judged")
+            change = mutant.module, mutant.difference.code, piece, min(limit, left)
+            outcome = laboratory.run_anew(*change) if anew else laboratory.run(*change)
+            if outcome is None:
+                anew = True  # collecting takes a while: all that is left at once
+                continue
+            if outcome.noticed is None:
+                return Judgement("timeout" if limit < left else "not judged")
+            if not outcome.noticed:
+                waiting = waiting[len(piece) :]
+                continue
+            failed = self._test_of(outcome.by)
+            if self._is_sound(failed, laboratory):
+                return Judgement("killed", failed)
+            waiting = [test for test in waiting if test not in self._unsound]
         return Judgement("survived")
 
-    def _pieces(self, tests: Iterable[str]) -> Iterator[list[str]]:
-        piece: list[str] = []
-        for test in tests:
-            piece.append(test)
-            if sum(self._reach.seconds.get(name, 1.0) for name in piece) > mutation_tests.PIECE:
-                yield piece
-                piece = []
-        if piece:
-            yield piece
+    def _piece(self, tests: Sequence[str]) -> list[str]:
+        """Return the first of `tests`, about `PIECE` seconds of them."""
+        totals = itertools.accumulate(self._reach.seconds.get(test, 1.0) for test in tests)
+        number = sum(total <= mutation_tests.PIECE for total in totals)
+        return [*tests[: number + 1]]
 
     def _test_of(self, line: str) -> str:
         """Return the test that a line of pytest's summary names, or the file, or the line."""
