@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import synthetic
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.driver import EXPLAINED_ERRORS
 from ortgpu_fix.facts.model import Gpu
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.plan.model import Plan
@@ -64,3 +66,34 @@ def test_packages_for_data_centres_are_named_for_gpus_that_are_known(
     made = resolve(facts, PlanOptions(), matrix_parse.parse(tables, "", {}))
 
     assert ("forward-compatibility" in {code for code, _ in unlocks(made)}) is named
+
+
+@pytest.mark.parametrize(
+    ("machine", "python", "named"),
+    [
+        ({}, {}, True),
+        ({}, {"implementation": "pypy"}, False),
+        ({"machine": "aarch64"}, {}, False),
+        ({"libc": "musl 1.2"}, {}, False),
+        ({"libc": None}, {}, True),
+    ],
+)
+def test_the_index_for_an_old_cuda_is_named_where_its_wheels_may_fit(
+    machine: dict[str, str | None], python: dict[str, str], *, named: bool
+) -> None:
+    document = synthetic.document(driver="11.7")
+    document["platform"] |= machine
+    document["python"] = {"version": "3.13.0", **python}
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
+
+    assert made.verdict == "impossible"
+    assert ("ort-index" in {code for code, _ in unlocks(made)}) is named
+
+
+@pytest.mark.parametrize("error", ["odd: x", *(f"{code}: x" for code in EXPLAINED_ERRORS)])
+def test_what_no_change_of_the_environment_mends_is_told_as_that(error: str) -> None:
+    made = resolve(synthetic.facts("onnxruntime-gpu 1.26.0", error=error), PlanOptions(), MATRIX)
+    [outside] = made.outside
+
+    assert made.verdict == "fixable"
+    assert outside.code == EXPLAINED_ERRORS.get(error.removesuffix(": x"), "driver-unreadable")
