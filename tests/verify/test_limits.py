@@ -1,0 +1,306 @@
+"""From where on a difference is advised: each sentence, a little below its limit and above it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.verify.advice import Advice, advise, pick
+from ortgpu_fix.verify.bench import (
+    SEARCHES,
+    Bench,
+    Configuration,
+    Timing,
+    allows_graph,
+    refinements,
+    searches,
+    summarize,
+)
+from ortgpu_fix.verify.measurement import CPU, Failed, Made, Measurement, NodeEvent, Tensor
+from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
+from ortgpu_fix.verify.model_run import SMALL, count_copies, find_fallbacks, judge_model
+
+GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
+REPORT = ModelReport(
+    file="x.onnx",
+    verdict="works",
+    release="1.26.0",
+    gpu="NVIDIA A10 (8.6)",
+    copies=Copies(),
+    operators=(("Conv", 4),),
+)
+KEYS = {search: f"cuda-{search.lower()}" for search in SEARCHES}
+BEST = KEYS["HEURISTIC"]
+Times = Mapping[str, tuple[float, ...]]
+
+
+def bench(
+    medians: Times,
+    *,
+    new: Times | None = None,
+    changed: Times | None = None,
+    spread: float = 0.02,
+    **more: Any,
+) -> Bench:
+    """Return times by configuration and shape; `new` of the first run of each shape."""
+    rows = [
+        Configuration(key=CPU, on_gpu=False),
+        *(
+            Configuration(key=key, on_gpu=True, options=(("cudnn_conv_algo_search", search),))
+            for search, key in KEYS.items()
+            if key in medians
+        ),
+    ]
+    timings = [
+        Timing(
+            key=key,
+            shape=shape,
+            first_ms=(new or {}).get(key, times)[shape],
+            median_ms=median,
+            low_ms=median * (1 - spread / 2),
+            high_ms=median * (1 + spread / 2),
+            changed_ms=(changed or {}).get(key, (None,) * len(times))[shape],
+        )
+        for key, times in medians.items()
+        for shape, median in enumerate(times)
+    ]
+    shapes = tuple((("x", (1, 8 + at)),) for at in range(max(map(len, medians.values()))))
+    made = dataclasses.replace(summarize([], rows), release="1.26.0", gpu="A GPU (8.6)")
+    return dataclasses.replace(made, shapes=shapes, timings=tuple(timings), **more)
+
+
+def codes(advice: Advice) -> list[str]:
+    return [row.code for row in advice.rows]
+
+
+@pytest.mark.parametrize(
+    ("code", "below", "above", "made"),
+    [
+        ("gpu-faster", 1.09, 1.12, lambda at: bench({CPU: (at,), BEST: (1.0,)}, spread=0.001)),
+        ("binding-faster", 1.09, 1.11,
+         lambda at: bench({CPU: (9,), BEST: (at,), f"{BEST}-binding": (1.0,)})),
+        ("tf32-faster", 1.09, 1.11,
+         lambda at: bench({CPU: (9,), BEST: (1.0,), f"{BEST}-no-tf32": (at,)})),
+        ("graph-faster", 1.09, 1.11,
+         lambda at: bench({CPU: (9,), BEST: (at,), f"{BEST}-graph": (1.0,)})),
+        # With its inputs on the GPU, too: what the graph alone brings.
+        ("graph-faster", 1.09, 1.11, lambda at: bench(
+            {CPU: (9,), BEST: (3.0,), f"{BEST}-binding": (at,), f"{BEST}-graph": (1.0,)})),
+        ("searches-differ", 1.09, 1.11,
+         lambda at: bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (at,)})),
+        ("default-is-fallback", 1.09, 1.11,
+         lambda at: bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (at,)})),
+        ("searches-new-shapes", 1.09, 1.11, lambda at: bench(
+            {CPU: (9, 9), BEST: (1.0, 1.0), KEYS["DEFAULT"]: (1.0, 1.0)},
+            new={BEST: (2.0, 2.0), KEYS["DEFAULT"]: (2.0, 2.0 * at)})),
+        ("new-shape-costs", 2.9, 3.1,
+         lambda at: bench({CPU: (9, 9), BEST: (1.0, 1.0)}, new={BEST: (1.0, at)})),
+        ("new-shapes-slower", 1.09, 1.11,
+         lambda at: bench({CPU: (9, 9), BEST: (1.0, 1.0)}, new={BEST: (1.0, 9 * at)})),
+        ("turns-slower", 1.09, 1.11, lambda at: bench(
+            {CPU: (9, 9), BEST: (1.0, 1.0)}, new={BEST: (1.0, 90.0)},
+            changed={BEST: (9 * at, 9 * at)})),
+        ("noisy", 0.19, 0.21, lambda at: bench({CPU: (9,), BEST: (1.0,)}, spread=at)),
+    ],
+)  # fmt: skip
+def test_a_difference_is_told_from_its_limit_on(
+    code: str, below: float, above: float, made: Callable[[float], Bench]
+) -> None:
+    assert code not in codes(advise(made(below), REPORT))
+    assert code in codes(advise(made(above), REPORT))
+
+
+@pytest.mark.parametrize(
+    ("why", "ms", "told"),
+    [
+        ("no-kernel", 0.9, False),
+        ("no-kernel", 1.1, True),
+        ("unknown", 1.1, True),
+        ("shape-work", 9.0, False),
+        ("optimizer", 9.0, False),
+    ],
+)
+def test_nodes_on_the_cpu_are_worth_a_sentence_where_they_take_a_tenth(
+    why: Any, ms: float, *, told: bool
+) -> None:
+    report = dataclasses.replace(
+        REPORT,
+        fallbacks=(Fallback(name="n", op="Loop", why=why, ms=ms),),
+        shares=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
+    )
+
+    advice = advise(bench({CPU: (9,), BEST: (1.0,)}), report)
+
+    assert ("fallback-costs" in codes(advice)) is told
+
+
+@pytest.mark.parametrize(("release", "told"), [("1.19.2", False), ("1.20.0", True), (None, False)])
+def test_the_default_is_a_fallback_since_1_20(release: str | None, *, told: bool) -> None:
+    times = bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (2.0,)}, release=release)
+
+    assert ("default-is-fallback" in codes(advise(times, REPORT))) is told
+
+
+@pytest.mark.parametrize(("other", "best"), [(0.96, "EXHAUSTIVE"), (0.94, "HEURISTIC")])
+def test_the_search_of_the_release_is_kept_where_another_is_hardly_faster(
+    other: float, best: str
+) -> None:
+    found = pick(bench({CPU: (9,), KEYS["EXHAUSTIVE"]: (1.0,), KEYS["HEURISTIC"]: (other,)}))
+
+    assert found is not None
+    assert found.key == KEYS[best]  # type: ignore[index]
+
+
+def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
+    times = {CPU: (9.0,), BEST: (1.0,)}
+    best, another = (Failed(key=f"{key}-graph", shape=None, error="x") for key in (BEST, "cuda"))
+
+    assert "graph-refused" in codes(advise(bench(times, failed=(best,)), REPORT))
+    assert "graph-refused" not in codes(advise(bench(times, failed=(another,)), REPORT))
+
+
+# What is tried.
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "FusedConv", "NhwcConv",
+                                      "NhwcFusedConv"])  # fmt: skip
+def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) -> None:
+    report = dataclasses.replace(REPORT, operators=(("Relu", 3), (operator, 1)))
+
+    assert [row.key for row in searches(report, on_gpu=True)] == [CPU, *KEYS.values()]
+    assert [row.key for row in searches(report, on_gpu=False)] == [CPU]
+
+
+@pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])
+def test_a_graph_holds_no_control_flow(operator: str) -> None:
+    assert allows_graph(REPORT)
+    assert not allows_graph(dataclasses.replace(REPORT, operators=((operator, 1),)))
+
+
+@pytest.mark.parametrize(
+    "copies", [None, Copies(to_device=1), Copies(to_host=1), Copies(to_device=1, to_host=1)]
+)
+def test_a_graph_holds_no_copies(copies: Copies | None) -> None:
+    assert not allows_graph(dataclasses.replace(REPORT, copies=copies))
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "more", "names"),
+    [
+        ("1.26.0", "A (8.0)", {}, ["no-tf32", "binding", "graph"]),
+        ("1.26.0", "A (7.5)", {}, ["binding", "graph"]),
+        ("1.26.0", "A", {}, ["binding", "graph"]),
+        ("1.26.0", "A (8.6)", {"half": True}, ["binding", "graph"]),
+        ("1.18.0", "A (8.6)", {}, ["no-tf32", "binding", "graph"]),
+        ("1.17.3", "A (8.6)", {}, ["binding", "graph"]),
+        ("1.16.3", "A (8.6)", {}, ["binding"]),
+        ("1.26.0", "A (8.6)", {"copies": None}, ["no-tf32", "binding"]),
+    ],
+)
+def test_what_a_release_and_a_gpu_have(
+    release: str, gpu: str, more: dict[str, Any], names: list[str]
+) -> None:
+    report = dataclasses.replace(REPORT, release=release, gpu=gpu, **more)
+    best = searches(report, on_gpu=True)[2]
+
+    rows = refinements(best, report)
+
+    assert rows[0] == best
+    assert [row.key for row in rows[1:]] == [f"{best.key}-{name}" for name in names]
+    for row in rows[1:]:
+        assert row.on_gpu
+        assert row.options[:1] == best.options
+        assert row.options[1:] == ((("use_tf32", "0"),) if row.key.endswith("tf32") else ())
+        assert row.binding is not row.key.endswith("tf32")
+        assert row.graph is row.key.endswith("graph")
+
+
+# What ran where.
+
+
+def node(op: str = "Cast", provider: str = CPU_PROVIDER, **more: Any) -> NodeEvent:
+    values: dict[str, Any] = {"microseconds": 1500, "output_bytes": 8, "types": ("float",)}
+    values |= {"name": f"a {op}", "elements": 10_000, **more}
+    return NodeEvent(op=op, provider=provider, **values)
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (node("Shape"), "shape-work"),
+        (node("Size"), "shape-work"),
+        (node("ConstantOfShape"), "shape-work"),
+        (node(types=("int64",), elements=SMALL), "shape-work"),
+        (node(types=("uint8", "bool"), elements=1), "shape-work"),
+        (node(types=("int64",), elements=SMALL + 1), "unknown"),
+        (node(types=("int64", "float"), elements=1), "unknown"),
+        (node(types=(), elements=0), "unknown"),  # nothing is known of what it made
+        (node(), "unknown"),
+    ],
+)
+def test_small_whole_numbers_are_work_on_shapes(event: NodeEvent, why: str) -> None:
+    [found] = find_fallbacks([event], "")
+
+    assert (found.name, found.op, found.ms, found.why) == (event.name, event.op, 1.5, why)
+    assert find_fallbacks([dataclasses.replace(event, provider=GPU_PROVIDER)], "") == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("float", 4), ("double", 8), ("float16", 2), ("int64", 8), ("uint8", 1), ("bool", 1)],
+)
+def test_the_bytes_that_go_in(kind: str, size: int) -> None:
+    measured = Measurement(
+        inputs=(Tensor(name="x", type=f"tensor({kind})", shape=(1, "n")),),
+        shapes=((("x", (2, 3)),), (("x", (2, 9)),)),
+    )
+
+    assert count_copies([], measured).input_bytes == 6 * size
+
+
+def test_a_provider_that_is_not_there_runs_no_node() -> None:
+    measured = Measurement(
+        ended=True,
+        made={"cuda": Made(create_ms=1.0, providers=(CPU_PROVIDER,))},
+        events={"cuda": (node("Conv"), node("Relu"), node("Conv", name="b"))},
+    )
+
+    report = judge_model(measured, file="m.onnx", environment="works")
+
+    assert report.verdict == "cpu-fallback"
+    assert report.values == (("count", "3"), ("total", "3"), ("operators", "Conv, Relu"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "guessed"),
+    [((1, "n"), False, True), ((1, -1), False, True), ((1, None), False, True),
+     ((1, 0), False, False), ((1, 8), False, False), ((1, "n"), True, False)],
+)  # fmt: skip
+def test_sizes_that_the_model_leaves_open_were_guessed(
+    shape: tuple[Any, ...], *, given: bool, guessed: bool
+) -> None:
+    measured = Measurement(
+        ended=True,
+        given=given,
+        inputs=(Tensor(name="x", type="tensor(float)", shape=shape),),
+        shapes=((("x", (1, 8)),), (("x", (1, 16)),)),
+    )
+
+    report = judge_model(measured, file="m.onnx", environment="no-gpu")
+
+    notes = {note.code: dict(note.values) for note in report.notes}
+    assert notes == ({"shapes-guessed": {"shapes": "x=1x8; x=1x16"}} if guessed else {})
+
+
+def test_of_a_long_error_the_beginning_is_shown() -> None:
+    measured = Measurement(
+        ended=True, failed=(Failed(key="cuda", shape=None, error="0123456789" * 100),)
+    )
+
+    report = judge_model(measured, file="m.onnx", environment="works")
+
+    assert report.values[0] == ("step", "0123456789" * 20)
+    assert report.evidence == ("cuda: " + "0123456789" * 40,)
