@@ -1,0 +1,306 @@
+"""Each state in which a file of a change may be found, and whether it counts as a difference.
+
+The tests of `test_comparison` do it with real engines and kills; these put each file as it may be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.apply.comparison import Comparison, compare
+from ortgpu_fix.apply.fingerprints import fingerprint
+from ortgpu_fix.apply.journal import (
+    Begin,
+    Install,
+    Mark,
+    MovedFiles,
+    Record,
+    RemovedFolders,
+    Written,
+)
+from ortgpu_fix.apply.state_folder import Site
+
+if sys.platform == "win32":
+    pytest.skip("an engine's run has no times there", allow_module_level=True)
+
+SECOND = 1_000_000_000
+BEFORE, STARTED, RAN, AFTER = (at * 1000 * SECOND for at in (1, 2, 3, 4))
+"""When a file was there before the change, the engine started and ended, and somebody wrote."""
+OLD, NEW = b"from before", b"of the wheel"
+DIGEST = hashlib.sha256(NEW).hexdigest()
+MOVED, CREATED = "p/moved.py", "p/created.py"
+BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="now", present=())
+
+
+def write(path: Path, data: bytes, when: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.utime(path, ns=(when, when))
+
+
+def a_link(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to("/nowhere")
+
+
+PUT: dict[str, Callable[[Path], None]] = {
+    "nothing": lambda _: None,
+    "old": lambda path: write(path, OLD, BEFORE),
+    "old again": lambda path: write(path, OLD, AFTER),
+    "as large and old": lambda path: write(path, OLD.upper(), BEFORE),
+    "new": lambda path: write(path, NEW, RAN),
+    "new again": lambda path: write(path, NEW, AFTER),
+    "as large": lambda path: write(path, NEW.upper(), RAN),
+    "as large, later": lambda path: write(path, NEW.upper(), AFTER),
+    "longer": lambda path: write(path, NEW + b"!", RAN),
+    "another": lambda path: write(path, b"x", AFTER),
+    "link": a_link,
+    "folder": lambda path: path.mkdir(parents=True),
+}
+
+
+class Change:
+    """An environment with a change that has not come to its end."""
+
+    def __init__(self, root: Path) -> None:
+        root = Path(os.path.realpath(root))
+        self.purelib = root / "lib/site"
+        (self.purelib / "p").mkdir(parents=True)
+        (root / "bin").mkdir()
+        purelib = str(self.purelib)
+        self.site = Site(
+            purelib=purelib, platlib=purelib, scripts=str(root / "bin"), prefix=str(root)
+        )
+        self.folder = self.site.state / "1"
+        (self.folder / "aside").mkdir(parents=True)
+        write(self.folder / "reserve", b"", STARTED)
+        write(self.site.state / "engine.lock", b"", RAN)
+        self.old = self._of(OLD, BEFORE)
+        self.new = self._of(NEW, RAN)
+
+    def _of(self, data: bytes, when: int) -> Any:
+        write(self.folder / "seen", data, when)
+        return fingerprint(str(self.folder / "seen"))
+
+    def compare(self, *records: Record, committed: bool = False) -> Comparison:
+        end = [Mark(step="commit")] if committed else []
+        return compare(self.site, self.folder, (BEGIN, *records, *end))
+
+    def differs(self, *records: Record, committed: bool = False) -> list[str]:
+        """Return what differs: `changed` or `lost`, and the name."""
+        found = self.compare(*records, committed=committed)
+        rows = [("changed", path) for path in found.changed] + [
+            ("lost", path) for path in found.lost
+        ]
+        return sorted(f"{kind} {Path(path).name}" for kind, path in rows)
+
+
+@pytest.mark.parametrize(
+    ("aside", "here", "open_", "committed"),
+    [
+        # It was set aside, and its place is free.
+        ("old", "nothing", "", ""),
+        # Or a copy to another filesystem was killed before its last step.
+        ("old", "old", "", ""),
+        ("old", "as large and old", "changed", "changed"),
+        ("old", "old again", "changed", "changed"),
+        ("old", "another", "changed", "changed"),
+        ("old", "link", "changed", "changed"),
+        ("old", "folder", "changed", "changed"),
+        # A copy with other times is still what was set aside; another file is not.
+        ("old again", "nothing", "", ""),
+        ("another", "nothing", "lost", "lost"),
+        ("link", "nothing", "lost", "lost"),
+        ("another", "old", "lost", "lost"),
+        # It was not moved yet, or moved back already: only before the change was committed.
+        ("nothing", "old", "", "lost"),
+        ("nothing", "another", "lost", "lost"),
+        ("nothing", "nothing", "lost", "lost"),
+    ],
+)
+def test_a_file_that_was_set_aside(
+    tmp_path: Path, aside: str, here: str, open_: str, committed: str
+) -> None:
+    change = Change(tmp_path)
+    PUT[aside](change.folder / "aside/0-moved.py")
+    PUT[here](change.purelib / MOVED)
+    moved = MovedFiles(moves=((MOVED, "0-moved.py"),), seen=(change.old,))
+
+    assert change.differs(moved) == ([f"{open_} moved.py"] if open_ else [])
+    expected = [f"{committed} moved.py"] if committed else []
+    assert change.differs(moved, committed=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("here", "differs"), [("new", False), ("new again", False), ("as large, later", True)]
+)
+def test_what_the_wheel_brings_in_the_place_of_what_was_set_aside(
+    tmp_path: Path, here: str, *, differs: bool
+) -> None:
+    change = Change(tmp_path)
+    PUT["old"](change.folder / "aside/0-created.py")
+    PUT[here](change.purelib / CREATED)
+    moved = MovedFiles(moves=((CREATED, "0-created.py"),), seen=(change.old,))
+    written = Written(seen=(change.new,))
+
+    assert change.differs(moved, install(), written) == (["changed created.py"] if differs else [])
+
+
+def install(size: int = len(NEW), digest: str = DIGEST, **more: Any) -> Install:
+    values: dict[str, Any] = {"whole": (), "standing": (), "temporary": (), **more}
+    return Install(created=(CREATED,), sizes=(size,), hashes=(digest,), **values)
+
+
+@pytest.mark.parametrize(
+    ("here", "size", "digest", "differs"),
+    [
+        ("nothing", len(NEW), DIGEST, False),
+        ("new", len(NEW), DIGEST, False),
+        ("new", len(NEW), "", False),
+        ("new", -1, "", False),  # what an engine makes itself
+        ("as large", len(NEW), DIGEST, True),
+        ("as large", len(NEW), "", False),  # nobody can tell
+        ("longer", len(NEW), DIGEST, True),
+        ("new", len(NEW) + 1, DIGEST, True),  # the beginning of no wheel that is here
+        ("new", 0, DIGEST, True),
+        # Not when the engine ran.
+        ("new again", len(NEW), DIGEST, True),
+        ("new again", -1, "", True),
+        ("old", -1, "", True),
+        ("link", len(NEW), DIGEST, True),
+        ("folder", -1, "", True),
+    ],
+)
+def test_a_file_of_an_engine_that_was_killed(
+    tmp_path: Path, here: str, size: int, digest: str, *, differs: bool
+) -> None:
+    change = Change(tmp_path)
+    PUT[here](change.purelib / CREATED)
+
+    found = change.differs(install(size, digest))
+
+    assert found == (["changed created.py"] if differs else [])
+
+
+@pytest.mark.parametrize(
+    ("here", "digest", "differs"),
+    [
+        ("new", DIGEST, False),
+        ("new again", DIGEST, False),  # written again with the same bytes
+        ("new again", "", True),
+        ("as large, later", DIGEST, True),
+        ("longer", DIGEST, True),
+        ("another", DIGEST, True),
+        ("link", DIGEST, True),
+        ("nothing", DIGEST, False),
+    ],
+)
+def test_a_file_of_an_engine_that_came_to_its_end(
+    tmp_path: Path, here: str, digest: str, *, differs: bool
+) -> None:
+    change = Change(tmp_path)
+    PUT[here](change.purelib / CREATED)
+    records = install(digest=digest), Written(seen=(change.new,))
+
+    assert change.differs(*records) == (["changed created.py"] if differs else [])
+    gone = here == "nothing"  # whoever removed a file of a change that is done has changed it
+    expected = ["changed created.py"] if differs or gone else []
+    assert change.differs(*records, committed=True) == expected
+
+
+def test_a_file_that_the_engine_did_not_write_and_that_is_there_stays(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+    PUT["another"](change.purelib / CREATED)
+    found = change.compare(install(), Written(seen=(None,)), committed=True)
+
+    assert found.stays == {str(change.purelib / CREATED)}
+    assert not found.changed | found.lost
+
+
+def test_a_journal_of_version_1_says_nothing_of_what_was_written(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+    PUT["another"](change.purelib / CREATED)
+    old = Install(created=(CREATED,), whole=("q",), standing=(), temporary=())
+    PUT["another"](change.purelib / "q/more")
+
+    assert change.differs(old, Written()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "when", "left"),
+    [
+        ("p/.tmpabc123", RAN, True),
+        ("p/.tmpabc123", STARTED - 3 * SECOND, True),  # clocks may be off by so much
+        ("p/.tmpabc123", STARTED - 4 * SECOND, False),
+        ("p/.tmpabc123", RAN + 3 * SECOND, True),
+        ("p/.tmpabc123", RAN + 4 * SECOND, False),
+        ("p/created.py12345678.tmp", RAN, True),
+        ("p/x.tmp", RAN, False),
+        ("p/.tmpabc12", RAN, False),
+        ("p/elsewhere/.tmpabc123", RAN, False),
+        ("b.libs/.tmpabc123", RAN, True),
+        ("b.dist-info/.tmpabc123", RAN, True),
+        ("../../bin/.tmpabc123", RAN, True),
+        ("../../.tmpabc123", RAN, True),  # the lock of uv
+        ("../../created.py12345678.tmp", RAN, False),
+    ],
+)
+def test_temporary_files_of_an_engine_that_was_killed(
+    tmp_path: Path, name: str, when: int, *, left: bool
+) -> None:
+    change = Change(tmp_path)
+    write(change.purelib / name, b"", when)
+    path = os.path.normpath(change.purelib / name)
+    more: dict[str, Any] = {"whole": ("b.dist-info",), "folders": ("b.libs",)}
+
+    assert change.compare(install(**more)).temporaries == ({path} if left else set())
+    # Not one that was there before, nor one beside an engine that came to its end.
+    known = install(**more, temporary=(name,))
+    assert change.compare(known).temporaries == set()
+    assert change.compare(install(**more), Written(seen=(None,))).temporaries == set()
+
+
+def test_a_file_among_the_metadata_that_nobody_wrote_for_the_change(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+    PUT["another"](change.purelib / "b.dist-info/direct_url.json")
+
+    found = change.differs(install(whole=("b.dist-info",)), Written(seen=(None,)))
+
+    assert found == ["changed direct_url.json"]
+
+
+@pytest.mark.parametrize(
+    ("here", "differs"), [("nothing", False), ("folder", False), ("another", True), ("link", True)]
+)
+def test_the_place_of_a_folder_that_was_removed(
+    tmp_path: Path, here: str, *, differs: bool
+) -> None:
+    change = Change(tmp_path)
+    PUT[here](change.purelib / "gone")
+    removed = RemovedFolders(folders=(("gone", 0o755),), names=("f-0",))
+
+    assert change.differs(removed) == (["changed gone"] if differs else [])
+
+
+def test_a_link_in_the_place_of_a_folder_would_lead_elsewhere(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+    (change.purelib / "p").rename(change.purelib / "q")
+    (change.purelib / "p").symlink_to("q")
+    PUT["old"](change.folder / "aside/0-moved.py")
+
+    assert change.differs(MovedFiles(moves=((MOVED, "0-moved.py"),), seen=(change.old,))) == [
+        "lost p"
+    ]
+
+
+def test_without_records_nothing_differs(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+
+    assert compare(change.site, change.folder, ()) == Comparison()
