@@ -7,17 +7,15 @@ import string
 
 import pytest
 
-from ortgpu_fix.explain import novelty
-from ortgpu_fix.explain.novelty import MOST_ALIKE, MOST_PLACES, MOST_SHAPES, REACH, Novelty
-
-TALE = "starting 17\nloading 0x7f\nfailed: x 1\nready\n"
-
-
-def read(seen: Novelty, piece: str, anchor: str = "failed") -> tuple[str, list[int]]:
-    lines = seen.lines(piece)
-    seen.windows(lines.text, anchor, 0)
-    seen.done()
-    return lines.text, [*lines.numbers]
+from ortgpu_fix.explain.novelty import (
+    BATCH,
+    MOST_ALIKE,
+    MOST_PLACES,
+    MOST_SHAPES,
+    REACH,
+    Novelty,
+    Words,
+)
 
 
 def words(count: int) -> list[str]:
@@ -26,41 +24,38 @@ def words(count: int) -> list[str]:
     return ["".join(each) for each in itertools.islice(itertools.product(letters, repeat=3), count)]
 
 
-def test_lines_that_told_nothing_are_left_out_when_they_come_again() -> None:
-    seen = Novelty()
+@pytest.mark.parametrize(
+    ("anchor", "held"),
+    [
+        ("Failed to load library", True),
+        ("load", True),
+        ("iled to lo", True),  # parts of words at its ends
+        ("ailed to load libr", True),
+        ("to load", True),
+        ("libfoo.so.", True),  # its number is another's as well
+        ("libfoo.so.9", True),
+        ("Failed to find", False),
+        ("Failed at load library", False),  # a word between must be there as a whole
+        ("Failed t load", False),
+        ("libbar.so", False),
+        ("Ünknown", False),
+        ("", True),
+        (" ", True),
+    ],
+)
+def test_what_words_can_stand_in_a_text(anchor: str, *, held: bool) -> None:
+    """In any order: where they do not, none of a thousand patterns has to be looked for."""
+    text = "x: library\nFailed at\nto load 17 libfoo.so.12"
 
-    assert read(seen, TALE) == (TALE, [0, 1, 2, 3, 4])
-    assert read(seen, "loading 0x80\nready\nfailed: x 2\nstarting 3") == ("failed: x 2", [2])
-    assert read(seen, "ready\nnew\nready\nready\nready") == ("new", [1])
-    assert read(seen, "ready\nready\nnew\nready") == ("", [])
+    assert Words(text.replace(" at", "")).may_hold(anchor) is held
 
 
-def test_where_most_is_new_all_is_read() -> None:
-    """Taking out the rest would take longer."""
-    seen = Novelty()
-    read(seen, "silent\n")
+def test_words_are_found_in_every_line() -> None:
+    lines = "\n".join(f"line {word}" for word in words(3 * BATCH))
 
-    assert read(seen, "silent\nnew\nnewer") == ("silent\nnew\nnewer", [0, 1, 2])
-    assert read(seen, "silent\nnewest") == ("newest", [1])
-
-
-def test_a_line_that_told_something_is_told_from_one_like_it_later() -> None:
-    seen = Novelty()
-    read(seen, "failed: x\nsilent\n")
-
-    assert read(seen, "failed: x\nsilent\nsilent\n", "another") == ("failed: x", [0])
-    assert read(seen, "failed: x\nsilent\nsilent\n") == ("", [])
-
-
-def test_no_more_lines_are_remembered_than_there_is_room_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(novelty, "MOST_LINES", 2)
-    seen = Novelty()
-    read(seen, "one\ntwo")
-    read(seen, "three\nthree\nfour")
-
-    assert read(seen, "one\ntwo\nthree\ntwo\ntwo") == ("three", [2])
+    assert all(Words(lines).may_hold(f"line {word}") for word in words(3 * BATCH))
+    assert not Words(lines).may_hold("line yyy")
+    assert Words("a \udc80 byte").may_hold("\udc80")
 
 
 def test_a_window_is_the_line_or_as_much_as_a_pattern_sees() -> None:
