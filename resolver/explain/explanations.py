@@ -159,5 +159,4 @@ def _values(named: Sequence[LibraryName]) -> dict[str, str]:
         "distribution": ", ".join(
             dict.fromkeys(each.distribution for each in named if each.distribution)
         ),
-        "major": next((each.major for each in named if each.major), ""),
     }

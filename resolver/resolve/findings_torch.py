@@ -53,7 +53,7 @@ def _cannot_run(
     if refusal is not None:
         values = {"torch": torch.name, **dict(refusal.values)}
         if refusal.code == "driver-too-old":
-            values |= {"cuda": cuda, "floor": values.pop("floor")}
+            values["cuda"] = cuda
         yield finding(f"torch-{refusal.code}", "warning", **values, instead=_instead(here, choice))
 
 

@@ -79,7 +79,7 @@ def search_torch(here: Situation, builds: Sequence[Build], works: Works) -> Torc
                 rejected.append(_rejection(build, tried))
             else:
                 able.append((build, *tried))
-        for wanted in builds if able else ():
+        for wanted in builds:
             for _, there, wheels in able:
                 if works(wanted, there):
                     return TorchSearch(_choice(wanted, here, there, wheels), tuple(rejected))

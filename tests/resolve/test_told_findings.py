@@ -90,3 +90,18 @@ def test_a_gpu_is_named_to_be_ignored_where_another_remains(
         dict(row.change.values)["gpu"] for row in made.unlock if row.change.code == "ignore-gpu"
     }
     assert ignored == named
+
+
+@pytest.mark.parametrize(
+    ("package", "comes"),
+    [
+        ("onnxruntime 1.26.0", True),  # the CPU build of the same number is no stand-in
+        ({"name": "onnxruntime", "version": "1.26.0", "provided": True}, False),
+        ({"name": "onnxruntime", "version": "1.23.0", "provided": True}, True),
+    ],
+)
+def test_the_stand_in_comes_where_it_is_not(package: Any, *, comes: bool) -> None:
+    made = resolve(synthetic.facts(package), PlanOptions(), MATRIX)
+
+    assert made.release == "1.26.0"
+    assert ("onnxruntime" in {row.name for row in made.companions}) is comes

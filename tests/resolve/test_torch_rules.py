@@ -766,3 +766,23 @@ def test_only_a_plan_about_torch_reads_its_table() -> None:
     assert known.torch.builds == ()
     assert known.digest == MATRIX.digest
     assert data_files.add_torch(known).torch == MATRIX.torch
+
+
+@pytest.mark.parametrize(
+    ("torch", "driver", "cuda", "floor"),
+    [
+        ("torch 2.11.0+cu130", "535", "13.0", "580.65.06"),
+        ("torch 2.7.1+cu128", "470", "12.8", "525.60.13"),
+    ],
+)
+def test_a_torch_for_a_newer_driver_is_told_with_its_own_cuda(
+    torch: str, driver: str, cuda: str, floor: str
+) -> None:
+    """Not with the major alone, which decides."""
+    [found] = [
+        row for row in plan(torch, driver=driver).findings if row.code == "torch-driver-too-old"
+    ]
+    values = dict(found.values)
+
+    assert (values["torch"], values["cuda"], values["floor"]) == (torch, cuda, floor)
+    assert values["driver_cuda"] == CUDA[driver]

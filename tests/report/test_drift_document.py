@@ -1,0 +1,112 @@
+"""The document of `lock --check --json`, key by key: a lock that holds, and one that does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.lock.drift import drift
+from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.report.drift import drift_json, drift_sections
+from ortgpu_fix.resolve.options import PlanOptions
+
+MATRIX = synthetic.matrix()
+EN = load_texts("en")
+SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
+INSTALLED = [f"{name} {version}" for name, version in SET.items()]
+HEAD = "# matrix: 2025-12-01 sha256:older\n"
+
+
+def lock(pins: dict[str, str] = SET, head: str = HEAD) -> str:
+    rows = (
+        f"{name}=={version} \\\n    --hash=sha256:{'0' * 64}\n" for name, version in pins.items()
+    )
+    return head + "".join(rows)
+
+
+def document(text: str, facts: Facts) -> dict[str, Any]:
+    locked = read_lock(text, "lock.txt")
+    found = drift_json(drift(locked, facts, PlanOptions(), MATRIX), locked, "lock.txt", MATRIX, EN)
+    printed: dict[str, Any] = json.loads(json.dumps(found))
+    return printed
+
+
+def told(text: str, facts: Facts) -> str:
+    locked = read_lock(text, "lock.txt")
+    found = drift(locked, facts, PlanOptions(), MATRIX)
+    return plain(drift_sections(found, locked, "lock.txt", MATRIX, EN))
+
+
+def test_a_lock_that_holds() -> None:
+    assert document(lock(), synthetic.facts(*INSTALLED)) == {
+        "schema": 1,
+        "file": "lock.txt",
+        "format": "requirements",
+        "verdict": "holds",
+        "release": {"name": "onnxruntime-gpu", "version": "1.26.0"},
+        "differences": [],
+        "reasons": [],
+        "environment": [],
+        "newest": None,
+        "unlock": [{"change": "driver >= 580.65.06", "gains": "onnxruntime-gpu 1.31.0"}],
+        "made_with": {"date": "2025-12-01", "digest": "sha256:older"},
+        "matrix": {"date": "2026-01-01", "digest": "sha256:invented"},
+    }
+
+
+def test_a_lock_that_an_environment_has_drifted_from() -> None:
+    moved = synthetic.facts("nvidia-cudnn-cu12 9.10.2", *INSTALLED[2:], driver="13.0")
+    found = document(lock(head=""), moved)
+
+    assert found["verdict"] == "drifted"
+    assert found["environment"] == [
+        {"name": "nvidia-cublas-cu12", "locked": "12.8.4", "installed": None},
+        {"name": "nvidia-cudnn-cu12", "locked": "9.28.0", "installed": "9.10.2"},
+    ]
+    assert found["newest"] == "1.31.0"  # this driver runs it
+    assert found["made_with"] is None  # the lock does not say
+
+
+def test_a_lock_that_no_driver_here_runs() -> None:
+    found = document(lock(), synthetic.facts(*INSTALLED, driver="11.7"))
+
+    assert found["verdict"] == "impossible"
+    assert [row["code"] for row in found["reasons"]] == ["driver-too-old"]
+
+
+@pytest.mark.parametrize(
+    ("head", "moved"), [(HEAD, True), ("", False), (HEAD.replace("older", "invented"), False)]
+)
+def test_that_the_matrix_has_moved_is_told_with_both_dates(head: str, *, moved: bool) -> None:
+    said = told(lock(head=head), synthetic.facts(*INSTALLED))
+
+    assert ("2025-12-01" in said) is moved
+    assert ("2026-01-01" in said) is moved
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("onnxruntime-gpu==1.26.0", "1.26.0"),
+        ("onnxruntime-gpu===1.26.0", "1.26.0"),
+        ("onnxruntime-gpu==1.26.0,<2", "1.26.0"),
+        ("onnxruntime-gpu==1.26.*", None),
+        ("onnxruntime-gpu>=1.26.0", None),
+        ("onnxruntime-gpu", None),
+        ("--hash=sha256:00", None),
+        ("", None),
+    ],
+)
+def test_a_line_that_pins_a_release(line: str, version: str | None) -> None:
+    pins = read_lock(f"{line}\nnumpy==2.2.6\n", "lock.txt").pins
+
+    assert {pin.name: pin.version for pin in pins} == {
+        "numpy": "2.2.6",
+        **({"onnxruntime-gpu": version} if version else {}),
+    }
