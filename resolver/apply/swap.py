@@ -44,9 +44,9 @@ def swap_distributions(
     """Change the environment.
 
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
-    `path-too-long`, `disk-full` or `disk-failed` before the first change, and later `verify-failed`,
-    `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back failed,
-    `restore-changed` where something else changed the environment meanwhile.
+    `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
+    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
+    failed, `restore-changed` where something else changed the environment meanwhile.
     """
     site = Site.of(target)
     tree = staged.tree

@@ -9,7 +9,8 @@ a folder of wheels that `download` filled, `--check`, a script that knows nothin
 how far it came: without a driver CUDA 12 ends with failure 35 or 100 and CUDA 13 with 801, which a
 provider that was not loaded cannot say; the providers of 1.18.1 and 1.20.2 throw while Windows
 loads them (error 3765269347, a C++ exception), where a missing library is error 126. That the
-libraries' companion is what makes the difference is shown by the same script without it.
+libraries' companion is what makes the difference is shown by the same script without it; and that
+its libraries are those of the environment, by a toolkit in PATH and CUDA_PATH with empty ones.
 
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
 its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8. Besides:
@@ -44,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from prove.outcomes import record, recorded
 from support.standin_wheels import without_notes
 from support.torch_index import TorchIndex, make_torch
-from support.windows_python import WindowsPython, end, make, windows
+from support.windows_python import WindowsPython, compile_dll, end, make, windows
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests" / "captures"
@@ -254,6 +255,10 @@ class Proof:
         said = text(self.wine.run(python, self.script, model, environ=quiet))
         if not re.search(loaded, said):
             yield f"an unchanged script: {said[-400:]}"
+        toolkit = quiet | self.toolkit(folder)
+        said = text(self.wine.run(python, self.script, model, environ=toolkit))
+        if not re.search(loaded, said):
+            yield f"beside a toolkit: {said[-400:]}"
         without = text(self.wine.run(python, self.script, model, "--without", environ=quiet))
         if not NOT_LOADED.search(without):
             yield f"without the companion: {without[-400:]}"
@@ -265,6 +270,19 @@ class Proof:
         ]
         if other:
             yield f"after undo: {sorted(other)[:6]}"
+
+    def toolkit(self, environment: Path) -> dict[str, str]:
+        """Make a CUDA toolkit whose libraries have nothing in them; return what names it."""
+        folder, source = self.work / "toolkit" / "bin", self.work / "empty.c"
+        remove(folder)
+        folder.mkdir(parents=True)
+        source.write_text(
+            "int DllMain(void *a, unsigned b, void *c) { (void)a, (void)c; return !!b | 1; }"
+        )
+        compile_dll(source, self.work / "empty.dll")
+        for library in environment.glob("Lib/site-packages/nvidia/**/bin/**/*.dll"):
+            shutil.copy(self.work / "empty.dll", folder / library.name)
+        return {"CUDA_PATH": windows(folder.parent), "WINEPATH": windows(folder)}
 
     def machine(self, name: str) -> Iterator[str]:
         """Apply what is right for a recorded machine to an environment as its owner had it."""

@@ -129,12 +129,15 @@ def one_round(
     step = secrets.randint(1, 60) if kind == "at a step" else 0
     words = [sys.executable, __file__, str(folder), "--begin", url, engine, str(step)]
     words += {TWO: ["--slowly"], OPEN: ["--open"]}.get(kind, [])
+    met = folder / "met"
+    met.unlink(missing_ok=True)
     started = time.monotonic()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     other = ""
     if kind == TWO:
         _wait(process, site.state / "lock")
         second = subprocess.run(words, capture_output=True, text=True, check=False)
+        met.touch()
         other = second.stderr[-300:]
         if second.returncode == 0 or "environment-locked" not in other:
             problems.append(f"the second run: exit {second.returncode}, {other}")
@@ -215,7 +218,7 @@ def _differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
 
 
 def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None:
-    """Apply, and end at the given step; 0 is none of them. `slowly`: long enough to be met."""
+    """Apply, and end at the given step; 0 is none. `slowly`: when another run has met it."""
     venv = Venv(folder=folder / "venv")
     wheels = make_set_paths(folder / "wheels")
     count = 0
@@ -239,7 +242,8 @@ def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None
         setattr(set_aside, name, counted(getattr(set_aside, name)))
 
     def verify() -> tuple[bool, str]:
-        time.sleep(5 if slowly else 0)
+        while slowly and not (folder / "met").exists():
+            time.sleep(0.05)
         return True, ""
 
     environ = clean_environment()
