@@ -29,11 +29,6 @@ from .state_folder import Site, join
 from .wheel_contents import requirements_in
 
 _SCRIPTS = frozenset({"bin", "Scripts"})
-_LONG = "\\\\?\\" if sys.platform == "win32" else ""
-"""Before a path that may be longer than others: the prefix lies deeper than the environment.
-
-Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
-"""
 
 
 class StagedTree(NamedTuple):
@@ -71,7 +66,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     infos, empty, compiled = _walk(tree)
     chosen = [_dist_info(infos, wheel) for wheel in wheels]
     places = _Places(tree, site, chosen)
-    files: dict[str, str] = {places.goal(path): _LONG + path for path in compiled}
+    files: dict[str, str] = {places.goal(path): _long(path) for path in compiled}
     hashes: dict[str, str] = {}
     shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
     for wheel, info in zip(wheels, chosen, strict=True):
@@ -86,7 +81,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
                 if goal not in shared:
                     raise Error("wheel-overwrites", path=goal, owner=wheel.name)
                 hashes[goal] = ""
-            files[goal] = _LONG + row.path
+            files[goal] = _long(row.path)
     return StagedTree(
         files=files,
         hashes=hashes,
@@ -99,8 +94,9 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
     """Return the dist-info folders, the folders without a file, and the bytecode below `tree`."""
     infos, empty, compiled = [], [], []
-    for found, folders, names in os.walk(f"{_LONG}{tree}"):
-        folder = found.removeprefix(_LONG)
+    root = _long(str(tree))
+    for found, folders, names in os.walk(root):
+        folder = f"{tree}{found.removeprefix(root)}"
         infos += [join(folder, name) for name in folders if name.endswith(".dist-info")]
         if not folders and not names and folder != str(tree):
             empty.append(folder)
@@ -179,9 +175,9 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
         parts = places.parts(where)
         if parts[0] == os.pardir or STATE_FOLDER in (part.casefold() for part in parts):
             raise Error("wheel-escapes", file=wheel.file, member=path)
-        if not os.path.lexists(_LONG + where):
+        if not os.path.lexists(_long(where)):
             raise Error("install-failed", said=f"{path} of {wheel.name} was not installed")
-        if os.path.islink(_LONG + where) or not os.path.isfile(_LONG + where):
+        if os.path.islink(_long(where)) or not os.path.isfile(_long(where)):
             raise Error("wheel-odd", file=wheel.file, member=path)
         kind, _, digest = (about[0] if about else "").partition("=")
         found = ""
@@ -192,13 +188,24 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
 
 
 def _text(info: str, name: str, errors: str) -> str:
-    return Path(_LONG + info, name).read_text(encoding="utf-8", errors=errors)
+    return Path(_long(info), name).read_text(encoding="utf-8", errors=errors)
+
+
+def _long(path: str) -> str:
+    """Return an absolute path that Windows takes however long it is.
+
+    The prefix lies deeper than the environment. Source:
+    https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+    """
+    if sys.platform == "win32" and not path.startswith("\\\\?\\"):
+        return f"\\\\?\\UNC{path[1:]}" if path.startswith("\\\\") else f"\\\\?\\{path}"
+    return path
 
 
 def _write_record(rows: Sequence[_Row], info: str, places: _Places) -> None:
     """Write RECORD with the paths as they are in the environment."""
     root = os.path.dirname(places.goal(info))
-    with Path(_LONG + info, "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
+    with Path(_long(info), "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
             where = os.path.relpath(places.goal(row.path), root).replace(os.sep, "/")

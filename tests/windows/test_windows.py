@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import open_files
+from ortgpu_fix.apply import open_files, staged_tree
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.open_files import (
@@ -235,6 +235,14 @@ def test_a_path_that_windows_does_not_allow(
         check_path_lengths([path])
     monkeypatch.setattr(open_files, "_long_paths_enabled", lambda: True)
     check_path_lengths([path])
+
+
+def test_staged_files_may_have_longer_paths(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("x")
+
+    assert Path(staged_tree._long(str(file))).read_text() == "x"
+    assert staged_tree._long("\\\\server\\share\\x") == "\\\\?\\UNC\\server\\share\\x"
 
 
 PRESS = """
