@@ -385,12 +385,13 @@ class Proof:
         lock = folder / "Lib" / "site-packages" / ".ortgpu-fix" / "engine.lock"
         bench = ["verify", "--bench", ROOT / "data" / "conv.onnx", "--python", folder]
         apply = ["--apply", "--yes", "--json", *self.near(folder)]
-        for words, sign, code in ((bench, "Running the model", INTERRUPTED), (apply, lock, 4)):
+        for words, sign in ((bench, "Running the model"), (apply, lock)):
             told = self.wine.must(
                 self.wine.python, "-X", "utf8", "-c", PRESS, sign, self.tools["uv"], *words
             )
             pressed, exit_code, seconds, said = json.loads(told)
-            yield from _expect(f"{sign}, pressed {pressed}, {said[-300:]}", exit_code, code)
+            what = f"{sign}, pressed {pressed}, {said[-300:]}"
+            yield from _expect(what, exit_code, INTERRUPTED)
             if seconds > PATIENCE:
                 yield f"{sign}: {seconds} s"
             if without_notes(folder) != before:
