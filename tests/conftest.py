@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import shutil
 import signal
 import subprocess
@@ -100,8 +99,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Venv]
 
     @functools.cache
     def made(pip: bool) -> Venv:  # noqa: FBT001
-        if pip and importlib.util.find_spec("ensurepip") is None:
-            pytest.skip("this Python has no ensurepip: `apt install python3-venv`")
+        if pip:
+            environments.require_ensurepip()
         return make_venv(folder / str(pip), pip=pip)
 
     return made

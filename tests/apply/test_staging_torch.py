@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 import pytest
 from command import run_here
+from environments import require_ensurepip
 
 from ortgpu_fix.apply.apply_plan import apply
 from ortgpu_fix.apply.staging import ChosenWheel
@@ -178,6 +179,8 @@ def stand_of(folders: dict[str, Path], tmp_path: Path) -> Iterator[Callable[[str
         stack.enter_context(torch)
 
         def make(kind: str) -> Stand:
+            if kind == "pip":
+                require_ensurepip()
             venv = make_venv(tmp_path / "venv", pip=kind == "pip")
             if kind == "uv":
                 return Stand(venv, main, torch, uv(extra.url, tmp_path))

@@ -452,6 +452,8 @@ def test_the_command_that_is_named_mends_it(
     name: str, quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = CASES[name]
+    if name.startswith("numpy is too") and sys.version_info >= (3, 13):
+        pytest.skip("needs Python 3.12 or older, which has such a numpy beside such a release")
     old, made, home, temporary = (tmp_path / part for part in ("old", "made", "home", "tmp"))
     for path in (old, made, home, temporary):
         path.mkdir()

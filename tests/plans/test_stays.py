@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from environments import require_ensurepip
 from stand import PIP
 
 import synthetic
@@ -143,7 +144,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalIndex,
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, shop: tuple[LocalIndex, Matrix], tmp_path: Path) -> Stage:
-    return Stage(tmp_path, *shop, engine=getattr(request, "param", "uv"))
+    engine = getattr(request, "param", "uv")
+    if engine == "pip":
+        require_ensurepip()
+    return Stage(tmp_path, *shop, engine=engine)
 
 
 BOTH = pytest.mark.parametrize("stage", ["uv", PIP], indirect=True)

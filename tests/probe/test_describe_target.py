@@ -10,7 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from environments import make_venv, own_base, put, put_onnxruntime, site_packages
+from environments import (
+    make_venv,
+    own_base,
+    put,
+    put_onnxruntime,
+    require_ensurepip,
+    site_packages,
+)
 
 from ortgpu_fix.facts import target as environment
 from ortgpu_fix.facts.target import Target
@@ -57,6 +64,7 @@ def test_every_python(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_environment_with_pip_that_sees_the_system(tmp_path: Path) -> None:
+    require_ensurepip()
     subprocess.run(
         [sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True
     )

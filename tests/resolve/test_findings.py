@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from environments import require_ensurepip
 
 import synthetic
 from ortgpu_fix.cli.inputs import with_surroundings
@@ -69,6 +70,7 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_the_lines_of_the_plan_keep_the_cpu_build_away(tmp_path: Path, tool: str) -> None:
     """PDM and Poetry too, in `scripts/results/`: installing them takes as long as all the rest."""
+    require_ensurepip()
     command = [sys.executable, str(SCRIPT), "--only", tool, "--results", str(tmp_path)]
     finished = subprocess.run(
         command, env=standin_wheels.clean_environment(), capture_output=True, text=True, check=False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -13,6 +14,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+
+
+def require_ensurepip() -> None:
+    """Leave the test out where no environment with pip can be made, as on a bare Debian."""
+    if importlib.util.find_spec("ensurepip") is None:
+        pytest.skip("this Python has no ensurepip: `apt install python3-venv`")
 
 
 def own_base() -> Path:
