@@ -3,11 +3,10 @@
 A script, and the other end of it. The script takes a lock, writes its process id into the locked
 file, starts the engine and waits for its end; its standard input is a pipe that closes when the
 program that started it is gone, and then it kills the engine. It lets go of the lock when the
-engine has ended, and what the engine started and left behind does not have the lock. As long as the
-engine runs it renews the time of the locked file, which tells later when the engine ran. On Windows
-the lock is the file itself, open and shared for reading alone, by the engine and what it starts
-too; all of them are in one job (`utils.windows_job`), whose only handle is the script's: whatever
-ends the script ends them, and the script watches the program that started it.
+engine has ended, and what the engine started and left behind does not have the lock. On Windows the
+lock is the file itself, open and shared for reading alone, by the engine and what it starts too;
+all of them are in one job (`utils.windows_job`), whose only handle is the script's: whatever ends
+the script ends them, and the script watches the program that started it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from pathlib import Path
 PATIENCE = 20.0
 """Seconds that a killed engine may take to end; one that hangs in the kernel takes longer."""
 _PAUSE = 0.02
-_PULSE = 0.25
-"""Seconds between two signs of life: who finds the locked file later knows when the engine ran."""
 _GONE = "the program that started this is gone"
 
 
@@ -159,15 +156,11 @@ else:
         with contextlib.suppress(OSError):
             os.setpgid(engine, engine)
         while True:
-            ready, _, _ = select.select([0, awake], [], [], _PULSE)
-            gone = 0 in ready and not os.read(0, 1)
-            if gone:
+            ready, _, _ = select.select([0, awake], [], [])
+            if 0 in ready and not os.read(0, 1):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(engine, signal.SIGKILL)
                 os.waitpid(engine, 0)
-            with contextlib.suppress(OSError):
-                os.utime(descriptor)
-            if gone:
                 sys.exit(_GONE)
             if awake in ready:
                 os.read(awake, 64)

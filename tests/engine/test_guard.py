@@ -39,22 +39,6 @@ def test_an_engine_that_a_signal_ends_or_that_is_none(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (127, "/none: No such file or directory\n")
 
 
-def test_the_locked_file_tells_when_the_engine_ran(tmp_path: Path) -> None:
-    """Whoever finds it later knows what was written after that."""
-    lock, written = tmp_path / "lock", tmp_path / "written"
-    code = f"import time; time.sleep(0.8); open({str(written)!r}, 'w').close()"
-    run(guarded_command([sys.executable, "-c", code], lock), timeout=60, lifeline=True)
-    assert lock.stat().st_mtime >= written.stat().st_mtime
-
-    with start(lock) as process:
-        os.utime(lock, (1, 1))
-        end = time.monotonic() + 30
-        while lock.stat().st_mtime == 1 and time.monotonic() < end:
-            time.sleep(0.02)
-        assert time.time() - lock.stat().st_mtime < 30
-        process.kill()
-
-
 def test_what_an_engine_leaves_behind_does_not_hold_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
