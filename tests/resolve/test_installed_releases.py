@@ -1,0 +1,149 @@
+"""The row that an installed release gets which the matrix does not hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.matrix.model import INSTALLED, Build, Matrix
+from ortgpu_fix.resolve.unknown_releases import with_installed_releases
+
+MATRIX = synthetic.matrix()
+PROVIDER = {"links": ["libcublas.so.12", "libcudnn.so.9"], "sass": ["8.0"], "ptx": []}
+
+
+def seen(
+    version: str = "1.40.0", cuda: str | None = "12.8", *others: Any, **more: Any
+) -> tuple[Matrix, Build | None]:
+    """Return the matrix with an installed onnxruntime-gpu in it, and its row."""
+    provider = {**PROVIDER, **more.pop("provider", {})}
+    build = {"distribution": "onnxruntime-gpu", "version": version, "cuda": cuda, **more}
+    facts = synthetic.facts(
+        f"onnxruntime-gpu {version}", *others, onnxruntime={**build, "provider": provider}
+    )
+    matrix, _ = with_installed_releases(facts, MATRIX)
+    row = matrix.builds[0]
+    return matrix, row if row.index_url == INSTALLED else None
+
+
+@pytest.mark.parametrize(
+    ("cuda", "links", "found"),
+    [
+        ("12.8", (), "12.8"),
+        ("12.10", (), "12.10"),
+        ("13.2", ("libcublas.so.12",), "13.2"),  # what it says goes before what it links
+        (None, ("libcudart.so.13",), "13.0"),  # as the newest of that major
+        ("unknown", ("libcublas.so.12",), "12.8"),
+        (None, ("libcublas.so.99",), "99.0"),
+    ],
+)
+def test_the_cuda_of_a_build(cuda: str | None, links: tuple[str, ...], found: str) -> None:
+    names = [*(links or PROVIDER["links"])]
+    _, row = seen("1.40.0", cuda, provider={"links": names})
+
+    assert row is not None
+    assert row.cuda == found
+
+
+@pytest.mark.parametrize(
+    ("cuda", "added"),
+    [
+        ("12.8", False),  # 12.8.1 serves it
+        ("12.1", False),  # a newer one of that major does
+        ("12.10", True),  # none of the older, nor one of another major
+        ("14.0", True),
+    ],
+)
+def test_a_build_for_a_toolkit_that_is_not_known_brings_it(cuda: str, *, added: bool) -> None:
+    matrix, _ = seen("1.40.0", cuda)
+    new = [row for row in matrix.toolkits if row not in MATRIX.toolkits]
+
+    assert [(row.version, dict(row.components)) for row in new] == ([(cuda, {})] if added else [])
+
+
+@pytest.mark.parametrize(
+    ("more", "whole"),
+    [
+        ({}, True),
+        ({"intact": False}, False),
+        ({"distribution": "onnxruntime"}, False),
+        ({"distribution": None}, True),
+        ({"version": "1.39.0"}, False),
+        ({"version": None}, True),
+    ],
+)
+def test_only_what_is_whole_is_a_build(more: dict[str, Any], *, whole: bool) -> None:
+    build = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "12.8", **more}
+    facts = synthetic.facts("onnxruntime-gpu 1.40.0", onnxruntime={**build, "provider": PROVIDER})
+    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+
+    assert (matrix.builds[0].index_url == INSTALLED) is whole
+    assert (unknown.name, unknown.version) == ("onnxruntime-gpu", "1.40.0")
+
+
+@pytest.mark.parametrize(
+    ("other", "whole"),
+    [
+        ("onnxruntime 1.22.0", False),
+        ({"name": "onnxruntime", "version": "1.40.0", "provided": True}, True),
+        ("nvidia-cudnn-cu12 9.28.0", True),
+    ],
+)
+def test_beside_another_build_it_is_not_alone_in_its_folder(other: Any, *, whole: bool) -> None:
+    _, row = seen("1.40.0", "12.8", other)
+
+    assert (row is not None) is whole
+
+
+def test_a_wheel_of_nvidia_brings_what_is_seen_in_it() -> None:
+    libraries = ["nvidia/cudnn/lib/libcudnn.so.10", "nvidia/cudnn/lib/libcudnn_new.so.10"]
+    wheel = {"name": "nvidia-cudnn-cu12", "version": "10.0.0", "libraries": libraries}
+    matrix, [unknown] = with_installed_releases(synthetic.facts(wheel), MATRIX)
+    known = matrix.distributions["nvidia-cudnn-cu12"]
+
+    assert (unknown.version, unknown.like) == ("10.0.0", None)  # no release of that major
+    assert known.releases[-1].version == "10.0.0"
+    assert known.contents[0].libraries == {
+        "libcudnn.so.10": libraries[0],
+        "libcudnn_new.so.10": libraries[1],
+    }
+    assert matrix.providers["12", "libcudnn_new.so.10"] == "nvidia-cudnn-cu12"
+    assert matrix.providers["12", "libcudnn.so.9"] == MATRIX.providers["12", "libcudnn.so.9"]
+
+
+@pytest.mark.parametrize(
+    ("version", "like"),
+    [
+        ("9.99.0", "9.28.0"),
+        ("9.2.0", "9.1.0"),
+        ("9.0.1", "9.1.0"),
+        ("8.9.9", "8.9.7"),
+        ("7.0", None),
+    ],
+)
+def test_which_release_it_is_taken_to_be_like(version: str, like: str | None) -> None:
+    """The newest of its major that is not newer, else the oldest of it."""
+    _, [unknown] = with_installed_releases(synthetic.facts(f"nvidia-cudnn-cu12 {version}"), MATRIX)
+
+    assert unknown.like == (like and f"nvidia-cudnn-cu12 {like}")
+
+
+def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
+    """It names libraries of every CUDA that its source knows."""
+    wheel = {
+        "name": "nvidia-cudnn-cu12",
+        "version": "9.99.0",
+        "libraries": ["nvidia/cudnn/lib/libcudnn_engines.so.9"],
+    }
+    names = ["libcudnn_engines.so.9", "libcudart.so.11", "libcuda.so.1"]
+    _, row = seen("1.40.0", "12.8", wheel, provider={"names": names})
+
+    assert row is not None
+    assert [(need.library, need.how, need.distribution) for need in row.needs] == [
+        ("libcublas.so.12", "links", "nvidia-cublas-cu12"),
+        ("libcudnn.so.9", "links", "nvidia-cudnn-cu12"),
+        ("libcudnn_engines.so.9", "loads", "nvidia-cudnn-cu12"),
+        ("libcuda.so.1", "loads", None),
+    ]
