@@ -154,7 +154,10 @@ class _Visitor(cst.CSTVisitor):
                 node.orelse.visit(self)
             return False
         if isinstance(node, (cst.If, cst.IfExp)) and _is_elsewhere(node.test):
-            return isinstance(node, cst.If)
+            node.body.visit(self)
+            if node.orelse is not None:
+                node.orelse.visit(self)
+            return False
         for kind, operator in OPERATORS:
             if isinstance(node, kind):
                 for new in operator(node):

@@ -76,6 +76,7 @@ def test_what_differs_in_numbers_alone_is_looked_at_some_times() -> None:
     assert len(seen.windows(text, "failed", 0)) == MOST_ALIKE
     assert seen.windows("failed: libx.so.9999", "failed", 0) == []
     assert len(seen.windows("failed: libx.so.9999", "failed", 1)) == 1
+    assert len(seen.windows("failed: libx.so.9999", "libx", 0)) == 1
     assert len(seen.windows("failed: liby.so.9999", "failed", 0)) == 1
 
 

@@ -139,6 +139,7 @@ def test_what_is_said_of_a_driver(
     ("seen", "devices", "capability"),
     [
         (Gpu(name="known"), (), "7.5"),
+        (Gpu(name="known"), (gpu("named otherwise"),), "7.5"),
         (Gpu(name="unknown"), (), None),
         (Gpu(name="known", compute_capability="8.0"), (), "8.0"),  # what is seen stays
         (Gpu(name=None), (gpu("x"),), None),
