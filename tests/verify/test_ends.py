@@ -1,0 +1,50 @@
+"""How a process that did not come to its own end is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ortgpu_fix.verify.verdict import describe_end, judge
+
+WATCHDOG = "Timeout (0:00:20)!\nThread 0x1 (most recent call first):\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (-11, "SIGSEGV"),
+        (-9, "SIGKILL"),
+        (-999, "signal 999"),
+        (0, "exit code 0"),
+        (1, "exit code 1"),
+        (2**31 - 1, "exit code 2147483647"),
+        (2**31, "exit code 0x80000000"),  # Windows writes its own in hexadecimal
+        (0xC0000005, "exit code 0xc0000005"),
+    ],
+)
+def test_an_end(code: int, said: str) -> None:
+    assert describe_end(code) == said
+
+
+@pytest.mark.parametrize(
+    ("step", "log", "timed_out", "note"),
+    [
+        ("cuInit", WATCHDOG, False, "timed-out"),  # its own watchdog ends a driver that hangs
+        ("cuInit", "", True, "timed-out"),
+        ("import onnxruntime", "", True, "timed-out"),
+        ("cuInit", "", False, None),
+        ("import onnxruntime", WATCHDOG, False, None),  # a program may print what it likes
+        ("cuInit", "a Timeout (0:00:20)", False, None),
+    ],
+)
+def test_a_time_limit(step: str, log: str, *, timed_out: bool, note: str | None) -> None:
+    doing = json.dumps({"event": "doing", "what": step})
+    found = judge(stdout=doing, stderr=log, returncode=1, timed_out=timed_out, driver=None)
+
+    assert found.verdict == "crashed"
+    assert [(row.code, dict(row.values)) for row in found.notes] == (
+        [(note, {"step": step})] if note else []
+    )
+    assert any(f"{step}: ended by exit code 1" in line for line in found.evidence) is not bool(note)
