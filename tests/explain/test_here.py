@@ -89,6 +89,13 @@ def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: 
     assert mends == Mending(reason("mend-right"), ("verify",))
 
 
+def test_a_build_that_does_not_say_its_number_is_told_all_the_same() -> None:
+    build = {"distribution": "onnxruntime-gpu", "version": None, "cuda": None}
+    here, _ = seen(recorded("cpu-build-in-use"), "onnxruntime-gpu 1.26.0", onnxruntime=build)
+
+    assert here == Here("not-so", why=reason("here-build", version="?", cuda="?"))
+
+
 @pytest.mark.parametrize(
     ("path", "state"),
     [("/opt/cuda/lib64", "confirmed"), ("/opt/cuda/lib64:/x", "confirmed"), ("/x", "not-so")],
@@ -196,6 +203,7 @@ def test_the_c_library_that_a_log_names_is_compared(
     assert libc is None or state == "unseen" or here.why == reason("here-libc", libc=libc)
 
 
+LINUX = {"system": "linux", "machine": "x86_64", "libc": "glibc 2.35"}
 RELEASES = ("1.18.0", "1.23.0", "1.26.0", "1.31.0")
 
 
@@ -208,6 +216,14 @@ RELEASES = ("1.18.0", "1.23.0", "1.26.0", "1.31.0")
         ("", {}, ("not-so", "here-wheel")),
         ("", {"driver": None}, ("unseen", "here-installing")),
         ("==1.26.0", {"python": "3.8.19"}, ("confirmed", "no-wheel-python")),
+        ("==1.26.0", {"platform": {**LINUX, "libc": "glibc 2.17"}}, ("confirmed", "glibc-too-old")),
+        ("==1.26.0", {"platform": {**LINUX, "libc": "musl 1.2"}}, ("confirmed", "musl")),
+        ("==1.26.0", {"platform": {**LINUX, "jetson": "36.4"}}, ("confirmed", "jetson")),
+        (
+            "==1.26.0",
+            {"platform": {**LINUX, "machine": "aarch64"}},
+            ("confirmed", "no-wheel-platform"),
+        ),
     ],
 )
 def test_a_release_that_cannot_be_had_is_looked_up(
