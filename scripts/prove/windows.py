@@ -511,6 +511,8 @@ def main() -> int:
     proof = Proof(work)
     wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True).stdout
     python = proof.wine.must(proof.wine.python, "-c", "import sys; print(sys.version)")
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     runs: dict[str, Any] = {case.name: lambda case=case: proof.run(case) for case in CASES}
     runs |= {name: lambda name=name: proof.machine(name) for name in MACHINES}
     runs |= {name: lambda name=name: proof.console(name) for name in CONSOLES}
@@ -523,6 +525,7 @@ def main() -> int:
         problems = list(run())
         outcome = {"name": name, "problems": problems, "seconds": round(time.monotonic() - started)}
         outcome |= {"count": options.kills} if name == KILLS else {}
+        outcome |= {"commit": commit}
         record("windows", outcome, ORDER, wine=wine.strip(), python=python)
         print(f"{name}: {'; '.join(problems) or 'well'} ({outcome['seconds']} s)", flush=True)
     end(proof.wine)
