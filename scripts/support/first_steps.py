@@ -5,12 +5,14 @@ The standard library alone, of any Python 3: a bare Debian has neither pip nor e
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html.parser
 import os
 import re
 import shutil
 import ssl
+import stat
 import subprocess
 import sys
 import tempfile
@@ -81,7 +83,7 @@ def have_a_home() -> None:
 
 
 def _own_folder() -> Path:
-    """Return a folder of this user's: in the cache, or else a new one for temporary files."""
+    """Return a folder of this user's: in the cache, or else among the temporary files."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     folder = Path(cache, "ortgpu-fix")
     try:
@@ -89,7 +91,20 @@ def _own_folder() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="ortgpu-fix-"))
+        return _temporary_folder()
+
+
+def _temporary_folder() -> Path:
+    """Return the same folder each time, which else would fill the disk; if it is ours alone."""
+    if hasattr(os, "getuid"):
+        folder = Path(tempfile.gettempdir(), f"ortgpu-fix-{os.getuid()}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        about = folder.lstat()
+        ours = about.st_uid == os.getuid() and not about.st_mode & 0o077
+        if stat.S_ISDIR(about.st_mode) and ours:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="ortgpu-fix-"))
 
 
 def make_venv(folder: Path, *, anew: bool = False) -> Path:

@@ -101,6 +101,23 @@ def test_a_clone_of_another_user_is_copied_without_what_its_runs_left(of_another
     assert sorted(path.name for path in copy.iterdir()) == ["read-me", "scripts"]
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="users of Unix")
+def test_who_has_no_cache_has_one_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first = first_steps._own_folder()
+
+    assert first_steps._own_folder() == first
+    first.chmod(0o777)  # others may write there: it is somebody's trap
+    assert first_steps._own_folder() != first
+    first.rmdir()
+    first.symlink_to(tmp_path)
+    assert first_steps._own_folder() != first
+
+
 def test_a_clone_that_cannot_be_copied_is_one_sentence(of_another: Path) -> None:
     (of_another.parents[1] / "not-readable").symlink_to("nowhere")
 
