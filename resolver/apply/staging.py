@@ -102,8 +102,11 @@ def stage_wheels(
         remove_tree(into.work)
         every = (*fetched, *(file.wheel for file in staged))
         return StagedWheels(every, read_staged_tree(into.folder, site, every))
-    except OSError as error:
-        raise disk_error(error, folder) from error
+    except BaseException as error:
+        remove_tree(into.folder)  # gigabytes that nobody goes on with
+        if isinstance(error, OSError):
+            raise disk_error(error, folder) from error
+        raise
 
 
 def _choose(  # noqa: PLR0917

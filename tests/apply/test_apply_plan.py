@@ -391,6 +391,17 @@ def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> 
     assert not stand.state.exists()
 
 
+def test_who_interrupts_an_engine_keeps_the_downloads_and_nothing_else(quick: Stand) -> None:
+    engine = Failing(quick.engine(), raiser(KeyboardInterrupt()))
+
+    with pytest.raises(KeyboardInterrupt):
+        quick.apply(quick.plan(*CUDA), engine=engine)
+
+    assert quick.unchanged()
+    assert len(list(quick.state.glob("stage/wheels/*.whl"))) == 3
+    assert not (quick.state / "stage" / "tree").exists()
+
+
 def test_an_engine_that_says_it_is_done_and_is_not(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
 
