@@ -113,7 +113,6 @@ def more_faults(proof: Proof) -> Iterator[Fault]:
     yield Fault(call="openat", error="EROFS", when="1", paths=lock)
     for error in ("ENOSPC", "EDQUOT", "EIO"):
         yield Fault(call="write", error=error, when="1", paths=parts, threads=True)
-        yield Fault(call="fsync", error=error, when="1", paths=parts, threads=True)
     yield Fault(call="fsync", error="EIO", when="2", threads=True)
     # Every other one: the rename, and not the one that ends the copy in its place.
     yield Fault(call="rename", error="EXDEV", when="1+2")
