@@ -5,7 +5,7 @@ the bytecode of it, comes into the environment by renaming; whatever else an eng
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH113, PTH114, PTH118, PTH119, PTH120, PTH206
+# ruff: noqa: PTH113, PTH116, PTH114, PTH118, PTH119, PTH120, PTH206
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER
+from ..index.download import file_digest
 from ..plan.wheels import Wheel
 from ..versions import version as parsed
 from .removal import NAMESPACE
 from .state_folder import Site, join
 from .wheel_contents import requirements_in
 
+_SMALL = 1 << 20
+"""Bytes up to which a file is always read."""
 _SCRIPTS = frozenset({"bin", "Scripts"})
 
 
@@ -89,6 +92,35 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
         infos=tuple(map(places.goal, chosen)),
         requires=tuple(requirements_in(_text(info, "METADATA", "replace")) for info in chosen),
     )
+
+
+def spoiled_wheels(tree: Path, site: Site, wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
+    """Return those of `wheels` in the prefix `tree` that are not what their RECORD says.
+
+    uv links files out of its cache, so that whoever writes into one in an environment changes the
+    cache as well, and uv does not look again. A large file is not read where it is such a link and
+    is older than its metadata, which wheels have at their end. Raises as `read_staged_tree`.
+    """
+    infos, _, _ = _walk(tree)
+    chosen = [_dist_info(infos, wheel) for wheel in wheels]
+    places = _Places(tree, site, chosen)
+    return tuple(
+        wheel
+        for wheel, info in zip(wheels, chosen, strict=True)
+        if not all(
+            _is_right(row, info)
+            for row in _rows(info, wheel, places)
+            if not row.path.endswith(NAMESPACE)  # that of the wheel that came last
+        )
+    )
+
+
+def _is_right(row: _Row, info: str) -> bool:
+    about, whole = os.stat(_long(row.path)), os.stat(join(_long(info), "WHEEL"))
+    linked = about.st_nlink > 1 and about.st_mtime_ns <= whole.st_mtime_ns
+    if not row.digest or (linked and about.st_size > _SMALL):
+        return True
+    return file_digest(Path(_long(row.path))) == row.digest
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:

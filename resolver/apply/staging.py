@@ -25,7 +25,7 @@ from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import HERE, PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .staged_tree import StagedTree, read_staged_tree
+from .staged_tree import StagedTree, read_staged_tree, spoiled_wheels
 from .state_folder import Site, remove_tree
 from .torch_closure import resolve_torch_closure
 from .torch_requirements import incoming_torch
@@ -172,7 +172,7 @@ def _fetch(  # noqa: PLR0917
 ) -> tuple[Wheel, ...]:
     """Return those of `wheels` that the engine has brought: from its cache, else from the network.
 
-    Where it fails, what it has brought to its cache is taken from there.
+    What somebody has changed in its cache does not count.
     """
     begun = {path.name.removesuffix(".part") for path in (into.folder.parent / "wheels").iterdir()}
     asked = tuple(
@@ -182,6 +182,26 @@ def _fetch(  # noqa: PLR0917
         if (sources.index_url if wheel.index_url == PYPI else wheel.index_url).startswith("http")
     )
     cached = replace(sources, offline=True)
+    brought = _bring(asked, target, sources, into, engine, progress)
+    spoiled = spoiled_wheels(into.folder, Site.of(target), brought)
+    if not spoiled:
+        return brought
+    progress("cache-spoiled", names=", ".join(wheel.name for wheel in spoiled))
+    remove_tree(into.folder)
+    right = tuple(wheel for wheel in brought if wheel not in spoiled)
+    return right if right and engine.fetch(right, target, cached, into, progress) else ()
+
+
+def _bring(  # noqa: PLR0917
+    asked: tuple[Wheel, ...],
+    target: Target,
+    sources: IndexConfig,
+    into: Prefix,
+    engine: Engine,
+    progress: Progress,
+) -> tuple[Wheel, ...]:
+    """Return those of `asked` that the engine has installed into the prefix."""
+    cached = replace(sources, offline=True)
     if not asked or engine.fetch(asked, target, cached, into, progress):
         return asked
     remove_tree(into.folder)
@@ -190,6 +210,7 @@ def _fetch(  # noqa: PLR0917
         if engine.fetch(asked, target, sources, into, progress):
             return asked
         remove_tree(into.folder)
+    # What uv has brought to its cache before it failed is taken from there.
     return tuple(row for row in asked if engine.fetch([row], target, cached, into, progress))
 
 

@@ -28,6 +28,7 @@ from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
 LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"
+MODULE = "onnxruntime/__init__.py"
 
 
 def inodes(folder: Path) -> dict[str, tuple[int, str]]:
@@ -66,6 +67,26 @@ def test_files_that_are_hard_links_into_uv_s_cache(
     assert quick.unchanged()
     assert inodes(quick.venv.folder) == own
     assert inodes(cache) == before
+
+
+def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
+    stand_of: Callable[[str], Stand],
+) -> None:
+    """Who writes into a file of one environment writes into the cache that it is a link to."""
+    one = stand_of("uv")
+    one.apply(one.plan(*CUDA))
+    right = {path: path.read_bytes() for path in (one.venv.site / LIBRARY, one.venv.site / MODULE)}
+    for path in right:
+        assert path.stat().st_nlink > 1
+        path.write_bytes(b"#" + right[path][1:])
+    one.undo(allow_changed=True)
+    said: list[tuple[str, object]] = []
+
+    one.apply(one.plan(*CUDA), progress=lambda code, **values: said.append((code, values)))
+
+    assert {path: path.read_bytes() for path in right} == right
+    names = [values for code, values in said if code == "cache-spoiled"]
+    assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
 
 
 def test_an_environment_on_another_filesystem_than_everything_else(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.staged_tree import StagedTree, read_staged_tree
+from ortgpu_fix.apply import staged_tree
+from ortgpu_fix.apply.staged_tree import StagedTree, read_staged_tree, spoiled_wheels
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan.wheels import Wheel
@@ -197,3 +198,38 @@ def test_two_wheels_with_one_path_and_no_hash_for_it(tree: Tree) -> None:
         record.write_text("".join(["shared.py,,\n", *rows[1:]]))
 
     assert tree.refusal().code == "wheel-overwrites"
+
+
+@pytest.mark.parametrize(
+    ("linked", "later", "small", "seen"),
+    [
+        (True, 0, False, False),  # it would take seconds to read what nobody can have changed
+        (True, 1, False, True),
+        (False, 0, False, True),
+        (True, 0, True, True),
+    ],
+)
+def test_a_file_that_somebody_changed_in_the_cache(
+    tree: Tree,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    linked: bool,
+    later: int,
+    small: bool,
+    seen: bool,
+) -> None:
+    monkeypatch.setattr(staged_tree, "_SMALL", 10 if small else 0)
+    tree.add("a", "a.so", "nvidia/__init__.py")
+    tree.add("b", "b.so", "nvidia/__init__.py", text="another")
+    whole = (tree.folder / VENV / "a-1.0.dist-info" / "WHEEL").stat().st_mtime_ns
+    path = tree.folder / VENV / "a.so"
+    path.write_text("y")
+    os.utime(path, ns=(whole + later, whole + later))
+    if linked:
+        (tree.folder / "cache").hardlink_to(path)
+    for name in ("METADATA", "WHEEL"):  # they are large and changed nowhere
+        (tree.folder / f"cache-{name}").hardlink_to(tree.folder / VENV / "b-1.0.dist-info" / name)
+
+    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels)
+
+    assert [wheel.name for wheel in found] == (["a"] if seen else [])
