@@ -64,6 +64,8 @@ ENDS = {
     "ortgpu-fix matrix 1.26.0": 0,
     "ortgpu-fix matrix --update": 0,
     "ortgpu-fix matrix --update -o team.json": 0,
+    "ortgpu-fix cache info": 0,
+    "ortgpu-fix cache purge": 0,
     **{f"ortgpu-fix {command} --help": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
