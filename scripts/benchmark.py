@@ -281,10 +281,11 @@ def fill(site: Path, count: int) -> None:
     for at in range(count):
         info = site / f"dist_{at:04}-1.{at % 9}.dist-info"
         info.mkdir()
-        requires = [
-            f"dist-{(at * 7 + step) % count:04}>=1; python_version >= '3.8'" for step in range(4)
-        ]
-        requires += [f"dist-{(at * 11) % count:04}[x]>=2,<3; extra == 'more'", "numpy>=1.21"]
+        others = [f"dist-{(at * 7 + step) % count:04}" for step in range(6)]
+        requires = [f"{name}>=1; python_version >= '3.8'" for name in others[:3]]
+        requires += [f"{name}>=2,<3; extra == 'more'" for name in others[3:]]
+        requires += ["numpy>=1.21"] if at % 5 == 0 else []
+        requires += [f"{others[0]}[more]; extra == 'all'"] if at % 10 == 0 else []
         rows = "".join(f"Requires-Dist: {row}\n" for row in requires)
         name = f"Metadata-Version: 2.1\nName: dist-{at:04}\nVersion: 1.{at % 9}\n"
         (info / "METADATA").write_text(name + rows)
