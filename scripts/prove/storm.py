@@ -71,6 +71,7 @@ from support.standin_wheels import (
     make_set,
     make_venv,
     state_of,
+    without_notes,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -152,9 +153,7 @@ class Storm:
 
     def as_planned(self) -> Snapshot:
         """Return the environment without what differs from one installation to the next."""
-        noted = ("uv_cache.json", "dist-info/RECORD", ".pyc")
-        found = state_of(self.venv.folder, times=False)
-        return {path: "" if path.endswith(noted) else what for path, what in found.items()}
+        return without_notes(self.venv.folder)
 
     def reset(self) -> None:
         """Make the environment anew."""

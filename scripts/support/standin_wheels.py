@@ -202,7 +202,14 @@ def state_of(folder: Path, *, times: bool = True) -> Mapping[str, str]:
 
 
 def without_notes(folder: Path) -> dict[str, str]:
-    """Return `state_of` without times, and without what uv and bytecode note of a file's time."""
-    noted = ("uv_cache.json", "dist-info/RECORD", ".pyc")
+    """Return `state_of` without times, and without what uv and bytecode note of a file's time.
+
+    uv notes it of a file that it was given, and not of one from an index.
+    """
+    noted = ("dist-info/RECORD", ".pyc")
     found = state_of(folder, times=False)
-    return {path: "" if path.endswith(noted) else what for path, what in found.items()}
+    return {
+        path: "" if path.endswith(noted) else what
+        for path, what in found.items()
+        if not path.endswith("uv_cache.json")
+    }
