@@ -150,9 +150,9 @@ def _compare_created(
                 found.changed.add(path)
         elif seen and seen[at] is None:  # it came later, as the lock of a uv that pip has not
             found.stays.add(path)
-        elif (here != seen[at] if seen else True) and not _has(
-            path, here, install.sizes[at], digest
-        ):
+        elif seen and here == seen[at]:
+            continue
+        elif not _has(path, here, install.sizes[at], digest):
             found.changed.add(path)
 
 

@@ -15,7 +15,7 @@ from .wheel_contents import Member, WheelContents, info_folder, wheel_contents
 _TEXTS = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 _MAX_TEXT = 64 << 20
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-UNREADABLE = (
+_UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -44,7 +44,7 @@ def read_wheel_contents(path: Path) -> WheelContents:
                     if file.getinfo(member).file_size > _MAX_TEXT:
                         raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
                     texts[name] = file.read(member).decode("utf-8", errors="replace")
-    except (OSError, *UNREADABLE) as error:
+    except (OSError, *_UNREADABLE) as error:
         # EINVAL: an offset before the beginning of the file
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise

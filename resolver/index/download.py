@@ -120,18 +120,13 @@ class _Downloader:
 
     def is_local(self, wheel: Wheel) -> bool:
         """Return whether `wheel` needs no network."""
-        return self._is_complete(wheel) or self._near(wheel) is not None
+        sources = self._index.sources
+        if sources.near(wheel.file) is not None or self._is_complete(wheel):
+            return True
+        return sources.kept is not None and _is(wheel, sources.kept / wheel.file)
 
     def _is_complete(self, wheel: Wheel) -> bool:
         return _is(wheel, self._into / wheel.file)
-
-    def _near(self, wheel: Wheel) -> Path | None:
-        """Return where `wheel` lies on this machine: `--find-links`, or what was kept of before."""
-        kept = self._index.sources.kept
-        named = self._index.sources.near(wheel.file)
-        if named is None and kept is not None and _is(wheel, kept / wheel.file):
-            return kept / wheel.file
-        return named
 
     def download(self, wheel: Wheel) -> Path:
         """Download `wheel` and return its path; raises as `download_all` does."""
