@@ -66,13 +66,11 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     whole, `wheel-odd` for what is no regular file, `wheel-escapes` for what is our own folder, and
     `wheel-overwrites` where two wheels have different files for one path.
     """
-    infos, empty, compiled = _walk(tree)
-    chosen = [_dist_info(infos, wheel) for wheel in wheels]
-    places = _Places(tree, site, chosen)
-    files: dict[str, str] = {places.goal(path): _long(path) for path in compiled}
+    places = _Places(tree, site, wheels)
+    files: dict[str, str] = {places.goal(path): _long(path) for path in places.compiled}
     hashes: dict[str, str] = {}
     shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
-    for wheel, info in zip(wheels, chosen, strict=True):
+    for wheel, info in zip(wheels, places.infos, strict=True):
         rows = list(_rows(info, wheel, places))
         if any(places.moves(row.path, info) for row in rows):
             _write_record(rows, info, places)
@@ -88,9 +86,11 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     return StagedTree(
         files=files,
         hashes=hashes,
-        folders=tuple(places.goal(path) for path in empty if places.is_module(path)),
-        infos=tuple(map(places.goal, chosen)),
-        requires=tuple(requirements_in(_text(info, "METADATA", "replace")) for info in chosen),
+        folders=tuple(places.goal(path) for path in places.empty if places.is_module(path)),
+        infos=tuple(map(places.goal, places.infos)),
+        requires=tuple(
+            requirements_in(_text(info, "METADATA", "replace")) for info in places.infos
+        ),
     )
 
 
@@ -101,12 +101,10 @@ def spoiled_wheels(tree: Path, site: Site, wheels: Sequence[Wheel]) -> tuple[Whe
     cache as well, and uv does not look again. A large file is not read where it is such a link and
     is older than its metadata, which wheels have at their end. Raises as `read_staged_tree`.
     """
-    infos, _, _ = _walk(tree)
-    chosen = [_dist_info(infos, wheel) for wheel in wheels]
-    places = _Places(tree, site, chosen)
+    places = _Places(tree, site, wheels)
     return tuple(
         wheel
-        for wheel, info in zip(wheels, chosen, strict=True)
+        for wheel, info in zip(wheels, places.infos, strict=True)
         if not all(
             _is_right(row, info)
             for row in _rows(info, wheel, places)
@@ -150,11 +148,13 @@ def _dist_info(infos: Sequence[str], wheel: Wheel) -> str:
 
 
 class _Places:
-    """Where what lies in the staging prefix belongs in the environment."""
+    """What lies in the staging prefix, and where it belongs in the environment."""
 
-    def __init__(self, tree: Path, site: Site, infos: Sequence[str]) -> None:
+    def __init__(self, tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
         self._tree, self._site = str(tree), site
-        self.roots = {os.path.dirname(info): self._site_root(info) for info in infos}
+        infos, self.empty, self.compiled = _walk(tree)
+        self.infos = [_dist_info(infos, wheel) for wheel in wheels]
+        self.roots = {os.path.dirname(info): self._site_root(info) for info in self.infos}
 
     def _site_root(self, info: str) -> str:
         if self._site.purelib == self._site.platlib:
