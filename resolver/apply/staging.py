@@ -18,13 +18,15 @@ from ..errors import Error
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.config import IndexConfig
-from ..index.download import disk_error, download_all, file_digest
+from ..index.download import download_all
 from ..index.folder import local_path
 from ..index.page import without_credentials
 from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import HERE, PYPI, Pinned, Wheel
+from ..utils.files import disk_error, file_digest
 from ..utils.progress import Progress
+from .early_writing import written_early
 from .staged_tree import StagedTree, read_staged_tree, spoiled_wheels
 from .state_folder import Site, remove_tree
 from .torch_closure import resolve_torch_closure
@@ -87,7 +89,8 @@ def stage_wheels(
         folder.mkdir(parents=True, exist_ok=True)
         progress("resolve")
         wheels, urls = _choose(plan, target, index, engine, into.work, progress, confirm)
-        fetched = _fetch(wheels, target, index.sources, into, engine, progress)
+        with written_early(folder):
+            fetched = _fetch(wheels, target, index.sources, into, engine, progress)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
         _check_space(folder, to_download)
         paths = download_all(index, to_download, folder, progress, urls)
@@ -98,7 +101,8 @@ def stage_wheels(
         if to_download:  # what is made here is small
             progress("install", engine=engine.name, count=len(to_download))
         if staged:
-            engine.install(staged, target, into)
+            with written_early(folder):
+                engine.install(staged, target, into)
         remove_tree(into.work)
         every = (*fetched, *(file.wheel for file in staged))
         return StagedWheels(every, read_staged_tree(into.folder, site, every))
