@@ -69,7 +69,11 @@ def measured(
     env: Mapping[str, str] = MappingProxyType({}),
     accepted: Sequence[int] = (0,),
 ) -> Took:
-    """Run a command with the variables `env` besides; end the program where it failed."""
+    """Run a command with the variables `env` besides; end the program where it failed.
+
+    What was written before is on the disk then, so that nobody waits for another's bytes.
+    """
+    os.sync()
     words, lines, verifying = [str(word) for word in argv], [], None
     began = time.monotonic()
     with subprocess.Popen(
@@ -98,6 +102,15 @@ def measured(
     )
 
 
+class Round(NamedTuple):
+    """One environment."""
+
+    ours: Took
+    theirs: Took
+    undone: Took
+    again: Took
+
+
 class Bench:
     """A folder to measure in, the tool installed there without uv, and what was measured."""
 
@@ -122,9 +135,10 @@ class Bench:
         self.say(row, text, ours=round(ours, 3), theirs=round(theirs, 3), tool=tool, **more)
 
     def caches(self, name: str) -> dict[str, str]:
-        """Return the environment of a user whose caches are in a folder of that name."""
+        """Return the environment of a user whose caches, empty now, are in the folder `name`."""
         home = self.work / name
-        home.mkdir(exist_ok=True)
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
         return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache")}
 
     def venv(self, name: str) -> Path:
@@ -146,50 +160,57 @@ class Bench:
         pinned = [f"{row['name']}=={row['version']}" for row in plan["install"]]
         pins.write_text("\n".join([*pinned, *plan["requires"]]) + "\n")
         bare = "/usr/bin:/bin"
-        for engine, path in (("uv", f"{self.uv.parent}:{bare}"), ("pip", bare)):
-            ours, theirs = self.caches(f"{engine}-ours"), self.caches(f"{engine}-theirs")
-            for time_of, cold in (("first", True), ("second", False)):
-                other = self.venv(f"{engine}-{time_of}-theirs")
-                words = ["install", "--quiet", "--requirement", pins, "--python"]
-                if engine == "uv":
-                    beside = measured([self.uv, "pip", *words, other], theirs)
-                else:
-                    words = ["-m", "pip", *words[:-1], "--disable-pip-version-check"]
-                    beside = measured([other, *words], theirs)
-                python = self.venv(f"{engine}-{time_of}-ours")
-                apply = [self.tool, "--apply", "--yes", *MACHINE, "--python", python]
-                took = measured(apply, {"PATH": path, **ours})
-                self.beside(
-                    f"{time_of} environment, {engine}",
-                    took.wall,
-                    beside.wall,
-                    engine,
-                    verifying=round(took.verifying, 2),
-                )
-                if cold:
-                    both = took.written / 1e9, beside.written / 1e9
-                    self.say(
-                        f"bytes written, {engine}",
-                        f"{both[0]:7.2f} GB, {engine} {both[1]:.2f} GB: {both[0] / both[1]:.2f}",
-                        ours=took.written,
-                        theirs=beside.written,
-                    )
-                self._undo(engine, time_of, python, apply, {"PATH": path, **ours})
-                for folder in (other, python):
-                    shutil.rmtree(folder.parents[1])
+        for engine, path, rounds in (("uv", f"{self.uv.parent}:{bare}", 3), ("pip", bare, 1)):
+            taken: dict[str, list[Round]] = {"first": [], "second": []}
+            for _ in range(rounds):
+                ours, theirs = self.caches(f"{engine}-ours"), self.caches(f"{engine}-theirs")
+                for time_of, rows in taken.items():
+                    rows.append(self._round(engine, time_of, pins, {"PATH": path, **ours}, theirs))
+            for time_of, rows in taken.items():
+                self._tell(engine, time_of, rows)
 
-    def _undo(
-        self, engine: str, time_of: str, python: Path, apply: Sequence[object], env: dict[str, str]
-    ) -> None:
-        took = measured([self.tool, "undo", "--yes", "--python", python], env)
-        self.say(f"undo, {time_of}, {engine}", f"{took.wall:7.2f} s", seconds=round(took.wall, 3))
-        again = measured(apply, env)
-        self.say(
-            f"apply after it, {time_of}, {engine}",
-            f"{again.wall:7.2f} s",
-            seconds=round(again.wall, 3),
-            verifying=round(again.verifying, 2),
+    def _round(
+        self, engine: str, time_of: str, pins: Path, ours: dict[str, str], theirs: dict[str, str]
+    ) -> Round:
+        """Install the `pins` with the other tool, and the set with this program; undo; again."""
+        other = self.venv(f"{engine}-{time_of}-theirs")
+        words = ["install", "--quiet", "--requirement", pins]
+        if engine == "uv":
+            beside = measured([self.uv, "pip", *words, "--python", other], theirs)
+        else:
+            beside = measured([other, "-m", "pip", *words, "--disable-pip-version-check"], theirs)
+        shutil.rmtree(other.parents[1])
+        python = self.venv(f"{engine}-{time_of}-ours")
+        apply = [self.tool, "--apply", "--yes", *MACHINE, "--python", python]
+        took = measured(apply, ours)
+        undone = measured([self.tool, "undo", "--yes", "--python", python], ours)
+        again = measured(apply, ours)
+        shutil.rmtree(python.parents[1])
+        return Round(ours=took, theirs=beside, undone=undone, again=again)
+
+    def _tell(self, engine: str, time_of: str, rows: Sequence[Round]) -> None:
+        """Print the medians of some rounds."""
+
+        def median(part: str, number: str) -> float:
+            return float(statistics.median(getattr(getattr(row, part), number) for row in rows))
+
+        self.beside(
+            f"{time_of} environment, {engine}",
+            median("ours", "wall"),
+            median("theirs", "wall"),
+            engine,
+            verifying=round(median("ours", "verifying"), 2),
+            rounds=[[round(row.ours.wall, 2), round(row.theirs.wall, 2)] for row in rows],
         )
+        if time_of == "first":
+            ours, theirs = median("ours", "written"), median("theirs", "written")
+            text = f"{ours / 1e9:7.2f} GB, {engine} {theirs / 1e9:.2f} GB: {ours / theirs:.2f}"
+            self.say(f"bytes written, {engine}", text, ours=ours, theirs=theirs)
+        seconds = median("undone", "wall")
+        self.say(f"undo, {time_of}, {engine}", f"{seconds:7.2f} s", seconds=round(seconds, 3))
+        seconds, verifying = median("again", "wall"), round(median("again", "verifying"), 2)
+        row = f"apply after it, {time_of}, {engine}"
+        self.say(row, f"{seconds:7.2f} s", seconds=round(seconds, 3), verifying=verifying)
 
     # -- plan ------------------------------------------------------------------------------------
 

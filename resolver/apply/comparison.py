@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..index.download import file_digest
+from ..utils.files import file_digest
 from .fingerprints import fingerprint, is_same
 from .journal import (
     Fingerprint,

@@ -155,13 +155,14 @@ def read_journal(site: Site, folder: Path) -> tuple[Record, ...]:
         records = decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Error("journal-damaged", line=data[: error.start].count(b"\n") + 1) from error
+    own = str(site.state)
     for path in paths_of(records):
-        if os.path.normpath(path) != path or not _may_hold(site, absolute(site, path)):
+        if os.path.normpath(path) != path or not _may_hold(site, own, absolute(site, path)):
             raise Error("journal-outside", path=path, folder=folder)
     return records
 
 
-def _may_hold(site: Site, path: str) -> bool:
-    """Return whether a journal may name the absolute `path`: below the roots, and not our own."""
-    own = path == str(site.state) or path.startswith(join(str(site.state), ""))
-    return site.inside(path) and path not in site and not own
+def _may_hold(site: Site, own: str, path: str) -> bool:
+    """Return whether a journal may name the absolute `path`: below the roots, not in `own`."""
+    is_own = path == own or path.startswith(join(own, ""))
+    return site.inside(path) and path not in site and not is_own

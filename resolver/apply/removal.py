@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Installed, Target
-from ..index.download import file_digest
+from ..utils.files import file_digest
 from .state_folder import Site, join
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
@@ -41,17 +41,17 @@ def files_to_remove(
     site: Site,
     names: frozenset[str],
     *,
-    coming: frozenset[str] = frozenset(),
-    incoming: Mapping[str, str] | None = None,
-    whole: Iterable[str] = (),
+    coming: frozenset[str],
+    incoming: Mapping[str, str],
+    whole: Iterable[str],
 ) -> tuple[str, ...]:
     """Return the absolute paths of all files to set aside, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
-    again; `incoming` has the SHA-256 (or "") of every file that will be written by its absolute
-    path; `whole` are the folders that must be empty before. What other distributions own stays. In
-    a venv a distribution without RECORD is removed all the same where its files are known without
-    it: it comes again, or has its files in the shared folder.
+    again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as
+    `Site.plain` returns it; `whole` are the folders that must be empty before. What other
+    distributions own stays. In a venv a distribution without RECORD is removed all the same where
+    its files are known without it: it comes again, or has its files in the shared folder.
 
     Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
     be removed file by file, `installed-outside` where one that does not come again is outside the
@@ -71,18 +71,17 @@ def files_to_remove(
         elif installed.key not in coming:
             raise Error("installed-outside", name=installed.name, path=installed.metadata_path)
     stays = owners.keys()
-    written = {site.plain(path): digest for path, digest in (incoming or {}).items()}
-    for path, digest in written.items():
+    for path, digest in incoming.items():
         if not site.inside(path):
             raise Error("path-outside", path=path)
         _check_overwritten(site, path, digest, owners.get(path))
-    paths = (paths - stays) | written.keys()
+    paths = (paths - stays) | incoming.keys()
     paths |= {path for folder in whole for path in files_under(folder)}
     paths |= _leftovers(site, paths) - stays
     paths |= set(bytecode(paths))
     paths = {path for path in paths if os.path.lexists(path)}
     folders = {path for path in paths if os.path.isdir(path) and not os.path.islink(path)}
-    for path in written.keys() & folders:
+    for path in incoming.keys() & folders:
         raise Error("path-outside", path=path)
     return tuple(sorted(paths - folders))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..engine import guard as engine_guard
 from ..errors import Error
-from ..index.download import disk_error
+from ..utils.files import disk_error
 from ..utils.signals import signals_held
 from .comparison import Comparison, compare
 from .environment_lock import hold_environment_lock

@@ -22,8 +22,8 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER
-from ..index.download import file_digest
 from ..plan.wheels import Wheel
+from ..utils.files import file_digest
 from ..versions import version as parsed
 from .removal import NAMESPACE
 from .state_folder import Site, join

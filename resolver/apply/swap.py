@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 
 from ..errors import Error
 from ..facts.target import Target
-from ..index.download import disk_error
 from ..plan.model import Plan
+from ..utils.files import disk_error
 from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
 from .comparison import metadata_folders

@@ -8,7 +8,6 @@ environment is taken from where it is kept (`kept_wheels`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from threading import Lock
 from ..errors import Error
 from ..plan.wheels import Wheel
 from ..utils.file_names import plain_name
+from ..utils.files import disk_error, file_digest, hash_of
 from ..utils.progress import Progress, silent
 from .client import Index, TransferStopped
 from .folder import local_path
@@ -28,8 +28,6 @@ from .page import without_credentials
 
 _CHUNK = 1 << 20
 _AT_ONCE = 4
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The errors of a disk that has no room."""
 
 
 def download_all(
@@ -85,18 +83,6 @@ def download_one(index: Index, wheel: Wheel, into: Path, url: str) -> Path:
     except OSError as error:
         raise disk_error(error, into) from error
     return _Downloader(index, into, silent, (wheel,), {wheel.file: url}).download(wheel)
-
-
-def disk_error(error: OSError, path: Path) -> Error:
-    """Return the Error for a write that failed: `disk-full`, or `disk-failed` with the reason."""
-    if error.errno in FULL:
-        return Error("disk-full", folder=str(path.parent))
-    return Error("disk-failed", path=str(path), reason=error.strerror or type(error).__name__)
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of the file at `path`, in hexadecimal."""
-    return _hash_of(path).hexdigest()
 
 
 class _Downloader:
@@ -199,7 +185,7 @@ class _Downloader:
         with self._index.read(url, have) as (start, chunks):
             if start < 0:  # the file of the index is shorter
                 return file_digest(part)
-            digest = _hash_of(part) if start else hashlib.sha256()
+            digest = hash_of(part) if start else hashlib.sha256()
             have = start
             with part.open("ab" if start else "wb") as file:
                 for chunk in chunks:
@@ -225,11 +211,3 @@ class _Downloader:
 
 def _is(wheel: Wheel, path: Path) -> bool:
     return path.is_file() and file_digest(path) == wheel.sha256
-
-
-def _hash_of(path: Path) -> hashlib._Hash:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest

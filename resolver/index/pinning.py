@@ -16,8 +16,8 @@ from ..errors import Error
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_on
 from ..plan.wheels import Wheel
+from ..utils.files import file_digest
 from .client import Index
-from .download import file_digest
 from .folder import local_path
 from .page import IndexFile
 from .wheel_choice import WheelTarget, find_exact, find_newest

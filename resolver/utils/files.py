@@ -1,12 +1,18 @@
-"""Write files whole or not at all."""
+"""Write files whole or not at all, hash them, and say what a failing disk means."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import tempfile
 from pathlib import Path
 
 from ..errors import Error
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The errors of a disk that has no room."""
+_CHUNK = 1 << 20
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -37,3 +43,24 @@ def _umask() -> int:
     mask = os.umask(0o022)  # reading it means setting it
     os.umask(mask)
     return mask
+
+
+def disk_error(error: OSError, path: Path) -> Error:
+    """Return the Error for a write that failed: `disk-full`, or `disk-failed` with the reason."""
+    if error.errno in FULL:
+        return Error("disk-full", folder=str(path.parent))
+    return Error("disk-failed", path=str(path), reason=error.strerror or type(error).__name__)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of the file at `path`, in hexadecimal. Raises OSError."""
+    return hash_of(path).hexdigest()
+
+
+def hash_of(path: Path) -> hashlib._Hash:
+    """Return the SHA-256 of the file at `path`, to which more can be added. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest

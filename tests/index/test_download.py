@@ -17,8 +17,9 @@ import pytest
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.index.download import disk_error, download_all
+from ortgpu_fix.index.download import download_all
 from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.utils.files import disk_error
 from ortgpu_fix.utils.progress import silent
 from support.local_index import Fault, LocalIndex, make_wheel
 from support.standin_wheels import as_wheel

@@ -23,12 +23,11 @@ from ...evidence.index_source import IndexSource
 from ...evidence.update import MatrixReader
 from ...evidence.wheels import PLATFORMS
 from ...index.client import Index, TransferStopped
-from ...index.download import FULL
 from ...index.page import without_credentials
 from ...matrix.additions import additions_json, parse_additions
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size
-from ...utils.files import write
+from ...utils.files import FULL, write
 from .. import console
 from ..inputs import index_config_of
 from ..matrix_files import other_lines, readings_folder, user_file, wheels_folder
