@@ -121,7 +121,7 @@ def print_sections(sections: Sequence[Section]) -> None:
 def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
     """Print an error: one sentence and a hint on stderr, or the document of `--json` on stdout."""
     if as_json:
-        from ..report.plan import error_json
+        from ..report.plan_document import error_json
 
         print_json(error_json(message))
         return

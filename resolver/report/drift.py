@@ -10,7 +10,7 @@ from ..lock.parse import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from .plan import SCHEMA, reasons_json
+from .plan_document import SCHEMA, reasons_json
 
 
 def drift_json(

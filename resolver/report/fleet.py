@@ -18,7 +18,7 @@ from ..fleet.model import ExclusionReason, FleetMachine, FleetPlan, Group, group
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, join_neighbours
 from ..plan.reasons import Reason
-from .plan import SCHEMA, plan_json, reasons_json
+from .plan_document import SCHEMA, plan_json, reasons_json
 from .rejected import SHORT, reason_text
 
 _OF_A_TARGET = ("selection", "install", "companions", "requires")

@@ -1,7 +1,6 @@
-"""The plan, in words and as JSON.
+"""The plan, in words.
 
-Returns sections and documents, prints nothing. JSON is for programs, so its texts are always
-English and its bytes do not depend on the user's language.
+Returns sections, prints nothing.
 """
 
 from __future__ import annotations
@@ -11,106 +10,11 @@ from collections.abc import Collection, Iterable
 
 from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
-from ..messages.catalog import Message, Texts
+from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import IN_FRONT, OUTSIDE, Plan
-from ..plan.reasons import Reason
-from ..plan.wheels import Wheel, read_hashes, rows_of, short_name
+from ..plan.wheels import Wheel, read_hashes, short_name
 from .rejected import rejected_section
-
-SCHEMA = 1
-
-
-def _matrix_json(plan: Plan) -> dict[str, object]:
-    """Return the matrix of a plan; `added` names the rows that are not the shipped ones."""
-    document: dict[str, object] = {"date": plan.matrix_date, "digest": plan.matrix_digest}
-    added = [
-        {"read": row.read, "index": row.index_url, "releases": list(row.releases)}
-        for row in plan.matrix_added
-    ]
-    return document | ({"added": added} if added else {})
-
-
-def _hash_read(wheel: Wheel, plan: Plan) -> dict[str, object]:
-    """Return which index gave the hash of `wheel`, and when; nothing where it is a shipped one."""
-    rows = rows_of(wheel, plan.matrix_added)
-    return {"hash_read": {"index": rows.index_url, "date": rows.read}} if rows else {}
-
-
-def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
-    """Return the plan as the document that `--json` prints; `texts` must be English."""
-    selection: dict[str, object] | None = None
-    if plan.verdict != "impossible":
-        selection = {
-            "cuda": plan.cuda,
-            "packages": [
-                {"name": row.name, "version": row.version, "index": row.index_url}
-                for row in plan.selection
-            ],
-        }
-    return {
-        "schema": SCHEMA,
-        "verdict": plan.verdict,
-        "findings": [
-            {
-                "code": finding.code,
-                "severity": finding.severity,
-                "summary": texts.summary(finding),
-                "evidence": list(finding.evidence),
-                "remedy": texts.remedy(finding),
-            }
-            for finding in plan.findings
-        ],
-        "selection": selection,
-        "uninstall": list(plan.uninstall),
-        "install": [
-            {
-                "name": wheel.name,
-                "version": wheel.version,
-                "index": wheel.index_url,
-                **({"file": wheel.file} if wheel.file else {}),
-                "sha256": wheel.sha256 or None,
-                "size": wheel.size or None,
-                **_hash_read(wheel, plan),
-            }
-            for wheel in plan.install
-        ],
-        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
-        "requires": list(plan.requires),
-        "consumers": [
-            {
-                "name": row.name,
-                "version": row.version,
-                "cuda": row.cuda,
-                "needs": list(row.needs),
-                "why": texts.reason(row.why),
-            }
-            for row in plan.consumers
-        ],
-        "rejected": [
-            {
-                "package": row.package,
-                "version": row.version,
-                "reasons": reasons_json(row.reasons, texts),
-            }
-            for row in plan.rejected
-        ],
-        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
-        "matrix": _matrix_json(plan),
-    }
-
-
-def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:
-    """Return reasons as every document has them."""
-    return [{"code": why.code, "text": texts.reason(why)} for why in reasons]
-
-
-def error_json(message: Message) -> dict[str, object]:
-    """Return an error as the document that `--json` prints."""
-    return {
-        "schema": SCHEMA,
-        "error": {"code": message.code, "message": message.text, "hint": message.hint},
-    }
 
 
 def machine_section(facts: Facts, texts: Texts) -> Section:

@@ -21,7 +21,7 @@ from ..resolve.rules import reasons_against
 from ..resolve.situation import Situation, situation
 from ..versions import numbers
 from .matrix import builds_in_order, document, matrix_date, pythons, summary
-from .plan import reasons_json
+from .plan_document import reasons_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

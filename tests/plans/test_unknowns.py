@@ -15,7 +15,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.report.plan import plan_json
+from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 

@@ -12,12 +12,8 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import plain, size, width
-from ortgpu_fix.report.plan import (
-    error_json,
-    machine_section,
-    plan_json,
-    plan_sections,
-)
+from ortgpu_fix.report.plan import machine_section, plan_sections
+from ortgpu_fix.report.plan_document import error_json, plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 

@@ -21,7 +21,7 @@ from ortgpu_fix.facts.document import from_json, to_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.explanation import explanation_json
-from ortgpu_fix.report.plan import error_json, plan_json
+from ortgpu_fix.report.plan_document import error_json, plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 

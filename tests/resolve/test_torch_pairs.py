@@ -16,7 +16,7 @@ from tables import tables
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.report.plan import plan_json
+from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 

@@ -20,7 +20,8 @@ from ortgpu_fix.matrix.parse import with_torch
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.report.plan import plan_json, plan_sections
+from ortgpu_fix.report.plan import plan_sections
+from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation

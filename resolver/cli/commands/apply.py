@@ -21,7 +21,8 @@ from ...index.client import Index
 from ...messages.catalog import Language, Texts, load_texts
 from ...plan.model import Plan
 from ...probe.machine import target_of
-from ...report.plan import plan_json, plan_sections
+from ...report.plan import plan_sections
+from ...report.plan_document import plan_json
 from ...report.requirements import requirements_json, requirements_section
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections

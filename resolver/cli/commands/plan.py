@@ -46,7 +46,8 @@ def print_plan(
     language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
-    from ...report.plan import plan_json, plan_sections
+    from ...report.plan import plan_sections
+    from ...report.plan_document import plan_json
 
     files = rewritten_for_plan(plan, inputs, arguments)
     if arguments.json:
