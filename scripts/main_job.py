@@ -32,6 +32,11 @@ def main() -> int:
     if done == IMPOSSIBLE:
         print("\n\nNo GPU can be used here. The plan for an example machine:\n", flush=True)
         done = subprocess.run([*program, "--facts", "example"], check=False).returncode
+        command = python.with_name("ortgpu-fix")
+        print(
+            "\n\nNothing was changed. On a machine with a GPU, with the environment to mend:\n"
+            f"{command} --python ENVIRONMENT"
+        )
     return 0 if done in PLANNED else done
 
 

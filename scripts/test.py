@@ -79,7 +79,8 @@ def test(extent: str) -> None:
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
     with tempfile.TemporaryDirectory() as folder:
         reports = [Path(folder, "fast.xml"), Path(folder, "slow.xml")]
-        quick = ["-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
+        brief = "-rfE"  # what was left out is summed up below
+        quick = [brief, "-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
         coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
         if extent != "fast":
             coverage.append("--cov-context=test")
@@ -91,7 +92,7 @@ def test(extent: str) -> None:
             shutil.copy(reports[0], MEASURED)
             decides = "(slow and not online and not exhaustive) or decisive"
             slow = "slow or online" if extent == "all" else decides
-            words = ["-m", slow, "--durations=8", f"--junitxml={reports[1]}"]
+            words = [brief, "-m", slow, "--durations=8", f"--junitxml={reports[1]}"]
             run(PYTHON, "-m", "pytest", *words, PATH=path)
         left_out = Counter(
             skipped.get("message", "")
@@ -100,7 +101,7 @@ def test(extent: str) -> None:
             for skipped in ET.parse(report).iter("skipped")  # noqa: S314 - our own file
         )
     for reason, count in left_out.most_common():
-        print(f"left out: {count} tests: {reason}")
+        print(f"left out: {count} test{'s' if count > 1 else ''}: {reason}")
     if extent != "all":
         print("left out: what installs gigabytes or tries hundreds: `scripts/test.py --all` has it")
 
@@ -128,11 +129,13 @@ def main() -> int:
     ]
     if extent != "fast" and sys.platform == "linux":
         steps.append(("mutate", mutate))
+    began = time.monotonic()
     for name, step in steps:
         started = time.monotonic()
         print(f"== {name}", flush=True)
         step()
         print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+    print(f"All is well, in {(time.monotonic() - began) / 60:.0f} minutes.")
     return 0
 
 

@@ -59,7 +59,7 @@ def heard() -> Iterator[None]:
 def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the stand-in driver libraries."""
     if sys.platform != "linux" or shutil.which("gcc") is None:
-        pytest.skip("needs Linux and gcc to build the stand-ins for the driver's libraries")
+        pytest.skip("needs gcc, on Linux")
     return drivers.compile_stubs(tmp_path_factory.mktemp("stubs"))
 
 

@@ -307,7 +307,7 @@ def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
         chance.shuffle(drawn)
         mutants += drawn
     if not mutants:
-        print("no mutation: no line of the program has changed, or there is no history")
+        print("nothing to mutate: the newest commits change no line, or git is not here")
         return 0
     judge = Judge(Reach(), deadline)
     survived: list[str] = []

@@ -795,9 +795,7 @@ def test_no_room(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     assert quick.unchanged()
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="needs root to become somebody else"
-)
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
 def test_folders_of_somebody_else(quick: Stand) -> None:
     """A child that gives up its rights tries to apply."""
     quick.have("onnxruntime 1.22.1")

@@ -34,7 +34,7 @@ def test_killed_a_few_times() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to inject the faults")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_whatever_system_call_fails_the_environment_is_whole() -> None:
     ends = prove_faults.prove("uv", stride=5)
 

@@ -33,7 +33,7 @@ from support.pythons import find_python
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None,
-    reason="needs Linux and gcc to make libraries",
+    reason="needs gcc, on Linux",
 )
 
 LT, BLAS = "nvidia/cublas/lib/libcublasLt.so.12", "nvidia/cublas/lib/libcublas.so.12"

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.online,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="the sets are for Linux"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc for the planted library"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc, on Linux"),
 ]
 
 

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.online,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="the environments are made for Linux"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc for the driver's stand-in"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc, on Linux"),
 ]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 

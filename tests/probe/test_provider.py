@@ -39,7 +39,7 @@ def folder_with(tmp_path: Path, name: str, content: bytes, init: str = "") -> Pa
 
 @pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None,
-    reason="needs Linux and gcc to build the provider",
+    reason="needs gcc, on Linux",
 )
 def test_a_shared_object_says_what_it_links_names_and_carries(tmp_path: Path) -> None:
     (tmp_path / "code").write_bytes(CODE)

@@ -180,6 +180,7 @@ def test_the_main_job_runs_on_a_bare_debian(tmp_path: Path, suite: str) -> None:
 
         assert done.returncode == 0, done.stderr
         assert "onnxruntime-gpu" in done.stdout
+        assert done.stdout.endswith("/clone/.venv/bin/ortgpu-fix --python ENVIRONMENT\n")
         assert ("working in a copy" in done.stdout) == (user == "nobody")
 
 

@@ -351,7 +351,7 @@ def compile_library(path: Path, *links: Path, soname: str | None = None) -> None
 def wheels(site: Path) -> Path:
     """The libraries of NVIDIA's wheels, empty, that a provider links; cuBLAS needs cuBLASLt."""
     if sys.platform != "linux" or shutil.which("gcc") is None:
-        pytest.skip("needs Linux and gcc to build stand-ins for the libraries")
+        pytest.skip("needs gcc, on Linux")
     nvidia = site / "nvidia"
     lt = nvidia / "lt" / "lib" / "libcublasLt.so.98"
     compile_library(lt)
@@ -449,7 +449,7 @@ def test_a_provider_that_is_cut_off_is_left_to_onnxruntime(venv: Path, plant: Pl
 def test_the_oldest_and_the_newest_target(version: str, tmp_path: Path) -> None:
     python = find_python(version)
     if python is None:
-        pytest.skip(f"needs Python {version}")
+        pytest.skip(f"no Python {version} on this machine")
     venv = environments.make_venv(python, tmp_path / "other")
     site = environments.site_packages(venv)
     (site / "numpy.py").write_text(NUMPY)

@@ -30,7 +30,7 @@ from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.utils.process import listen, run
 
-pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="Windows' own ways")
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")
 ENGINE = "import sys, time; open(sys.argv[1], 'w').write(str(1)); time.sleep(60)"
 
 
