@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from documents import KINDS
+from sources import parsed
 
 import ortgpu_fix
 import ortgpu_fix.matrix.model
@@ -31,7 +32,7 @@ CHILDREN = {name for name in MODULES if ".children." in name or ".loader." in na
 def imports(path: Path) -> set[str]:
     """Return the top names of what a module imports, those of its own package excepted."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -61,9 +62,10 @@ def test_every_package_is_empty_in_itself() -> None:
     assert full == {RESOLVER / "__init__.py", RESOLVER / "companions/loader/__init__.py"}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_says_what_it_is(name: str) -> None:
-    assert ast.get_docstring(ast.parse(MODULES[name].read_text()))
+def test_every_module_says_what_it_is() -> None:
+    silent = [name for name, path in MODULES.items() if not ast.get_docstring(parsed(path))]
+
+    assert silent == []
 
 
 @pytest.mark.parametrize("name", sorted(CHILDREN))
@@ -84,7 +86,7 @@ def test_no_class_or_alias_is_defined_twice() -> None:
     """Those that a module keeps to itself may share a name, and so may what others run."""
     names: Counter[str] = Counter()
     for path in (path for name, path in MODULES.items() if name not in CHILDREN):
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 names[node.name] += 1
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -94,9 +96,10 @@ def test_no_class_or_alias_is_defined_twice() -> None:
     assert [name for name, count in names.items() if count > 1 and name[0] != "_"] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_are_relative(name: str) -> None:
-    assert not imports(MODULES[name]) & {"ortgpu_fix", "resolver", "data"}
+def test_imports_are_relative() -> None:
+    own = {"ortgpu_fix", "resolver", "data"}
+
+    assert [name for name, path in MODULES.items() if imports(path) & own] == []
 
 
 def test_every_data_file_is_installed() -> None:
