@@ -60,7 +60,7 @@ class Serving:
         self.server = _Server(("127.0.0.1", 0), handler)
         self.port = self.server.server_address[1]
         self._thread = threading.Thread(
-            target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
 
     def __enter__(self: S) -> S:  # noqa: PYI019 - Self is 3.11's

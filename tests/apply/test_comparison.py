@@ -365,12 +365,14 @@ def test_something_else_changes_the_environment_during_a_change_that_fails(quick
 
 def fill(folder: Path) -> None:
     """Leave neither a block nor an inode in the filesystem of `folder`."""
-    with contextlib.suppress(OSError), (folder / "ballast").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(1 << 12))
+    with (folder / "ballast").open("wb", buffering=0) as file:
+        for piece in (1 << 20, 1 << 12):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(piece))
     with contextlib.suppress(OSError):
         for number in range(1 << 20):
-            (folder / f"ballast-{number}").touch()
+            os.mknod(folder / f"ballast-{number}")
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
