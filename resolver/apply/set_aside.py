@@ -83,21 +83,22 @@ class JournaledChange:
     def set_aside(self, paths: Sequence[str]) -> None:
         """Set the files at the absolute `paths` aside; remove folders that are empty then.
 
-        Raises OSError; what was done by then is in the journal.
+        What somebody else has removed meanwhile is not waited for. Raises OSError; what was done by
+        then is in the journal.
         """
+        seen = {path: known for path in paths if (known := fingerprint(path)) is not None}
         moves = tuple(
             (self.site.relative(path), f"{at:06d}-{Path(path).name[-80:]}")
-            for at, path in enumerate(paths)
+            for at, path in enumerate(seen)
         )
-        seen = tuple(fingerprint(path) or ("file", 0, 0) for path in paths)
-        append(self.folder, MovedFiles(moves=moves, seen=seen))
-        for path, (_, name) in zip(paths, moves, strict=True):
+        append(self.folder, MovedFiles(moves=moves, seen=tuple(seen.values())))
+        for path, (_, name) in zip(seen, moves, strict=True):
             move(path, join(str(self._aside), name))
             self.touched = True
-        folders = sorted(emptied_folders(paths, self.site), key=len, reverse=True)
+        folders = sorted(emptied_folders(seen, self.site), key=len, reverse=True)
         empty: list[str] = []
         for folder in folders:
-            names = {entry.path for entry in os.scandir(folder)} if os.path.isdir(folder) else {""}
+            names = {entry.path for entry in os.scandir(folder)}
             if names <= set(empty) and not os.path.ismount(folder):
                 empty.append(folder)
         if empty:
@@ -109,7 +110,7 @@ class JournaledChange:
             for folder, name in zip(empty, kept, strict=True):
                 move_folder(folder, join(str(self._aside), name))
         sync_folder(self._aside)
-        for folder in {str(Path(path).parent) for path in paths}:
+        for folder in {str(Path(path).parent) for path in seen}:
             if os.path.isdir(folder):
                 sync_folder(folder)
 

@@ -96,12 +96,13 @@ def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | N
 
 def _of_plan(row: Failure, facts: Facts, plan: Plan) -> Here:
     """Say whether the plan has the findings that a row names."""
-    known = [each for each in plan.findings if each.code in row.findings]
-    if ANY in row.findings:
-        wrong = [each for each in plan.findings if each.severity != "info"]
-        known += [each for each in wrong if each not in known]
+    known = tuple(
+        each
+        for each in plan.findings
+        if each.code in row.findings or (ANY in row.findings and each.severity != "info")
+    )
     if known:
-        return Here("confirmed", findings=tuple(known))
+        return Here("confirmed", findings=known)
     if row.code == "libraries-mixed" and (before := _on_search_path(facts)):
         return Here("confirmed", why=reason("here-search-path", path=before))
     if not row.findings:
@@ -122,20 +123,21 @@ def _on_search_path(facts: Facts) -> str | None:
 def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     """Return what is there instead of a failure that was looked for and not found."""
     driver, build = facts.driver, facts.onnxruntime
+    if build is not None and (build.distribution != GPU_BUILD or not build.intact):
+        build = None
     if row.about == "driver" and driver is not None and not driver.error:
         return reason("here-driver", version=driver.version or "?", cuda=driver.cuda or "?")
     if row.code in IN_PLACE and facts.python.executable is not None:
         return reason(IN_PLACE[row.code])
-    gpu_build = build is not None and build.distribution == GPU_BUILD and build.intact
-    if row.about in {"build", "native", "system"} and build is not None and gpu_build:
+    if row.about in {"build", "native", "system"} and build is not None:
         return reason("here-build", version=build.version or "?", cuda=build.cuda or "?")
     looked_for = plan.verdict != "impossible"  # they are those of the release that is chosen
-    if row.about in LIBRARIES and build is not None and gpu_build and looked_for:
+    if row.about in LIBRARIES and build is not None and looked_for:
         return reason("here-libraries", version=build.version or "?")
     package = facts.package(row.about) if row.about in {"numpy", TORCH} else None
     if package is not None and not any(each.code == "torch-unknown" for each in plan.findings):
         return reason("here-package", name=package.name, version=package.version)
-    if row.about == "gpu-code" and facts.gpus and build is not None and gpu_build:
+    if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
     return reason("here-healthy") if plan.verdict == "healthy" and not plan.outside else None
 

@@ -39,8 +39,6 @@ class Components(NamedTuple):
 
     chosen: tuple[Component, ...]
     reasons: tuple[Reason, ...]
-    pinned: bool = False
-    """A package that stays installed causes a reason: it is the same with every toolkit release."""
 
 
 Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...], bool], Component | Reason]
@@ -72,12 +70,12 @@ def choose_nvidia_wheels(
         picks = dict(pick_all(toolkit, build, machines))
         failures = {name: pick for name, pick in picks.items() if isinstance(pick, Reason)}
         chosen = [pick for _, pick in sorted(picks.items()) if isinstance(pick, Component)]
-        pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
-        attempt = Components(tuple(chosen), tuple(failures.values()), pinned)
+        attempt = Components(tuple(chosen), tuple(failures.values()))
         if not failures:
             return attempt
         attempts.append(attempt)
-        if first_failure_only and pinned:
+        pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
+        if first_failure_only and pinned:  # it fails so with every toolkit release
             break
     unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
     return min(

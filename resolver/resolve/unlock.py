@@ -233,11 +233,10 @@ def _other_platforms(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptio
     if not builds:
         platform = facts.platform._replace(machine="x86_64")
         yield reason("other-machine"), facts._replace(platform=platform), here.options
-    if facts.platform.jetson is None:
-        floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
-        for floor in sorted(filter(None, floors), key=numbers):
-            newer = facts._replace(platform=facts.platform._replace(libc=f"glibc {floor}"))
-            yield reason("newer-glibc", glibc=floor), newer, here.options
+    floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
+    for floor in sorted(filter(None, floors), key=numbers):
+        newer = facts._replace(platform=facts.platform._replace(libc=f"glibc {floor}"))
+        yield reason("newer-glibc", glibc=floor), newer, here.options
 
 
 def _other_pythons(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:

@@ -144,6 +144,30 @@ def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> Non
     assert world.state() == before
 
 
+def test_a_folder_comes_back_itself_not_one_like_it(world: World) -> None:
+    """Its owner and its access lists are those that it had, whoever rolls back."""
+    folders = [world.purelib / "old", world.purelib / "old" / "inner"]
+    before = [folder.stat().st_ino for folder in folders]
+
+    world.change()
+    recover_interrupted(world.site)
+
+    assert [folder.stat().st_ino for folder in folders] == before
+
+
+def test_a_file_that_is_gone_before_it_is_set_aside(world: World) -> None:
+    prepare_state_folder(world.site)
+    change = JournaledChange(world.site)
+    change.begin(BEGIN)
+
+    change.set_aside([*world.old(), str(world.purelib / "old" / "sub" / "gone.py")])
+    assert not (world.purelib / "old").exists()
+    (found,) = recover_interrupted(world.site)
+
+    assert found.state == "open"
+    assert world.state() == world.before
+
+
 def test_what_was_put_back_already_is_not_taken_for_new(world: World) -> None:
     """A recovery that ended between two renames, just after the first."""
     change = world.change()

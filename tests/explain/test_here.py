@@ -89,11 +89,37 @@ def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: 
     assert mends == Mending(reason("mend-right"), ("verify",))
 
 
-def test_a_build_that_does_not_say_its_number_is_told_all_the_same() -> None:
+@pytest.mark.parametrize(
+    ("log", "instead"),
+    [
+        ("cpu-build-in-use", reason("here-build", version="?", cuda="?")),
+        ("cudnn-9-missing", reason("here-libraries", version="?")),
+        ("no-kernel-image", reason("here-gpu-code", version="?")),
+    ],
+)
+def test_a_build_that_does_not_say_its_number_is_told_all_the_same(
+    log: str, instead: Reason
+) -> None:
     build = {"distribution": "onnxruntime-gpu", "version": None, "cuda": None}
-    here, _ = seen(recorded("cpu-build-in-use"), "onnxruntime-gpu 1.26.0", onnxruntime=build)
+    here, _ = seen(recorded(log), *WHOLE, onnxruntime=build)
 
-    assert here == Here("not-so", why=reason("here-build", version="?", cuda="?"))
+    assert here == Here("not-so", why=instead)
+
+
+@pytest.mark.parametrize("log", ["cpu-build-in-use", "cudnn-9-missing", "no-kernel-image"])
+@pytest.mark.parametrize(
+    "build",
+    [BUILD | {"intact": False}, BUILD | {"distribution": "onnxruntime"}],
+    ids=["damaged", "of another distribution"],
+)
+def test_a_build_that_is_damaged_or_another_is_not_told_instead(
+    log: str, build: dict[str, Any]
+) -> None:
+    here, _ = seen(recorded(log), *WHOLE, onnxruntime=build)
+
+    assert here.why is None or here.why.code not in {
+        *("here-build", "here-libraries", "here-gpu-code"),
+    }
 
 
 @pytest.mark.parametrize(

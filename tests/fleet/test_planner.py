@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import synthetic
+from ortgpu_fix.facts.model import Gpu
+from ortgpu_fix.fleet.common_facts import common_facts
 from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.fleet.split import FleetSolver
@@ -16,7 +18,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.report.fleet import fleet_sections
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation
+from ortgpu_fix.resolve.situation import Situation, situation
 
 MATRIX = synthetic.matrix()
 
@@ -102,6 +104,25 @@ def test_every_gpu_of_the_fleet_is_served_by_the_same_wheels() -> None:
     assert [gpu.compute_capability for gpu in made.groups[0].targets[0].facts.gpus or ()] == [
         "7.0",
         "8.0",
+    ]
+
+
+def test_the_gpus_of_a_fleet_are_in_order_whatever_the_order_of_its_machines() -> None:
+    """By what they can do, then by name: a lock names them, and must not differ from run to run."""
+    rows = [("9.0", "H100"), ("12.0", "RTX 5090"), *(("8.9", f"L4 {letter}") for letter in "DBCA")]
+    made = [
+        situation(
+            synthetic.facts(gpus=None)._replace(gpus=(Gpu(name=name, compute_capability=code),)),
+            PlanOptions(),
+            MATRIX,
+        )
+        for code, name in rows
+    ]
+
+    found = common_facts(made).gpus
+
+    assert [gpu.name for gpu in found or ()] == [
+        *("L4 A", "L4 B", "L4 C", "L4 D", "H100", "RTX 5090"),
     ]
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.credentials import Credentials
+from support.local_index import LocalIndex
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 INDEX = "https://me@mirror.example:8443/simple"
@@ -59,6 +62,17 @@ def test_where_the_address_has_one_the_host_is_not_asked_for(tmp_path: Path) -> 
 
     assert Credentials(str(keyring.program)).of(FILE, [INDEX]) == ("me", "s/cret")
     assert keyring.asked() == ["get https://mirror.example:8443/simple me"]
+
+
+def test_a_keyring_is_asked_for_an_address_without_the_slash_at_its_end(tmp_path: Path) -> None:
+    """So pip and uv ask, however it is written."""
+    keyring = Keyring(tmp_path, "nothing")
+    with LocalIndex(tmp_path) as server:
+        address = f"{server.url.replace('//', '//me@')}/"
+        index = Index(IndexConfig(index_url=address, keyring=str(keyring.program)))
+        index.size(server.url.replace("simple", "files/a.whl"))
+
+    assert keyring.asked()[0] == f"get {server.url} me"
 
 
 @pytest.mark.parametrize("service", ["mirror.example:8443", "nothing"])

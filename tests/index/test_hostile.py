@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -101,18 +103,20 @@ def test_odd_values_of_a_page_count_as_absent() -> None:
     assert parse_index_page("text/html", html, BASE)[0].url.startswith(BASE)
 
 
-@pytest.fixture
-def dripping() -> Iterator[str]:
-    """A server that sends its headers a byte at a time, without end."""
+@contextlib.contextmanager
+def sending(begin: bytes, piece: bytes, pause: float, count: int | None = None) -> Iterator[str]:
+    """Run a server that sends `piece` again and again, `count` times or without end."""
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def drip(connection: socket.socket) -> None:
             with connection:
                 try:
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-                    while not stop.wait(0.02):
-                        connection.sendall(b"x")
+                    connection.sendall(begin)
+                    for _ in itertools.count() if count is None else range(count):
+                        if stop.wait(pause):
+                            return
+                        connection.sendall(piece)
                 except OSError:
                     return
 
@@ -132,13 +136,24 @@ def dripping() -> Iterator[str]:
         thread.join(5)
 
 
-def test_headers_that_never_end_are_given_up(dripping: str) -> None:
-    sources = IndexConfig(index_url=dripping, origin="flag")
-    index = Index(sources, Limits(answer=0.3, pauses=(0.01,)))
+def test_what_arrives_in_small_pieces_is_not_too_slow_where_they_are_many() -> None:
+    """A thousand bytes each are too few for a window; those of a window together are enough."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+    with sending(head, b"x" * 1000, 0.001, 100) as address:
+        limits = Limits(window=0.05, floor=40_000, pauses=())
+        index = Index(IndexConfig(index_url=address, origin="flag"), limits)
+        with index.read(address) as (start, pieces):
+            assert (start, sum(map(len, pieces))) == (0, 100_000)
+
+
+def test_headers_that_never_end_are_given_up() -> None:
+    limits = Limits(answer=0.3, pauses=(0.01,))
     began = time.monotonic()
 
-    with pytest.raises(Error) as caught:
-        index.project("pypi", "a")
+    with sending(b"HTTP/1.1 200 OK\r\nX: ", b"x", 0.02) as address:
+        index = Index(IndexConfig(index_url=address, origin="flag"), limits)
+        with pytest.raises(Error) as caught:
+            index.project("pypi", "a")
 
     assert (caught.value.code, caught.value.values["reason"]) == (
         "index-unreachable",

@@ -97,6 +97,13 @@ def test_the_nearest_versions_and_every_variant_of_the_wanted_one_are_named() ->
     assert refused("torchvision-2.7.1+cu128-py3-none-any.whl") == ("index-lacks-version", "-")
 
 
+def test_an_early_version_of_a_python_is_one_of_that_python() -> None:
+    early = WheelTarget(python="3.11.0rc1", tags=FIT.tags)
+    there = files(linux("2.7.1+cu128"), requires_python=">=3.8")
+
+    assert find_exact(there, "torch", "2.7.1+cu128", early, PAGE) == there[0]
+
+
 def test_a_version_that_is_there_for_others_alone() -> None:
     there = (linux("2.7.1+cu128", "cp310"), linux("2.7.1+cu128", platform="win_amd64"))
 

@@ -294,6 +294,13 @@ def test_the_lines_for_uv_say_how_to_go_on() -> None:
     assert any("default-groups" in line for line in comments)
 
 
+def test_an_index_for_uv_has_the_name_of_its_last_part_with_or_without_a_slash() -> None:
+    slash = TORCH._replace(wheel=TORCH.wheel._replace(index_url=f"{CU128}/"))
+    text = uv_lines(lock(target(LINUX, ORT, slash)))
+
+    assert f'name = "torch-cu128"\nurl = "{CU128}/"\n' in text
+
+
 def test_the_lines_for_uv_to_the_letter() -> None:
     text = uv_lines(
         lock(

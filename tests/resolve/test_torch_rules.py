@@ -639,6 +639,15 @@ def test_a_driver_that_is_too_old_for_torch() -> None:
     assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
 
 
+def test_the_torch_that_runs_instead_is_named_on_a_mirror_too() -> None:
+    options = PlanOptions(torch_index="https://mirror.example/whl/")
+    made = resolve(environment("torch 2.11.0", driver="535"), options, MATRIX)
+    [found] = [row for row in made.findings if row.code == "torch-driver-too-old"]
+
+    instead = "torch 2.11.0+cu126, https://mirror.example/whl/cu126"
+    assert dict(found.values)["instead"] == instead
+
+
 def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> None:
     made = plan("torch 2.7.1+cu128", driver="570", gpu=V100)
 

@@ -286,6 +286,31 @@ def test_what_the_refinements_bring() -> None:
     assert advice.best == "cuda-heuristic"
 
 
+def test_searches_are_compared_by_their_own_times_not_by_those_of_refinements() -> None:
+    """A refinement is made with the search that it refines."""
+    more = refinements(GPU["HEURISTIC"], REPORT)
+    times = {"cuda-exhaustive": 4.0, "cuda-heuristic": 2.0, "cuda-heuristic-no-tf32": 9.0}
+    times |= {"cuda-heuristic-binding": 1.9}
+    rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in times.items())]
+    made = (Configuration(key=CPU, on_gpu=False), GPU["EXHAUSTIVE"], *more)
+
+    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
+
+    assert values(advice, "searches-differ") == {
+        "times": "EXHAUSTIVE 4 ms, HEURISTIC 2 ms",
+        "best": "HEURISTIC",
+    }
+
+
+def test_a_search_that_failed_keeps_no_other_from_being_chosen() -> None:
+    rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0), timing("cuda-default", 0, 1.0)]
+    made = (Configuration(key=CPU, on_gpu=False), *GPU.values())
+
+    found = pick(bench(rows, [(1, 8)], configurations=made))
+
+    assert found == GPU["DEFAULT"]
+
+
 def test_refinements_that_bring_nothing_are_not_told() -> None:
     more = refinements(GPU["HEURISTIC"], REPORT)
     medians = dict(zip([row.key for row in more], [2.0, 2.0, 2.5, 2.5], strict=True))
@@ -336,6 +361,15 @@ def test_a_graph_needs_everything_on_the_gpu(more: dict[str, Any]) -> None:
     settings: dict[str, Any] = {"file": "x", "verdict": "works", "copies": Copies(), **more}
 
     assert not allows_graph(ModelReport(**settings))
+
+
+@pytest.mark.parametrize(
+    "operator", ["Conv", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv"]
+)
+def test_every_kind_of_convolution_is_searched_for(operator: str) -> None:
+    report = ModelReport(file="x", verdict="works", operators=(("MatMul", 3), (operator, 1)))
+
+    assert len(searches(report, on_gpu=True)) == 1 + len(SEARCHES)
 
 
 def test_searches_only_where_there_are_convolutions() -> None:
@@ -461,6 +495,16 @@ def test_new_shapes_that_cost_and_two_sizes_that_need_no_buckets() -> None:
     assert codes(found) == [
         *("gpu-faster", "new-shape-costs", "new-shapes-slower", "shape-pays-after"),
     ]
+
+
+def test_a_new_shape_of_which_only_the_first_run_is_known() -> None:
+    """The measuring was interrupted: when a shape pays cannot be said."""
+    rows = [timing(CPU, 0, 40.0), timing("cuda-exhaustive", 0, 1.0, 90.0), timing(CPU, 1, 40.0)]
+    rows.append(Timing(key="cuda-exhaustive", shape=1, first_ms=90.0))
+
+    found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
+
+    assert codes(found) == ["gpu-faster", "new-shapes-slower"]
 
 
 def test_a_shape_that_never_pays() -> None:

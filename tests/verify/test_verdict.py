@@ -210,6 +210,8 @@ def test_a_driver_that_is_too_old_is_named_with_what_is_needed() -> None:
     assert unknown.values == (("speaks", "?"), ("needs", "?"))
     known = say(NO_LIBCUDA, BUILD, *each(TOO_OLD), END, known=Driver(cuda="11.4"))
     assert known.values == (("speaks", "11.4"), ("needs", "12"))
+    major = say(NO_LIBCUDA, BUILD, needed(), *each(TOO_OLD), END, known=Driver(cuda="11"))
+    assert (major.verdict, major.values) == ("driver-too-old", (("speaks", "11"), ("needs", "12")))
 
 
 @pytest.mark.parametrize(
