@@ -248,6 +248,8 @@ def test_a_user_without_a_home_has_no_cache_of_uv(tmp_path: Path) -> None:
     assert "UV_NO_CACHE" not in environment(HOME=str(tmp_path / "made" / "later"))
     for name in ("UV_CACHE_DIR", "XDG_CACHE_HOME"):
         assert "UV_NO_CACHE" not in environment(HOME=nowhere, **{name: str(tmp_path)})
+        file = str(tmp_path / "file")  # it lies in a folder that could be written to
+        assert environment(HOME=str(tmp_path), **{name: file})["UV_NO_CACHE"] == "1"
 
 
 @pytest.mark.parametrize(

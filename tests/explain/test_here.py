@@ -106,6 +106,14 @@ def test_a_build_that_does_not_say_its_number_is_told_all_the_same(
     assert here == Here("not-so", why=instead)
 
 
+def test_a_build_that_loads_here_has_no_c_library_too_old_for_it() -> None:
+    log = "ImportError: version `GLIBC_2.99' not found (required by /x/onnxruntime/capi/o.so)\n"
+
+    here, _ = seen(log, *WHOLE, onnxruntime=BUILD)
+
+    assert here == Here("not-so", why=reason("here-build", version="1.26.0", cuda="12.8"))
+
+
 @pytest.mark.parametrize("log", ["cpu-build-in-use", "cudnn-9-missing", "no-kernel-image"])
 @pytest.mark.parametrize(
     "build",

@@ -15,7 +15,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.gpu_code import runs_on
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
 MATRIX = synthetic.matrix()
 WHOLE_12 = (
@@ -119,6 +119,17 @@ def test_latest_moves_away_from_what_works() -> None:
 
     assert selected(made)["onnxruntime-gpu"] == "1.31.0"
     assert made.uninstall == ("nvidia-cudnn-cu12",)
+
+
+@pytest.mark.parametrize(("latest", "verdict"), [(False, "healthy"), (True, "fixable")])
+def test_a_check_looks_at_the_installed_release_before_newer_ones(
+    *, latest: bool, verdict: str
+) -> None:
+    facts = synthetic.facts(*WHOLE_12, "protobuf 5.0", driver="13.0")
+    options = PlanOptions(latest=latest)
+
+    assert resolve_for_check(facts, options, MATRIX).verdict == verdict
+    assert resolve(facts, options, MATRIX).verdict == verdict
 
 
 def test_a_kept_release_gets_only_what_it_lacks() -> None:
