@@ -119,6 +119,7 @@ def limited() -> Iterator[None]:
         yield
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("limited")
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 @pytest.mark.filterwarnings("ignore:Duplicate name")

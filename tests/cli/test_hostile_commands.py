@@ -31,6 +31,7 @@ from support.standin_wheels import Venv, make_venv, state_of
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="/proc, limits of Unix"),
     pytest.mark.filterwarnings("ignore:Duplicate name"),
+    pytest.mark.untraced,
 ]
 Done = CompletedProcess[str]
 STARTS = 10.0

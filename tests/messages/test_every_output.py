@@ -18,6 +18,7 @@ from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, encode
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.utils.process import install_environment
 
+pytestmark = pytest.mark.untraced
 EACH = 40
 """Strings that share one facts file, or one environment."""
 BATCHES = [NASTY[at : at + EACH] for at in range(0, len(NASTY), EACH)]

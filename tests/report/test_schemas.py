@@ -45,6 +45,7 @@ def test_a_schema_is_one(kind: str) -> None:
     assert SCHEMAS[kind]["$id"] == f"{kind}.schema.json"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.parent.name)
 def test_the_facts_and_plans_of_recorded_machines(path: Path) -> None:
     beside = path.with_name("facts.json")
@@ -56,6 +57,7 @@ def test_the_facts_and_plans_of_recorded_machines(path: Path) -> None:
         assert kind_of(printed(plan_json(resolve(facts, options, MATRIX), EN))) == "plan"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_explanations_of_logs(path: Path) -> None:
     table = parse_failures(load_table("failures"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ortgpu_fix.utils.process import run
+from ortgpu_fix.utils import process
 from ortgpu_fix.utils.signals import (
     interruptible,
     signals_as_interrupt,
@@ -99,8 +99,9 @@ def test_a_child_that_was_just_started_is_ended_too(monkeypatch: pytest.MonkeyPa
         return child  # type: ignore[no-any-return]
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.2)  # it does not look at its lifeline
     with pytest.raises(KeyboardInterrupt):
-        run(["/bin/sleep", "60"], timeout=60, lifeline=True)
+        process.run(["/bin/sleep", "60"], timeout=60, lifeline=True)
 
     assert started[0].wait(20) == -signal.SIGKILL
     for pipe in (started[0].stdout, started[0].stderr):
