@@ -8,7 +8,8 @@ import pytest
 
 import synthetic
 from ortgpu_fix.matrix.model import INSTALLED, Build, Matrix
-from ortgpu_fix.resolve.unknown_releases import with_installed_releases
+from ortgpu_fix.resolve.unknown_releases import is_unknown_build, with_installed_releases
+from synthetic import LINUX
 
 MATRIX = synthetic.matrix()
 PROVIDER = {"links": ["libcublas.so.12", "libcudnn.so.9"], "sass": ["8.0"], "ptx": []}
@@ -147,3 +148,121 @@ def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
         ("libcudnn_engines.so.9", "loads", "nvidia-cudnn-cu12"),
         ("libcuda.so.1", "loads", None),
     ]
+
+
+def test_the_row_of_a_build_says_what_was_read_and_else_what_the_nearest_has() -> None:
+    read = {"sass": ["9.0"], "ptx": ["9.0"], "preload_dlls": False, "toolset": "14.44"}
+    _, row = seen("1.24.0", "12.4", provider=read)
+    like = next(build for build in MATRIX.builds if build.version == "1.23.0")
+
+    assert row is not None
+    assert (row.version, row.platform, row.cuda, row.cudnn) == ("1.24.0", LINUX, "12.4", "9")
+    assert (row.sass, row.ptx, row.glibc, row.toolset) == (("9.0",), ("9.0",), None, "14.44")
+    assert (row.preload_dlls, like.preload_dlls) == (False, True)
+    [wheel] = row.wheels
+    assert (wheel.python, wheel.requires) == ("cp311", like.wheels[-1].requires)
+    assert [need.since for need in row.needs] == ["12.2.0", "9.0.0"]
+
+
+@pytest.mark.parametrize("provider", [{"sass": [], "ptx": []}, None])
+def test_a_provider_without_readable_code_has_that_of_the_nearest(provider: object) -> None:
+    build = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
+    build |= {"provider": provider and {**PROVIDER, "sass": [], "ptx": []}}
+    facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=build)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    row, like = matrix.builds[0], next(b for b in MATRIX.builds if b.version == "1.23.0")
+
+    assert unknown.like == "onnxruntime-gpu 1.23.0"
+    assert (row.index_url, row.sass, row.ptx) == (INSTALLED, like.sass, like.ptx)
+    assert [need.library for need in row.needs[:2]] == ["libcublas.so.12", "libcudnn.so.9"]
+    assert row.preload_dlls is (like.preload_dlls if provider is None else False)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "like"),
+    [
+        ("1.25.0", "12.8", "1.23.0"),
+        ("1.25.0", None, "1.23.0"),
+        ("1.20.0", "12.0", "1.23.0"),  # of a known CUDA the oldest
+        ("1.17.0", None, None),
+        ("1.40.0", "11.8", "1.18.0"),
+        ("1.40.0", "14.0", None),
+    ],
+)
+def test_which_build_it_is_taken_to_be_like(
+    version: str, cuda: str | None, like: str | None
+) -> None:
+    build = {"distribution": "onnxruntime-gpu", "version": version, "cuda": cuda}
+    facts = synthetic.facts(f"onnxruntime-gpu {version}", onnxruntime={**build, "provider": None})
+    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+
+    assert unknown.like == (like and f"onnxruntime-gpu {like}")
+    assert (matrix.builds[0].index_url == INSTALLED) is (like is not None)
+
+
+def test_a_build_that_is_like_no_other_has_what_was_read_alone() -> None:
+    names = {"links": ["libcublas.so.14", "libcudnn.so.10"], "sass": [], "ptx": ["12.0"]}
+    _, row = seen("1.40.0", "14.1", provider=names)
+
+    assert row is not None
+    assert (row.cuda, row.cudnn, row.sass, row.ptx) == ("14.1", "10", (), ("12.0",))
+    assert [(need.library, need.distribution, need.since) for need in row.needs] == [
+        *(("libcublas.so.14", None, None), ("libcudnn.so.10", None, None)),
+    ]
+    assert [wheel.requires for wheel in row.wheels] == [()]
+
+
+def test_a_provider_that_links_nothing_is_none() -> None:
+    _, row = seen("1.40.0", "12.8", provider={"links": []})
+
+    assert row is None
+
+
+@pytest.mark.parametrize(
+    ("python", "cuda", "read", "unknown"),
+    [
+        ("3.11.7", "12.8", True, False),
+        ("3.13.0", "12.8", True, True),  # PyPI has no wheel of it for this Python
+        ("3.13.0", "12.8", False, False),
+        ("3.11.7", "13.0", True, True),  # another build under a number of PyPI's
+        ("3.11.7", None, True, False),
+    ],
+)
+def test_a_build_of_a_known_number_may_be_another(
+    python: str, cuda: str | None, *, read: bool, unknown: bool
+) -> None:
+    build = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": cuda}
+    facts = synthetic.facts(
+        "onnxruntime-gpu 1.26.0",
+        python=python,
+        onnxruntime={**build, "provider": PROVIDER if read else None},
+    )
+
+    assert is_unknown_build(facts, MATRIX) is unknown
+
+
+def test_wheels_of_nvidia_are_judged_by_what_the_nearest_of_their_major_has() -> None:
+    newer = {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "requires": ["nvidia-cublas-cu12>1"]}
+    facts = synthetic.facts(newer, "nvidia-cublas-cu12 12.9.9")
+    matrix, unknown = with_installed_releases(facts, MATRIX)
+    cudnn, cublas = (matrix.distributions[row.name] for row in reversed(unknown))
+
+    assert [(row.name, row.like) for row in unknown] == [
+        ("nvidia-cublas-cu12", "nvidia-cublas-cu12 12.9.1"),
+        ("nvidia-cudnn-cu12", "nvidia-cudnn-cu12 9.28.0"),
+    ]
+    assert cudnn.releases[-1].requires == ("nvidia-cublas-cu12>1",)
+    assert (cudnn.releases[-1].index_url, cudnn.releases[-1].platform) == (INSTALLED, LINUX)
+    assert cudnn.contents[0].versions == {"9.99.0"}
+    assert "libcudnn.so.9" in cudnn.contents[0].libraries
+    assert cudnn.code[0].sass == ("7.5", "8.0", "8.6", "9.0", "12.0")
+    assert (cudnn.code[0].first, cudnn.code[0].last) == ("9.99.0", "9.99.0")
+    assert cublas.code[0].first == "12.9.9"
+
+
+def test_a_damaged_wheel_and_one_of_another_platform_are_no_new_release() -> None:
+    damaged = {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "intact": False}
+
+    assert with_installed_releases(synthetic.facts(damaged), MATRIX) == (MATRIX, ())
+    known = synthetic.facts("nvidia-cudnn-cu12 9.28.0", "requests 2.0")
+    assert with_installed_releases(known, MATRIX) == (MATRIX, ())
