@@ -37,8 +37,8 @@ def made(
     document["python"] |= python or {}
     facts = facts_json.from_json(document)
     plan = resolve(facts, options or PlanOptions(), synthetic.matrix())
-    said = {"verbose": False, "asked": False, "command": "ortgpu-fix --apply", **more}
-    return plan, plan_sections(plan, facts, EN, **said)
+    said: dict[str, Any] = {"verbose": False, "asked": False, "command": "ortgpu-fix --apply"}
+    return plan, plan_sections(plan, facts, EN, **said | more)
 
 
 def document(*packages: Any, **machine: Any) -> dict[str, Any]:

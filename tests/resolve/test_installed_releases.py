@@ -166,7 +166,7 @@ def test_the_row_of_a_build_says_what_was_read_and_else_what_the_nearest_has() -
 
 @pytest.mark.parametrize("provider", [{"sass": [], "ptx": []}, None])
 def test_a_provider_without_readable_code_has_that_of_the_nearest(provider: object) -> None:
-    build = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
+    build: dict[str, Any] = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
     build |= {"provider": provider and {**PROVIDER, "sass": [], "ptx": []}}
     facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=build)
     matrix, [unknown] = with_installed_releases(facts, MATRIX)
