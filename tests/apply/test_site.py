@@ -1,0 +1,89 @@
+"""The folders of an environment: what is in it, how paths are written down, and what it weighs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.state_folder import (
+    Site,
+    absolute,
+    prepare_state_folder,
+    read_only,
+    remove_tree,
+    size_of,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    prefix = tmp_path / "venv"
+    folders = [prefix / "lib" / "pure", tmp_path / "elsewhere" / "plat", prefix / "bin"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    purelib, platlib, scripts = map(str, folders)
+    return Site(purelib=purelib, platlib=platlib, scripts=scripts, prefix=str(prefix))
+
+
+def test_what_is_in_an_environment(site: Site, tmp_path: Path) -> None:
+    inside = (f"{site.prefix}/share/man", f"{site.platlib}/a.so", f"{site.scripts}/tool")
+    outside = (f"{site.prefix}x/a", site.prefix, f"{tmp_path}/elsewhere/other", "/")
+
+    assert [site.inside(path) for path in inside] == [True] * 3
+    assert [site.inside(path) for path in outside] == [False] * 4
+    whole = site._replace(prefix="/")
+    assert whole.inside("/usr/bin/tool")
+
+
+def test_a_path_is_written_relative_to_its_packages_and_comes_back(site: Site) -> None:
+    path = f"{site.scripts}/tool"
+
+    assert site.relative(path) == "../../bin/tool"
+    assert absolute(site, "../../bin/tool") == path
+    assert absolute(site, path) == path
+
+
+def test_links_of_the_folder_are_followed_and_that_of_the_file_is_not(site: Site) -> None:
+    (Path(site.purelib) / "real").mkdir()
+    (Path(site.purelib) / "linked").symlink_to("real")
+    (Path(site.purelib) / "real" / "file").symlink_to("nowhere")
+
+    assert site.plain("linked/file") == f"{site.purelib}/real/file"
+    assert site.plain("linked/../linked/x") == f"{site.purelib}/real/x"
+
+
+def test_a_folder_weighs_what_its_files_do(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a").write_bytes(b"1" * 10)
+    (tmp_path / "inner" / "b").write_bytes(b"1" * 500)
+    (tmp_path / "link").symlink_to("inner/b")
+
+    assert size_of(tmp_path) == 10 + 500 + len("inner/b")
+    assert size_of(tmp_path / "nothing") == 0
+    assert remove_tree(tmp_path / "inner") == 0
+    assert not (tmp_path / "inner").exists()
+
+
+def test_nothing_is_left_of_the_test_of_writing(site: Site) -> None:
+    before = {folder: set(Path(folder).iterdir()) for folder in site}
+    prepare_state_folder(site)
+
+    assert site.state.is_dir()
+    assert list(site.state.iterdir()) == []
+    site.state.rmdir()
+    assert {folder: set(Path(folder).iterdir()) for folder in site} == before
+
+
+def test_a_reason_is_the_system_s_else_the_kind_of_error() -> None:
+    error = read_only("/x", PermissionError(13, "Permission denied"))
+    unnamed = read_only("/x", OSError())
+
+    assert (error.code, error.values) == (
+        "environment-read-only",
+        {"folder": "/x", "reason": "Permission denied"},
+    )
+    assert unnamed.values["reason"] == "OSError"
