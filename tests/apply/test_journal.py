@@ -186,3 +186,100 @@ def test_json_that_is_no_record_is_damage(line: str) -> None:
     assert len(decode(text)) == 1  # the last line may be torn
     with pytest.raises(Error, match="journal-damaged"):
         decode(text + encode(Mark(step="commit")))
+
+
+def with_field(step: str, **fields: object) -> str:
+    """Return a journal with one line of this step, its required fields as they should be."""
+    required: dict[str, dict[str, object]] = {
+        "begin": {"plan": "x", "removed": [], "installed": [], "version": 2},
+        "aside": {"moves": [["a", "b"]]},
+        "emptied": {"folders": [["a", 493]]},
+        "install": {"created": ["a"], "whole": [], "standing": []},
+        "installed": {},
+    }
+    line = json.dumps({"step": step, **required[step], **fields})
+    return (text(BEGIN) if step != "begin" else "") + f"\n{line}\n" + text(Mark(step="commit"))
+
+
+TEXTS: tuple[object, ...] = (None, 1, ["x"], "a\0b")
+LISTS: tuple[object, ...] = (1, "x", [1], [None], [["x"]], ["a\0b"], {"x": 1})
+NAMES: tuple[object, ...] = ([""], ["."], [".."], ["a/b"], ["a\\b"])
+
+
+@pytest.mark.parametrize(
+    ("step", "field", "values"),
+    [
+        ("begin", "plan", TEXTS),
+        ("begin", "when", TEXTS),
+        ("begin", "removed", LISTS),
+        ("begin", "present", (*LISTS, {})),
+        ("begin", "installed", (*LISTS, [["a"]], [["a", 1]], [["a", "1", "2"]])),
+        ("begin", "packages", (*LISTS, [["a", "1", "i"]], [["a", "1", "i", 0]])),
+        ("aside", "moves", (*LISTS, [["a", 1]], *([["a", name] for name in row] for row in NAMES))),
+        (
+            "aside",
+            "seen",
+            (1, "x", [["file", 1]], [["file", "1", 1]], [["file", 1, None]], [[1, 1, 1]]),
+        ),
+        ("aside", "seen", ([["file", 1, True]], [["file", 1, 1.5]], [["file", 1, 1]] * 2)),
+        ("emptied", "folders", (1, "x", [1], [["a"]], [["a", "b"]], [["a", True]], [[1, 1]])),
+        ("emptied", "names", (*LISTS, *NAMES, ["a", "b"])),
+        ("install", "created", LISTS),
+        ("install", "whole", LISTS),
+        ("install", "standing", LISTS),
+        ("install", "temporary", LISTS),
+        ("install", "sizes", (1, "x", ["1"], [None], [True], [1, 2])),
+        ("install", "hashes", (*LISTS, ["ab", "cd"])),
+        ("installed", "seen", (1, "x", [["file", 1]], [1])),
+    ],
+)
+def test_a_field_of_another_shape_is_damage(
+    step: str, field: str, values: tuple[object, ...]
+) -> None:
+    """Whoever wrote it, it names files to move and to delete."""
+    assert decode(with_field(step))
+    for value in values:
+        with pytest.raises(Error, match="journal-damaged"):
+            decode(with_field(step, **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("step", "field", "value"),
+    [
+        ("begin", "present", None),
+        ("begin", "present", ["a.dist-info"]),
+        ("aside", "seen", [None]),
+        ("aside", "seen", []),
+        ("install", "sizes", [-1]),
+        ("install", "hashes", []),
+        ("installed", "seen", [["file", 1, 2], None]),
+    ],
+)
+def test_a_field_may_say_that_it_is_not_known(step: str, field: str, value: object) -> None:
+    assert len(decode(with_field(step, **{field: value}))) == 2 + (step != "begin")
+
+
+def test_damage_is_named_with_its_line() -> None:
+    with pytest.raises(Error) as caught:
+        decode(text(BEGIN) + "rubbish\n" + text(INSTALL))
+    assert caught.value.values["line"] == 3
+
+    with pytest.raises(Error) as caught:
+        decode(text(INSTALL, ASIDE))
+    assert caught.value.values["line"] == 1
+
+
+def test_a_newer_journal_names_what_is_known() -> None:
+    with pytest.raises(Error) as caught:
+        decode(with_field("begin", version=4))
+
+    assert caught.value.values == {"version": 4, "known": 2}
+    assert decode(with_field("begin", version=2))
+    assert decode(with_field("begin", version=1))
+
+
+def test_what_has_come_is_what_was_recorded_last() -> None:
+    later = Written(seen=(("file", 3, 20), None))
+
+    assert written_of((*ALL[:6], later)) == later
+    assert written_of(ALL[:5]) is None
