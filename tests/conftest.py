@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
 import signal
@@ -37,10 +38,23 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     if not random and item.get_closest_marker("untraced") is None:
         return (yield)
+    with untraced():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """Measure no coverage of what the measurement does itself: it writes down what a test ran."""
+    with untraced():
+        return (yield)
+
+
+@contextlib.contextmanager
+def untraced() -> Iterator[None]:
     tracer = sys.gettrace()
     sys.settrace(None)
     try:
-        return (yield)
+        yield
     finally:
         sys.settrace(tracer)
 
