@@ -56,7 +56,8 @@ class Stand:
 
     def engine(self) -> Engine:
         cache = str(self.venv.folder.parent / "cache-of-uv")
-        environ = clean_environment() | {"UV_CACHE_DIR": cache}
+        settings = {"UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}  # it would wait five seconds
+        environ = clean_environment() | settings
         if self.kind == "uv":
             return Uv(program=find_uv(), version="0", environ=environ, runner=run)
         python = str(self.venv.python)
