@@ -95,12 +95,6 @@ def empty_root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    """The interpreter of a fresh venv without pip, of the Python that runs the tests."""
-    return environments.make_venv(environments.own_base(), tmp_path / "venv")
-
-
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return make_set(tmp_path_factory.mktemp("wheels"))
@@ -118,6 +112,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Venv]
         return make_venv(folder / str(pip), pip=pip)
 
     return made
+
+
+@pytest.fixture
+def venv(template: Callable[[bool], Venv], tmp_path: Path) -> Path:
+    """The interpreter of a fresh venv without pip, of the Python that runs the tests."""
+    venv = Venv(folder=tmp_path / "venv")
+    shutil.copytree(template(False).folder, venv.folder, symlinks=True)  # noqa: FBT003
+    return venv.python
 
 
 @pytest.fixture
