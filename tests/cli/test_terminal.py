@@ -50,7 +50,7 @@ def piped(name: str, folder: Path, language: str) -> str:
 
 
 @pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", [60, pytest.param(80, marks=pytest.mark.slow), 120])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_terminal_shows_what_a_pipe_gets(
     folder: Path, name: str, columns: int, language: str

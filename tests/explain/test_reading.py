@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import subprocess
 import sys
@@ -145,6 +146,7 @@ print(most, resource.getrusage(resource.RUSAGE_SELF).ru_utime, file=sys.stderr)
 sys.exit(code)
 """
 """Runs a command and tells its memory itself: what is measured of a child begins with ours."""
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 MOST_KB = 100_000
 """What a log of any size may take; an interpreter with our modules takes 35,000."""
 
@@ -191,9 +193,10 @@ def server_log(lines: int) -> str:
     [
         ("utf-8", lambda log: log.replace("\n", "; ")),  # no line ends
         ("utf-16", lambda log: log),
-        ("utf-8", lambda log: log.replace("\n", "", 60_000)),  # the first line has megabytes
-        ("utf-8", lambda log: log.replace(" ", "")),  # no word ends
-        ("utf-8", lambda log: log.replace("cache hit", "CUDA failure 209: cannot open shared")),
+        # In the first line there are megabytes; no word ends.
+        slow("utf-8", lambda log: log.replace("\n", "", 60_000)),
+        slow("utf-8", lambda log: log.replace(" ", "")),
+        slow("utf-8", lambda log: log.replace("cache hit", "CUDA failure 209: cannot open shared")),
     ],
     ids=["one line", "UTF-16", "long lines", "one word", "full of failures"],
 )
