@@ -203,7 +203,7 @@ def with_field(step: str, **fields: object) -> str:
 
 TEXTS: tuple[object, ...] = (None, 1, ["x"], "a\0b")
 LISTS: tuple[object, ...] = (1, "x", [1], [None], [["x"]], ["a\0b"], {"x": 1})
-NAMES: tuple[object, ...] = ([""], ["."], [".."], ["a/b"], ["a\\b"])
+NAMES: tuple[list[str], ...] = ([""], ["."], [".."], ["a/b"], ["a\\b"])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,11 @@ NAMES: tuple[object, ...] = ([""], ["."], [".."], ["a/b"], ["a\\b"])
         ("begin", "present", (*LISTS, {})),
         ("begin", "installed", (*LISTS, [["a"]], [["a", 1]], [["a", "1", "2"]])),
         ("begin", "packages", (*LISTS, [["a", "1", "i"]], [["a", "1", "i", 0]])),
-        ("aside", "moves", (*LISTS, [["a", 1]], *([["a", name] for name in row] for row in NAMES))),
+        (
+            "aside",
+            "moves",
+            (*LISTS, [["a", 1]], *([["a", name] for name in names] for names in NAMES)),
+        ),
         (
             "aside",
             "seen",
