@@ -105,3 +105,18 @@ def test_the_lock_ends_with_an_error_too(site: Site) -> None:
 
     with hold_environment_lock(site):
         pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its lock is another")
+def test_a_process_without_an_input_lets_go_of_the_lock_as_well(site: Site) -> None:
+    """A service may have closed it: the next file that it opens has the number 0."""
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        with hold_environment_lock(site):
+            os.fstat(0)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)

@@ -10,6 +10,7 @@ import pytest
 from ortgpu_fix.apply.state_folder import (
     Site,
     absolute,
+    check_state_folder,
     prepare_state_folder,
     read_only,
     remove_tree,
@@ -76,6 +77,15 @@ def test_nothing_is_left_of_the_test_of_writing(site: Site) -> None:
     assert list(site.state.iterdir()) == []
     site.state.rmdir()
     assert {folder: set(Path(folder).iterdir()) for folder in site} == before
+
+
+def test_a_file_with_the_name_of_a_change_is_no_reason_to_refuse(site: Site) -> None:
+    assert not check_state_folder(site)
+
+    site.state.mkdir()
+    (site.state / "7").touch()
+
+    assert check_state_folder(site)
 
 
 def test_a_reason_is_the_system_s_else_the_kind_of_error() -> None:

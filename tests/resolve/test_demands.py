@@ -36,6 +36,14 @@ def test_what_is_in_force_counts_by_canonical_name() -> None:
     assert len(demands_of((one,), tuple(MARKERS.items()), ())) == 1
 
 
+def test_what_nothing_in_force_requires_is_not_among_them() -> None:
+    one = Package(name="one", version="1", requires=("other; sys_platform == 'win32'", "x"))
+    demands = demands_of((one,), tuple(MARKERS.items()), ())
+
+    assert ("x" in demands, "other" in demands, "nothing" in demands) == (True, False, False)
+    assert demands.get("other") is None
+
+
 def test_extras_that_one_asks_another_for_bring_theirs() -> None:
     one = Package(name="one", version="1", requires=("two[cuda, all]",))
     lines = ("three==3; extra == 'cuda'", "two[cuda]; extra == 'all'", "four; extra == 'none'")
