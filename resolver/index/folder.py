@@ -29,5 +29,5 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
         paths = sorted(folder.resolve().iterdir())
         return tuple(IndexFile(name=path.name, url=path.as_uri()) for path in paths)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise Error("index-unreachable", url=without_credentials(page), reason=reason) from error
+        url = without_credentials(page)
+        raise Error("index-unreachable", url=url, reason=error.strerror) from error

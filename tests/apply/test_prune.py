@@ -1,0 +1,199 @@
+"""Which recorded changes are kept, and which journals are believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.history import (
+    change_folders,
+    changed_since,
+    discard_undo_data,
+    history_summary,
+    prune_history,
+    read_journal,
+    recorded_changes,
+)
+from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, Record, encode
+from ortgpu_fix.apply.rollback import discard_downloads, undo_last
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.errors import Error
+
+COMMIT, UNDO = Mark(step="commit"), Mark(step="undo")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    purelib = tmp_path / "lib"
+    purelib.mkdir()
+    folder = str(purelib)
+    return Site(purelib=folder, platlib=folder, scripts=str(tmp_path / "bin"), prefix=str(tmp_path))
+
+
+def begin(number: int) -> Begin:
+    return Begin(plan=str(number), removed=(), installed=(("a", str(number)),))
+
+
+def record(site: Site, number: int, *more: Record) -> Path:
+    """Write the journal of a change, and a byte that it set aside."""
+    folder = site.state / str(number)
+    (folder / "aside").mkdir(parents=True)
+    (folder / "aside" / "0").write_text("x")
+    text = "".join(map(encode, (begin(number), *more)))
+    (folder / "journal").write_text(text, encoding="utf-8")
+    return folder
+
+
+def kept(site: Site) -> list[int]:
+    return [number for number, _ in change_folders(site)]
+
+
+def test_changes_are_in_the_order_of_their_numbers(site: Site) -> None:
+    for number in (9, 10, 2):
+        record(site, number, COMMIT)
+    for name in ("0", "01", "x", "1x", "1234567890"):
+        (site.state / name).mkdir()
+
+    assert kept(site) == [10, 9, 2]
+    assert [(row.number, row.state, row.begin) for row in recorded_changes(site)] == [
+        *((number, "committed", begin(number)) for number in (10, 9, 2)),
+    ]
+
+
+def test_the_newest_that_was_done_is_kept_and_what_is_unfinished(site: Site) -> None:
+    record(site, 1, COMMIT)
+    record(site, 2)
+    record(site, 3, COMMIT)
+    record(site, 4, COMMIT, UNDO)
+    (site.state / "5").mkdir()  # it ended before its first record
+
+    assert prune_history(site) == 0
+    assert kept(site) == [4, 3, 2]
+    assert prune_history(site, everything=True) == 0
+    assert kept(site) == [4, 2]
+
+
+def test_what_cannot_be_removed_is_counted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(site, 1, COMMIT)
+    newest = record(site, 2, COMMIT)
+
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", refuse)
+
+    assert prune_history(site) == 1 + len((site.state / "1" / "journal").read_bytes())
+    assert newest.exists()
+    assert kept(site) == [2, 1]
+
+
+def test_forgetting_asks_first_where_something_is_unfinished(site: Site) -> None:
+    assert discard_undo_data(site) == 0
+    record(site, 1, COMMIT)
+    record(site, 2)
+
+    with pytest.raises(Error) as caught:
+        discard_undo_data(site)
+    assert (caught.value.code, caught.value.values) == (
+        "unfinished-change",
+        {"folder": site.prefix},
+    )
+    assert kept(site) == [2, 1]
+    assert discard_undo_data(site, allow_changed=True) == 0
+    assert kept(site) == []
+
+
+def test_the_newest_change_tells_what_can_be_undone(site: Site) -> None:
+    record(site, 1, COMMIT)
+    record(site, 2, COMMIT)
+
+    assert history_summary(site, [("a", "2")])[0] == "kept"
+    assert history_summary(site, [("a", "1")])[0] == "stale"
+    size = sum(path.lstat().st_size for path in site.state.rglob("*") if path.is_file())
+    assert history_summary(site, [("a", "2")])[1] == size
+    record(site, 3)
+    assert history_summary(site, [("a", "2")]) == (
+        "unfinished",
+        size + 1 + len((site.state / "3" / "journal").read_bytes()),
+    )
+
+
+def test_a_journal_that_nobody_can_read_counts_as_unfinished(site: Site) -> None:
+    record(site, 1, COMMIT).joinpath("journal").write_text("rubbish\n\n[]\n")
+
+    assert history_summary(site, ()) == ("unfinished", 0)
+
+
+def test_what_changed_since_is_what_is_another_version_now() -> None:
+    change = Begin(plan="", removed=("gone",), installed=(("here", "1"), ("other", "2")))
+
+    assert changed_since(change, [("here", "1"), ("other", "2"), ("more", "1")]) == ()
+    assert changed_since(change, [("here", "1"), ("other", "3")]) == ("other",)
+    assert changed_since(change, [("gone", "0"), ("here", "1")]) == ("gone", "other")
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [(b"\xff", 1), (b"\n\n\xff\n", 3), (b'\n{"step": "undo"\n\xff', 3)],
+)
+def test_a_journal_in_another_encoding_names_its_line(site: Site, data: bytes, line: int) -> None:
+    folder = record(site, 1)
+    (folder / "journal").write_bytes(data)
+
+    with pytest.raises(Error) as caught:
+        read_journal(site, folder)
+    assert (caught.value.code, caught.value.values) == ("journal-damaged", {"line": line})
+
+
+def test_a_journal_that_is_no_file_is_damaged_and_none_is_empty(site: Site) -> None:
+    folder = record(site, 1)
+    (folder / "journal").unlink()
+    assert read_journal(site, folder) == ()
+
+    (folder / "journal").mkdir()
+    with pytest.raises(Error) as caught:
+        read_journal(site, folder)
+    assert (caught.value.code, caught.value.values) == ("journal-damaged", {"line": 0})
+
+
+@pytest.mark.parametrize(
+    ("path", "believed"),
+    [
+        *(("a/b.py", True), ("../bin/tool", True), ("../share/x", True)),
+        *(("../../outside", False), ("a/../b.py", False), ("a//b.py", False), (".", False)),
+        *(("..", False), (".ortgpu-fix", False), (".ortgpu-fix/1/aside/0", False)),
+        (".ortgpu-fix-user/file", True),
+    ],
+)
+def test_a_journal_may_name_what_is_in_the_environment_alone(
+    site: Site, path: str, *, believed: bool
+) -> None:
+    folder = record(site, 1, MovedFiles(moves=((path, "0"),)))
+
+    if believed:
+        assert len(read_journal(site, folder)) == 2
+    else:
+        with pytest.raises(Error) as caught:
+            read_journal(site, folder)
+        assert caught.value.code == "journal-outside"
+        assert caught.value.values == {"path": path, "folder": folder}
+
+
+def test_only_what_was_done_can_be_undone(site: Site) -> None:
+    with pytest.raises(Error, match="nothing-to-undo"):
+        undo_last(site, ())
+    record(site, 1)
+    with pytest.raises(Error, match="nothing-to-undo"):
+        undo_last(site, ())
+
+
+def test_downloads_that_were_begun_are_discarded_and_weighed(site: Site) -> None:
+    assert discard_downloads(site) is None
+    site.state.mkdir()
+    assert discard_downloads(site) is None
+    (site.stage / "wheels").mkdir(parents=True)
+    (site.stage / "wheels" / "one.whl.part").write_bytes(bytes(1234))
+
+    assert discard_downloads(site) == 1234
+    assert not site.stage.exists()
