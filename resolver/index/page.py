@@ -124,8 +124,8 @@ class _Links(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        href = values.get("href")
-        if tag == "base" and href:
+        href = values.get("href", "")
+        if tag == "base":
             with contextlib.suppress(ValueError):
                 self._base = urljoin(self._base, href)
         if tag == "meta" and values.get("name", "").lower() == "pypi:repository-version":

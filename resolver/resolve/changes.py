@@ -75,7 +75,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
     requires = missing_requirements(subject.build, here)
-    kept = [component for component in chosen if component.installed or not system]
+    kept = [component for component in chosen if component.installed]
     if subject.runtime is not None and subject.runtime.installed:
         kept.append(subject.runtime)
     wheels = {wheel.name: wheel for wheel in (gpu_build, *map(_wheel, kept), *install)}

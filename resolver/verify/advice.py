@@ -253,9 +253,9 @@ def _remarks(bench: Bench, report: ModelReport) -> list[Reason]:
     if report.half:
         rows.append(_row("model-is-float16"))
     spread = [
-        (row.high_ms - row.low_ms) / row.median_ms
+        ((row.high_ms or 0.0) - (row.low_ms or 0.0)) / row.median_ms
         for row in bench.timings
-        if row.median_ms and row.low_ms is not None and row.high_ms is not None
+        if row.median_ms
     ]
     if spread and statistics.median(spread) > 2 * MUCH:
         rows.append(_row("noisy", part=f"{statistics.median(spread):.0%}"))

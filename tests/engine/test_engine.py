@@ -54,9 +54,13 @@ class Recorded:
     """A runner that answers as told and remembers what it was asked."""
 
     def __init__(
-        self, answer: str | OSError | Callable[[Sequence[str]], str] = "", returncode: int = 0
+        self,
+        answer: str | OSError | Callable[[Sequence[str]], str] = "",
+        returncode: int = 0,
+        *,
+        stderr: str | None = None,
     ) -> None:
-        self.answer, self.returncode = answer, returncode
+        self.answer, self.returncode, self.stderr = answer, returncode, stderr
         self.calls: list[tuple[Sequence[str], Mapping[str, str]]] = []
 
     def __call__(
@@ -77,7 +81,7 @@ class Recorded:
             argv=tuple(argv),
             returncode=self.returncode,
             stdout=said,
-            stderr=said if self.returncode else "",
+            stderr=self.stderr if self.stderr is not None else said if self.returncode else "",
             timed_out=timeout == 0,
         )
 
@@ -375,11 +379,41 @@ def test_while_it_installs_an_engine_sees_no_configuration_and_no_index(
     assert (tmp_path / "f" / "install.txt").read_text() == f"a==1 --hash=sha256:{DIGEST}\n"
 
 
+LAST = "\n".join(f"line {at}" for at in range(8, 20))
+
+
+@pytest.mark.parametrize("make", [uv, pip])
+def test_while_it_installs_an_engine_knows_no_network(
+    tmp_path: Path, make: Callable[..., Uv | Pip]
+) -> None:
+    names = {
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NETRC", "SSL_CERT_FILE"),
+        *("SSL_CERT_DIR", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    }
+    runner = Recorded()
+    wheel = Wheel(name="a", version="1", index_url="pypi", file="a-1.whl", size=1, sha256=DIGEST)
+
+    make(runner, **dict.fromkeys(names, "x"), LANG="C").install(
+        [StagedFile(wheel=wheel, path=tmp_path / "a-1.whl")],
+        TARGET,
+        Prefix(tmp_path / "tree", tmp_path / "f", tmp_path / "lock"),
+    )
+
+    [(_, env)] = runner.calls
+    assert not names & set(env)
+    assert env["LANG"] == "C"
+
+
 @pytest.mark.parametrize(
     ("runner", "said"),
     [
         (Recorded("WARNING: Location x\nline\n\nlast", 1), "line\nlast"),
         (Recorded("", 3), "exit status 3"),
+        (Recorded(" \n", 3), "exit status 3"),
+        (Recorded("\n".join(f"line {at}" for at in range(20)), 1), LAST),
+        (Recorded("out", 1, stderr="err  \nWARNING: Location y\n"), "err"),
+        (Recorded("out", 1, stderr="\n"), "out"),
         (Recorded(OSError(2, "No such file or directory")), "No such file or directory"),
     ],
 )

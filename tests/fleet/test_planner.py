@@ -126,6 +126,26 @@ def test_the_gpus_of_a_fleet_are_in_order_whatever_the_order_of_its_machines() -
     ]
 
 
+def test_what_machines_have_in_common_is_the_oldest_of_each_and_the_packages_of_all() -> None:
+    one = {"name": "app", "version": "1", "requires": ["a"]}
+    machines = [
+        synthetic.facts(one, "b 1", driver="12.8", python="3.12.1"),
+        synthetic.facts(one | {"requires": ["c"]}, "b 2", driver="12.2", python="3.11.7"),
+        synthetic.facts(one, driver=None, python="3.13.0"),
+    ]
+    found = common_facts([situation(facts, PlanOptions(), MATRIX) for facts in machines])
+
+    assert [(row.name, row.version, row.requires) for row in found.packages] == [
+        *(("app", "1", ("a",)), ("app", "1", ("c",)), ("b", "1", ()), ("b", "2", ())),
+    ]
+    assert found.python.version == "3.11.7"
+    assert found.driver is not None
+    assert found.driver.cuda == "12.2"
+    assert [gpu.compute_capability for gpu in found.gpus or ()] == ["8.0"]
+    hidden = [situation(synthetic.facts(gpus=None), PlanOptions(), MATRIX)] * 2
+    assert common_facts(hidden).gpus is None
+
+
 def test_nothing_works_on_a_machine_and_it_says_why() -> None:
     made = planned(machine("a"), machine("ancient", driver="10.1"))
 
@@ -323,6 +343,15 @@ def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:
         ["consumer-other-cuda"],
         ["consumer-other-cuda"],
     ]
+
+
+def test_a_file_of_requirements_may_need_what_shares_a_folder() -> None:
+    there = "nvidia-cudnn-cu13 9.12.0"
+    made = planned(machine("a", there), cuda="12", requirements=("nvidia-cudnn-cu13",))
+
+    assert groups(made) == []
+    assert [[why.code for why in reasons] for _, reasons in made.impossible] == [["folder-owned"]]
+    assert groups(planned(machine("a", there), cuda="12")) == [("1.26.0", ["a"])]
 
 
 def test_where_conflicts_are_allowed_nobody_has_a_say() -> None:

@@ -52,6 +52,14 @@ def test_the_largest_sets_are_the_largest(enemies: set[tuple[int, int]]) -> None
     ]
 
 
+def test_up_to_eight_things_every_pair_is_found_and_of_nine_each_is_in_one() -> None:
+    def pairs(mask: int) -> bool:
+        return mask.bit_count() <= 2
+
+    assert len(maximal_subsets(8, pairs)) == 8 * 7 // 2
+    assert maximal_subsets(9, pairs) == [0b11, 0b1100, 0b110000, 0b11000000, 0b100000000]
+
+
 def test_of_many_things_each_joins_the_first_set_that_takes_it() -> None:
     count = EXACT + 2
 

@@ -1,0 +1,181 @@
+"""Which wheels an engine is asked to bring, and what is done where it cannot."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ortgpu_fix.apply import staging
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.engine.choose import Engine
+from ortgpu_fix.engine.common import Prefix
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.utils.progress import silent
+
+MIRROR = "https://t.example/whl/cu128"
+
+
+def wheel(name: str, index: str = "pypi", sha256: str = "ab") -> Wheel:
+    file = f"{name}-1-py3-none-any.whl"
+    return Wheel(name=name, version="1", index_url=index, file=file, size=100, sha256=sha256)
+
+
+class Asked:
+    """An engine that notes what it is asked to bring, and brings what it can."""
+
+    def __init__(self, *, cached: str = "", online: str = "") -> None:
+        self.calls: list[tuple[str, bool]] = []
+        self._cached, self._online = cached.split(), online.split()
+
+    def fetch(
+        self, wheels: Sequence[Wheel], _target: object, sources: IndexConfig, *_: object
+    ) -> bool:
+        self.calls.append((" ".join(row.name for row in wheels), sources.offline))
+        able = {*self._cached, *(() if sources.offline else self._online)}
+        return {row.name for row in wheels} <= able
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "wheels").mkdir()
+    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_: ())
+    monkeypatch.setattr(Site, "of", lambda _: None)
+    return tmp_path
+
+
+def fetch(
+    asked: Asked, folder: Path, *wheels: Wheel, progress: Any = silent, **sources: Any
+) -> str:
+    """Return the names of what was brought."""
+    into = Prefix(folder / "tree", folder / "work", folder / "lock")
+    found = staging._fetch(
+        wheels,
+        cast("Any", None),
+        IndexConfig(**sources),
+        into,
+        cast("Engine", asked),
+        progress,
+    )
+    return " ".join(row.name for row in found)
+
+
+def test_what_an_engine_can_have_is_asked_of_it(folder: Path) -> None:
+    """With a hash, from a server, and not begun or near already."""
+    (folder / "wheels" / "begun-1-py3-none-any.whl.part").touch()
+    (folder / "near").mkdir()
+    (folder / "near" / "near-1-py3-none-any.whl").touch()
+    names = ("begun", "near", "plain")
+    asked = Asked(cached="plain other")
+
+    brought = fetch(
+        asked,
+        folder,
+        *map(wheel, names),
+        wheel("unknown", sha256=""),
+        wheel("other", MIRROR),
+        wheel("local", "file:///srv/whl"),
+        find_links=folder / "near",
+    )
+
+    assert brought == "plain other"
+    assert asked.calls == [("plain other", True)]
+
+
+def test_beside_an_index_on_this_disk_only_the_others_are_asked_for(folder: Path) -> None:
+    asked = Asked(cached="other")
+
+    assert fetch(
+        asked, folder, wheel("plain"), wheel("other", MIRROR), index_url="file:///srv/simple"
+    ) == ("other")
+
+
+def test_where_nothing_can_be_asked_for_nothing_is(folder: Path) -> None:
+    asked = Asked()
+
+    assert fetch(asked, folder, wheel("unknown", sha256="")) == ""
+    assert asked.calls == []
+
+
+def test_the_cache_is_asked_first_and_then_the_network(folder: Path) -> None:
+    asked = Asked(cached="a", online="b")
+
+    assert fetch(asked, folder, wheel("a"), wheel("b")) == "a b"
+    assert asked.calls == [("a b", True), ("a b", False)]
+
+
+def test_what_came_before_it_failed_is_taken_from_the_cache(folder: Path) -> None:
+    asked = Asked(cached="a c")
+
+    assert fetch(asked, folder, wheel("a"), wheel("b"), wheel("c")) == "a c"
+    assert asked.calls == [
+        *(("a b c", True), ("a b c", False), ("a", True), ("b", True), ("c", True)),
+    ]
+
+
+def test_without_a_network_only_the_cache_is_asked(folder: Path) -> None:
+    asked = Asked(cached="a", online="b")
+
+    assert fetch(asked, folder, wheel("a"), wheel("b"), offline=True) == "a"
+    assert {offline for _, offline in asked.calls} == {True}
+
+
+def test_room_is_looked_for_before_the_network_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil._ntuple_diskusage
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
+
+    assert fetch(Asked(cached="a"), folder, wheel("a")) == "a"
+    with pytest.raises(Error, match="no-space"):
+        fetch(Asked(online="a"), folder, wheel("a"))
+
+
+def test_what_somebody_changed_in_the_cache_is_named_and_not_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_: (wheel("b"),))
+    told: list[tuple[str, dict[str, object]]] = []
+    asked = Asked(cached="a b")
+
+    brought = fetch(
+        asked,
+        folder,
+        wheel("a"),
+        wheel("b"),
+        progress=lambda step, **more: told.append((step, more)),
+    )
+
+    assert brought == "a"
+    assert told == [("cache-spoiled", {"names": "b"})]
+    assert asked.calls == [("a b", True), ("a", True)]
+    assert fetch(Asked(cached="b"), folder, wheel("b")) == ""
+
+
+def test_room_is_needed_for_what_is_not_there_and_for_what_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil._ntuple_diskusage
+    (tmp_path / "begun").write_bytes(bytes(400))
+    row = wheel("a")._replace(size=1000)
+    needed = (1000 - 400) + 1700 + (64 << 20)
+
+    def room(free: int) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, free))
+        staging._check_space(tmp_path, [row])
+
+    room(needed)
+    with pytest.raises(Error) as caught:
+        room(needed - 1)
+    assert caught.value.values == {
+        "folder": str(tmp_path),
+        "needed": "0.1 GB",
+        "free": "0.1 GB",
+    }
+    (tmp_path / "begun").write_bytes(bytes(4000))  # of another plan
+    room(1700 + (64 << 20))
