@@ -222,7 +222,8 @@ def fetch(
     """Let uv bring a wheel; return whether it did, and the steps that were told."""
     told: list[str] = []
 
-    def progress(step: str, **_: object) -> None:
+    def progress(step: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
+        del done, total, values
         told.append(step)
 
     wheel = WHEEL._replace(index_url=index)
