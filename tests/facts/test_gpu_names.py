@@ -6,7 +6,12 @@ import pytest
 
 import synthetic
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.facts.gpu_names import capability_by_name, with_capabilities
+from ortgpu_fix.facts.gpu_names import (
+    capability_by_name,
+    gpus_like,
+    product_name,
+    with_capabilities,
+)
 from ortgpu_fix.facts.model import Gpu
 
 LOOK_UP = capability_by_name(load_table("gpus"))
@@ -43,6 +48,64 @@ LOOK_UP = capability_by_name(load_table("gpus"))
 )
 def test_names_as_drivers_report_them(name: str, capability: str | None) -> None:
     assert LOOK_UP(name) == capability
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("NVIDIA A1", "Tesla A1", "Tegra A1", "A1 (nvgpu)", "GRID A1", "A1 GPU", "A1 Laptop GPU"),
+        *("A1 Mobile", "A1 with Max-Q Design", "A1 Max Q", "A1 Workstation Edition"),
+        *("A1 Server Edition", "A1 Generation", "A1 SFF", "A1 Embedded", "A1-AC", "A1 Active"),
+        *("A1 NVL", "A1-DGXS-32GB", "A1-FHHL-16GB", "A1-PCIE-40GB", "A1 HBM2", "A1 HBM2e"),
+        *(
+            "A1 HBM3",
+            "A1 HBM3e",
+            "A1 SXM",
+            "A1-SXM4-80GB",
+            "A1 141GB",
+            "A1 512 MB",
+            "A1 MIG 1g.5gb",
+        ),
+        *("A1-8Q", "A1-2-10C", "A1-1-10CME", "a1/PCIe", "A1 64G"),
+    ],
+)
+def test_what_is_not_a_part_of_a_product_s_name(name: str) -> None:
+    assert product_name(name) == "a1"
+
+
+@pytest.mark.parametrize(
+    ("name", "product"),
+    [
+        ("NVIDIA GeForce RTX 4090 D", "geforce rtx 4090 d"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx 6000 ada"),
+        ("Quadro RTX 8000", "quadro rtx 8000"),
+        ("NVIDIA A10G", "a10g"),
+        ("SXMX 1", "sxmx 1"),
+    ],
+)
+def test_what_is_a_part_of_it(name: str, product: str) -> None:
+    assert product_name(name) == product
+
+
+def test_a_name_means_its_own_product_or_else_all_that_have_its_words() -> None:
+    table = {
+        "family": [
+            {"compute_capability": "10.0", "names": ["X1 Super"]},
+            {"compute_capability": "9.0", "names": ["X1 Ti", "Y1"]},
+            {"compute_capability": "8.9", "names": ["X1 Max-Q Mini"]},
+        ]
+    }
+
+    assert gpus_like(table, "x1") == {
+        "8.9": ["X1 Max-Q Mini"],
+        "9.0": ["X1 Ti"],
+        "10.0": ["X1 Super"],
+    }
+    assert list(gpus_like(table, "x1")) == ["8.9", "9.0", "10.0"]
+    assert gpus_like(table, "NVIDIA X1 Ti") == {"9.0": ["X1 Ti"]}
+    assert gpus_like(table, "super x1") == {"10.0": ["X1 Super"]}
+    assert gpus_like(table, "NVIDIA") == {}
+    assert gpus_like(table, "z9") == {}
 
 
 def test_a_machine_written_by_hand_with_names_only() -> None:

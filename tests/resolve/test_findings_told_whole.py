@@ -287,6 +287,28 @@ def test_gpus_that_are_not_known_and_those_that_are_ignored() -> None:
     assert shown(one("gpu-ignored", told)) == ("info", (), {"gpu": "?", "capability": "8.0"})
 
 
+def test_rules_about_gpus_are_told_where_no_error_of_the_machine_has_said_it() -> None:
+    ignored = PlanOptions(ignored_gpus=frozenset({"8.0"}))
+    rows = found(*WHOLE, onnxruntime=FOLDER, options=ignored)
+    assert shown(one("no-gpu-left", rows)) == ("error", (), {"version": "1.26.0"})
+
+    without = [row.code for row in found(*WHOLE, onnxruntime=FOLDER, driver=None, gpus=())]
+    assert (without.count("no-driver"), without.count("no-gpu")) == (1, 0)
+
+
+def test_a_driver_library_of_another_release_is_told_with_both() -> None:
+    rows = found(
+        sources={"driver.library": "libcuda.so.580.1"},
+        environment={"LD_LIBRARY_PATH": "/usr/local/cuda/compat"},
+    )
+
+    assert shown(one("forward-compatibility", rows)) == (
+        "info",
+        ("libcuda.so.580.1", "LD_LIBRARY_PATH=/usr/local/cuda/compat"),
+        {"cuda": "12.2", "version": "?"},
+    )
+
+
 def test_where_nothing_names_a_driver_its_source_is_told() -> None:
     rows = found(driver=None, sources={"driver": "nvml: none"})
 

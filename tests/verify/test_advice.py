@@ -302,6 +302,11 @@ def test_searches_are_compared_by_their_own_times_not_by_those_of_refinements() 
     }
 
 
+def test_nothing_is_chosen_where_the_cpu_was_not_timed() -> None:
+    assert pick(bench([timing("cuda-default", 0, 1.0)], [(1, 8)])) is None
+    assert pick(bench([timing(CPU, 0, 1.0)], [(1, 8)])) is None
+
+
 def test_a_search_that_failed_keeps_no_other_from_being_chosen() -> None:
     rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0), timing("cuda-default", 0, 1.0)]
     made = (Configuration(key=CPU, on_gpu=False), *GPU.values())

@@ -1,0 +1,190 @@
+"""JSON objects, leniently read where a child printed them and strictly where a user wrote them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.utils.json_reader import LenientObject, StrictObject, read_rows
+
+ALL: dict[str, Any] = {
+    "text": "x",
+    "int": 3,
+    "float": 2.5,
+    "true": True,
+    "false": False,
+    "list": [1, {"a": 1}],
+    "object": {"a": 1},
+    "null": None,
+}
+LENIENT = LenientObject(ALL)
+
+
+def test_rows_are_the_objects_that_stand_on_a_line() -> None:
+    said = 'noise\n{"a": 1}\n[1]\n"x"\n{"a": \n{"a": 2}\n' + "[" * 99_999
+
+    assert [row.integer("a") for row in read_rows(said)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        (LENIENT.text, {"text": "x"}),
+        (LENIENT.integer, {"int": 3}),
+        (LENIENT.number, {"int": 3.0, "float": 2.5, "true": 1.0, "false": 0.0}),
+        (LENIENT.values, {"list": [1, {"a": 1}]}),
+    ],
+)
+def test_a_value_of_another_type_counts_as_absent(read: Any, found: dict[str, Any]) -> None:
+    assert {name: read(name) for name in (*ALL, "absent")} == dict.fromkeys(
+        (*ALL, "absent")
+    ) | found
+
+
+def test_the_rest_of_what_a_lenient_object_tells() -> None:
+    assert [name for name in (*ALL, "absent") if LENIENT.flag(name)] == ["true"]
+    assert (LENIENT.has("null"), LENIENT.has("absent")) == (True, False)
+    assert [row.items() for row in LENIENT.rows("list")] == [[], [("a", 1)]]
+    assert (LENIENT.rows("text"), LENIENT.rows("absent")) == ([], [])
+    assert LENIENT.mapping("object") == {"a": 1}
+    assert (LENIENT.mapping("text"), LENIENT.mapping("absent")) == ({}, {})
+    digits = re.compile("[0-9]+")
+    numbers = LenientObject({"a": "12", "b": "12x", "c": "", "d": 12})
+    assert [numbers.matching(name, digits) for name in "abcd"] == ["12", None, None, None]
+    assert LENIENT.items() == list(ALL.items())
+
+
+def refuse(key: str, problem: str) -> Error:
+    return Error("facts-invalid", key=key, problem=problem)
+
+
+def strict(value: object, **more: Any) -> StrictObject:
+    return StrictObject(value, refuse=refuse, **more)
+
+
+def refusal(read: Any) -> tuple[object, object]:
+    with pytest.raises(Error) as caught:
+        read()
+    return caught.value.values["key"], caught.value.values["problem"]
+
+
+DIGITS = re.compile("[0-9]+")
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "right", "what"),
+    [
+        ("text", {}, {"text"}, "a text"),
+        ("text_or_none", {}, {"text", "null", "absent"}, "a text or null"),
+        ("integer", {}, {"int"}, "a whole number"),
+        ("integer_or_none", {}, {"int", "null", "absent"}, "a whole number or null"),
+        ("flag", {}, {"true", "false", "null", "absent"}, "true or false"),
+        ("flag", {"required": True}, {"true", "false"}, "true or false"),
+        ("flag_or_none", {}, {"true", "false", "null", "absent"}, "true, false or null"),
+        ("texts", {}, {"null", "absent"}, "a list of texts"),
+        ("strings", {}, {"null", "absent"}, "an object of texts"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_key(
+    method: str, more: dict[str, Any], right: set[str], what: str
+) -> None:
+    wrong: dict[str, str] = {}
+    for name in (*ALL, "absent"):
+        try:
+            getattr(strict(ALL), method)(name, **more)
+        except Error as error:
+            assert error.values["key"] == name
+            wrong[name] = str(error.values["problem"])
+
+    missing = {"null", "absent"} - right
+    assert wrong == {
+        name: "is missing" if name in missing else f"must be {what}"
+        for name in (*ALL, "absent")
+        if name not in right
+    }
+
+
+def test_what_is_read_of_a_strict_object() -> None:
+    read = strict(ALL | {"texts": ["a", "b"], "strings": {"a": "b"}, "number": "12"})
+
+    assert (read.text("text"), read.integer("int")) == ("x", 3)
+    assert (read.text_or_none("null"), read.integer_or_none("absent")) == (None, None)
+    assert (read.flag("true"), read.flag("false", default=True)) == (True, False)
+    assert (read.flag("absent"), read.flag("absent", default=True)) == (False, True)
+    assert (read.flag_or_none("absent"), read.flag_or_none("false")) == (None, False)
+    assert (read.texts("texts"), read.texts("absent")) == (("a", "b"), ())
+    assert (read.strings("strings"), read.strings("absent")) == ({"a": "b"}, {})
+    assert (read.has("null"), read.has("absent")) == (True, False)
+    assert (read.null("null"), read.null("absent"), read.null("text")) == (True, True, False)
+    assert (read.null("null", required=True), read.choice("text", ("w", "x"))) == (True, "x")
+    assert (read.matching("number", DIGITS), read.matching("absent", DIGITS)) == ("12", None)
+
+
+def test_what_is_refused_says_what_it_should_be() -> None:
+    read = strict({"choice": "z", "number": "1x", "texts": ["a", 1], "strings": {"a": 1}})
+
+    assert refusal(lambda: read.choice("choice", ("x", "y"))) == (
+        "choice",
+        "is 'z', must be one of x, y",
+    )
+    assert refusal(lambda: read.matching("number", DIGITS)) == (
+        "number",
+        "is '1x', which is no such number",
+    )
+    assert refusal(lambda: read.matching("absent", DIGITS, required=True)) == (
+        "absent",
+        "is missing",
+    )
+    assert refusal(lambda: read.null("absent", required=True)) == ("absent", "is missing")
+    assert refusal(lambda: read.texts("texts")) == ("texts", "must be a list of texts")
+    assert refusal(lambda: read.strings("strings")) == ("strings", "must be an object of texts")
+    assert refusal(lambda: strict([])) == ("", "must be an object")
+
+
+def names(read: StrictObject) -> str:
+    return read.text("name")
+
+
+def test_an_object_within_an_object_knows_its_path() -> None:
+    document = {"one": {"name": "a"}, "rows": [{"name": "b"}, {"name": 3}], "odd": [1]}
+    read = strict(document)
+
+    assert read.table("one", names) == "a"
+    assert refusal(lambda: read.tables("rows", names)) == ("rows[1].name", "must be a text")
+    assert refusal(lambda: read.tables("odd", names)) == ("odd[0]", "must be an object")
+    assert refusal(lambda: read.tables("absent", names)) == ("absent", "is missing")
+    assert read.tables("absent", names, required=False) == ()
+    assert refusal(lambda: read.table("rows", names)) == ("rows", "must be an object")
+    assert strict({"rows": [{"name": "a"}, {"name": "b"}]}).tables("rows", names) == ("a", "b")
+
+
+def test_a_key_that_nobody_reads_is_refused_where_the_document_is_closed() -> None:
+    document = {"name": "a", "z": 1, "odd": 2, "one": {"name": "b", "more": 3}}
+
+    def make(read: StrictObject) -> tuple[str, str]:
+        return read.text("name"), read.table("one", names)
+
+    assert refusal(lambda: strict(document).read(make)) == (
+        "one.more",
+        "is not a key of this document",
+    )
+    del document["one"]["more"]  # type: ignore[attr-defined]
+    assert refusal(lambda: strict(document).read(make)) == (
+        "odd",
+        "is not a key of this document",
+    )
+    assert strict(document, closed=False).read(make) == ("a", "b")
+
+
+def test_keys_that_are_ignored_are_named_with_their_paths() -> None:
+    ignored: list[str] = []
+    document = {"name": "a", "z": 1, "b": 2, "rows": [{"name": "b", "more": 3}]}
+
+    def make(read: StrictObject) -> object:
+        return read.text("name"), read.tables("rows", names)
+
+    assert strict(document, ignored=ignored).read(make) == ("a", ("b",))
+    assert ignored == ["rows[0].more", "b", "z"]
