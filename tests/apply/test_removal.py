@@ -1,0 +1,354 @@
+"""Which files are set aside of what goes, and which stay."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.apply.removal import (
+    bytecode,
+    distributions_here,
+    emptied_folders,
+    files_to_remove,
+    files_under,
+    is_interpreter,
+    recorded_files,
+)
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import Installed, Target
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layout of Unix")
+ROOT = "lib/python3.11/site-packages"
+
+
+class Tree:
+    """An environment of a few distributions."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.prefix, self.purelib = prefix, prefix / ROOT
+        self.purelib.mkdir(parents=True)
+        (prefix / "bin").mkdir()
+        purelib = str(self.purelib)
+        self.site = Site(
+            purelib=purelib, platlib=purelib, scripts=str(prefix / "bin"), prefix=str(prefix)
+        )
+        self.installed: list[Installed] = []
+        self.kind: Any = "venv"
+
+    def put(self, name: str, text: str = "x") -> Path:
+        path = Path(os.path.normpath(self.purelib / name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def have(self, name: str, *files: str, record: bool = True, **more: Any) -> Installed:
+        """Install a distribution of these files."""
+        info = f"{name}-1.dist-info"
+        for file in files:
+            self.put(file)
+        if record:
+            rows = "".join(f'"{file}",,\n' for file in (*files, f"{info}/RECORD"))
+            self.put(f"{info}/RECORD", rows)
+        self.put(f"{info}/METADATA", "m")
+        row = Installed(name=name, version="1", metadata_path=str(self.purelib / info))
+        self.installed.append(row._replace(**more))
+        return self.installed[-1]
+
+    def target(self) -> Target:
+        return Target(
+            executable=str(self.prefix / "bin" / "python"),
+            version="3.11.7",
+            implementation="cpython",
+            free_threaded=False,
+            platform="linux-x86_64",
+            bits=64,
+            prefix=self.site.prefix,
+            base_prefix="/usr",
+            purelib=self.site.purelib,
+            platlib=self.site.platlib,
+            scripts=self.site.scripts,
+            kind=self.kind,
+            externally_managed=False,
+            pip_version=None,
+            pth=True,
+            libc=None,
+            build=None,
+            installed=tuple(self.installed),
+            broken=(),
+        )
+
+    def removed(
+        self,
+        *names: str,
+        coming: tuple[str, ...] = (),
+        incoming: Mapping[str, str] | None = None,
+        whole: tuple[str, ...] = (),
+    ) -> set[str]:
+        """Return what is set aside, relative to the packages."""
+        arriving = {self.site.plain(path): digest for path, digest in (incoming or {}).items()}
+        found = files_to_remove(
+            self.target(),
+            self.site,
+            frozenset(names),
+            coming=frozenset(coming),
+            incoming=arriving,
+            whole=[str(self.purelib / path) for path in whole],
+        )
+        assert list(found) == sorted(found)
+        return {os.path.relpath(path, self.purelib) for path in found}
+
+    def refusal(self, *names: str, **more: Any) -> tuple[str, dict[str, object]]:
+        with pytest.raises(Error) as caught:
+            self.removed(*names, **more)
+        return caught.value.code, dict(caught.value.values)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "venv")
+
+
+def test_all_that_record_lists_goes_and_all_of_the_metadata(tree: Tree) -> None:
+    tree.have("old", "old/a.py", "old/data.bin", "../../../bin/old")
+    tree.put("old-1.dist-info/direct_url.json")
+    tree.put("old/__pycache__/a.cpython-311.pyc")
+    tree.put("old/__pycache__/user.cpython-311.pyc")
+    tree.put("old/mine.txt")
+
+    assert tree.removed("old") == {
+        *("old/a.py", "old/data.bin", "../../../bin/old", "old/__pycache__/a.cpython-311.pyc"),
+        *(f"old-1.dist-info/{name}" for name in ("METADATA", "RECORD", "direct_url.json")),
+    }
+
+
+def test_what_another_distribution_owns_too_stays(tree: Tree) -> None:
+    tree.have("old", "shared/both.py", "shared/own.py")
+    tree.have("other", "shared/both.py")
+
+    removed = tree.removed("old")
+    assert "shared/own.py" in removed
+    assert "shared/both.py" not in removed
+    assert "shared/both.py" in tree.removed("old", "other")
+
+
+def test_what_record_names_outside_of_the_environment_stays(tree: Tree) -> None:
+    tree.have("old", "a.py", "../../../../outside.txt")
+
+    assert tree.removed("old") == {
+        *("a.py", "old-1.dist-info/METADATA", "old-1.dist-info/RECORD"),
+    }
+
+
+def test_what_is_gone_already_is_not_set_aside(tree: Tree) -> None:
+    tree.have("old", "a.py", "b.py")
+    (tree.purelib / "b.py").unlink()
+    (tree.purelib / "b.py").symlink_to("nowhere")
+    (tree.purelib / "a.py").unlink()
+
+    assert "a.py" not in tree.removed("old")
+    assert "b.py" in tree.removed("old")  # the link is there, wherever it leads
+
+
+def test_in_the_folder_that_all_builds_share_nothing_is_left(tree: Tree) -> None:
+    tree.have("onnxruntime", "onnxruntime/a.py")
+    tree.put("onnxruntime/left.so")
+    tree.have("helper", "onnxruntime/theirs.py")
+
+    removed = tree.removed("onnxruntime")
+    assert "onnxruntime/left.so" in removed
+    assert "onnxruntime/theirs.py" not in removed
+    tree.have("old", "elsewhere.py")
+    assert "onnxruntime/left.so" not in tree.removed("old")
+
+
+def test_what_comes_takes_the_place_of_what_is_there(tree: Tree) -> None:
+    tree.put("new.py")
+    tree.put("new/__pycache__/a.cpython-311.pyc")
+    tree.put("new-1.dist-info/OLD")
+
+    assert tree.removed(
+        incoming={"new.py": "", "new/a.py": "", "absent.py": ""}, whole=("new-1.dist-info",)
+    ) == {"new.py", "new/__pycache__/a.cpython-311.pyc", "new-1.dist-info/OLD"}
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"editable": True}, "installed-editable"),
+        ({"installer": "conda"}, "installed-conda"),
+    ],
+)
+def test_what_cannot_be_removed_file_by_file_is_named(
+    tree: Tree, more: dict[str, Any], code: str
+) -> None:
+    row = tree.have("Old", "a.py", **more)
+
+    assert tree.refusal("old") == (code, {"name": "Old", "path": row.metadata_path})
+    assert tree.removed(coming=("old",)) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "coming", "removed"),
+    [
+        ("old", "venv", (), False),
+        ("old", "venv", ("old",), True),
+        ("old", "system", ("old",), False),
+        ("onnxruntime", "venv", (), True),
+        ("ort-nightly", "venv", (), True),
+        ("onnxruntime", "system", (), False),
+    ],
+)
+def test_without_a_record_what_is_known_without_it_goes(
+    tree: Tree, name: str, kind: str, coming: tuple[str, ...], *, removed: bool
+) -> None:
+    row = tree.have(name, record=False)
+    tree.kind = kind
+
+    if removed:
+        assert tree.removed(name, coming=coming) == {f"{name}-1.dist-info/METADATA"}
+    else:
+        assert tree.refusal(name, coming=coming) == (
+            "no-record",
+            {"name": name, "path": row.metadata_path},
+        )
+
+
+def test_what_lies_elsewhere_can_only_be_hidden_by_what_comes(tree: Tree, tmp_path: Path) -> None:
+    row = tree.have("old", "a.py", metadata_path=str(tmp_path / "base" / "old-1.dist-info"))
+
+    assert tree.refusal("old") == (
+        "installed-outside",
+        {"name": "old", "path": row.metadata_path},
+    )
+    assert tree.removed("old", coming=("old",)) == set()
+    assert distributions_here(tree.target(), tree.site) == []
+
+
+def test_what_is_here_is_told_by_its_folder_links_followed(tree: Tree, tmp_path: Path) -> None:
+    tree.have("One_Two", "a.py")
+    (tmp_path / "link").symlink_to(tree.purelib)
+    linked = str(tmp_path / "link" / "b-1.dist-info")
+    tree.installed.append(Installed(name="b", version="2", metadata_path=linked))
+
+    assert distributions_here(tree.target(), tree.site) == [("one-two", "1"), ("b", "2")]
+
+
+SHA = hashlib.sha256(b"x").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("path", "digest", "owner"),
+    [
+        ("theirs.py", "ab", "other"),
+        ("theirs.py", "", "other"),
+        ("theirs.py", SHA, None),  # the same bytes may belong to two
+        ("nvidia/__init__.py", "ab", None),
+        ("nobody.py", "ab", None),
+        (".ortgpu-fix/lock", "ab", "ortgpu-fix"),
+        (".ortgpu-fix", "ab", "ortgpu-fix"),
+        (".ortgpu-fixed/x", "ab", None),
+        ("../../../bin/python3.11", "ab", "Python"),
+        ("../../../bin/activate", "ab", "Python"),
+        ("../../../pyvenv.cfg", "ab", "Python"),
+        ("../../../bin/python-argcomplete", "ab", None),
+    ],
+)
+def test_whose_files_nothing_is_written_over(
+    tree: Tree, path: str, digest: str, owner: str | None
+) -> None:
+    tree.have("other", "theirs.py", "nvidia/__init__.py")
+    where = str(Path(os.path.normpath(tree.purelib / path)))
+
+    if owner is None:
+        tree.removed(incoming={path: digest})
+    else:
+        assert tree.refusal(incoming={path: digest}) == (
+            "wheel-overwrites",
+            {"path": where, "owner": owner},
+        )
+
+
+def test_nothing_is_written_outside_nor_over_a_folder(tree: Tree, tmp_path: Path) -> None:
+    (tree.purelib / "folder").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tree.purelib / "linked").symlink_to(tmp_path / "elsewhere")
+
+    assert tree.refusal(incoming={"folder": ""})[0] == "path-outside"
+    code, values = tree.refusal(incoming={"linked/a.py": ""})
+    assert (code, values) == ("path-outside", {"path": str(tmp_path / "elsewhere" / "a.py")})
+    assert tree.removed(incoming={"linked": ""}) == {"linked"}
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        *(("python", True), ("python3", True), ("python3.11", True), ("pythonw.exe", True)),
+        *(("PYTHON.EXE", True), ("activate", True), ("activate.fish", True), ("pypy3", True)),
+        *(("python3.13t", True), ("pip", False), ("python-config", False), ("ipython", False)),
+    ],
+)
+def test_what_makes_an_environment_one(tree: Tree, name: str, *, own: bool) -> None:
+    assert is_interpreter(tree.site, f"{tree.site.scripts}/{name}") is own
+    assert not is_interpreter(tree.site, f"{tree.site.purelib}/{name}")
+
+
+def test_the_bytecode_of_modules_alone(tree: Tree) -> None:
+    for name in (
+        *("a.cpython-311.pyc", "a.cpython-311.opt-2.pyc", "a.pypy39.pyc"),
+        *("a.cpython-311.pyc.1234", "b.cpython-311.pyc", "a.txt", "a.pyc"),
+    ):
+        tree.put(f"p/__pycache__/{name}")
+    module = str(tree.purelib / "p" / "a.py")
+
+    found = {Path(path).name for path in bytecode([module, str(tree.purelib / "q" / "a.py")])}
+    assert found == {
+        *("a.cpython-311.pyc", "a.cpython-311.opt-2.pyc", "a.pypy39.pyc"),
+        "a.cpython-311.pyc.1234",
+    }
+    assert list(bytecode([str(tree.purelib / "p" / "a.so")])) == []
+
+
+def test_links_are_files_and_not_followed(tree: Tree) -> None:
+    tree.put("real/a.py")
+    (tree.purelib / "real" / "link").symlink_to("a.py")
+    (tree.purelib / "real" / "folder").symlink_to("..")
+    (tree.purelib / "linked").symlink_to("real")
+
+    names = {
+        os.path.relpath(path, tree.purelib) for path in files_under(str(tree.purelib / "real"))
+    }
+    assert names == {"real/a.py", "real/link", "real/folder"}
+    assert list(files_under(str(tree.purelib / "linked"))) == []
+    assert list(files_under(str(tree.purelib / "nothing"))) == []
+
+
+def test_a_record_is_read_with_its_quotes_and_without_one_is_none(tree: Tree) -> None:
+    row = tree.have("old", "a, b.py", "sub/../c.py")
+
+    assert recorded_files(row.metadata_path) == {
+        str(tree.purelib / name) for name in ("a, b.py", "c.py", "old-1.dist-info/RECORD")
+    }
+    assert recorded_files(str(tree.purelib / "none-1.dist-info")) is None
+
+
+def test_folders_up_to_the_roots(tree: Tree) -> None:
+    paths = [
+        str(tree.purelib / "a" / "b" / "c.py"),
+        str(tree.purelib / "d.py"),
+        str(tree.prefix / "share" / "man" / "x.1"),
+        str(tree.site.state / "1" / "aside" / "0"),
+        "/etc/outside/x",
+    ]
+    found = emptied_folders(paths, tree.site, [str(tree.purelib / "e" / "f")])
+
+    assert {os.path.relpath(path, tree.purelib) for path in found} == {
+        *("a", "a/b", "e", "e/f", "../../../share", "../../../share/man"),
+        *(".ortgpu-fix/1", ".ortgpu-fix/1/aside"),
+    }
