@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
-from ..matrix.model import Build, LibraryNeed
+from ..matrix.model import Build
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.reasons import Finding, finding
 from ..versions import at_least, major, newest_first
@@ -137,18 +137,20 @@ def _first(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Findin
     lacking = [
         need.library
         for need in build.needs
-        if need.distribution and need.library.lower() not in system and _loads(torch, need, here)
+        if need.distribution
+        and need.library.lower() not in system
+        and _loads(torch, need.distribution, here)
     ]
     if lacking:
         yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
 
 
-def _loads(torch: InstalledTorch, need: LibraryNeed, here: Situation) -> bool:
-    """Tell whether importing torch loads `need`: from its own folder, or NVIDIA's wheels."""
+def _loads(torch: InstalledTorch, distribution: str, here: Situation) -> bool:
+    """Tell whether importing torch loads a library: from its own folder, or NVIDIA's wheels."""
     if torch.build is not None and torch.build.libraries == "inside":
         return True
-    by = {demand.by for demand in here.demanded(need.distribution or "")}
-    return torch.name in by and here.facts.package(need.distribution or "") is not None
+    by = {demand.by for demand in here.demanded(distribution)}
+    return torch.name in by and here.facts.package(distribution) is not None
 
 
 def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:

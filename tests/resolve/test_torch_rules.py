@@ -670,6 +670,25 @@ def test_two_cuda_majors_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
+    ("folder", "other"),
+    [
+        (None, ["13"]),
+        ({"distribution": None, "version": None}, ["13"]),
+        ({"distribution": "onnxruntime-gpu", "version": "1.26.0"}, []),  # what is there counts
+    ],
+)
+def test_the_build_beside_torch_is_the_one_in_the_folder_else_the_distribution(
+    folder: dict[str, Any] | None, other: list[str]
+) -> None:
+    made = plan(
+        *("torch 2.10.0", "onnxruntime-gpu 1.31.1"), driver="580", gpu=RTX4090, onnxruntime=folder
+    )
+    found = [dict(row.values)["other"] for row in made.findings if row.code == "two-cuda-majors"]
+
+    assert found == other
+
+
+@pytest.mark.parametrize(
     ("cudnn", "code"), [("9.28.0.42", "torch-cudnn-newer"), ("9.1.0.70", "torch-cudnn-older")]
 )
 def test_a_cudnn_that_was_moved_under_torch(cudnn: str, code: str) -> None:

@@ -1,0 +1,212 @@
+"""Every change that would allow a newer release, with what it gains: the whole list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+TABLES = synthetic.tables
+
+
+def unlocks(
+    *packages: Any, platform: Any = None, tables: Any = None, options: Any = None, **machine: Any
+) -> list[tuple[str, dict[str, str], str]]:
+    """Return code, values and gain of each change, in the order of the plan."""
+    document = synthetic.document(*packages, **machine)
+    document["platform"] |= platform or {}
+    matrix = matrix_parse.parse(tables or TABLES(), "", {})
+    made = resolve(facts_json.from_json(document), options or PlanOptions(), matrix)
+    return [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+
+
+NEWEST = "onnxruntime-gpu 1.31.0"
+
+
+def test_the_oldest_driver_that_helps_is_named() -> None:
+    assert unlocks(driver="12.2") == [("newer-driver", {"floor": "580.65.06"}, NEWEST)]
+    assert unlocks(driver="13.0") == []
+
+
+def test_a_driver_that_only_compiles_newer_ptx_is_named_before_one_of_the_next_major() -> None:
+    """On a GPU for which a release has PTX alone."""
+    assert unlocks(driver="12.2", gpus=("12.0",)) == [
+        ("newer-driver", {"floor": "570.26"}, "onnxruntime-gpu 1.26.0"),
+        ("newer-driver", {"floor": "580.65.06"}, NEWEST),
+    ]
+
+
+def test_without_a_driver_or_without_a_gpu_it_has_to_be_visible() -> None:
+    assert unlocks(driver=None) == [("driver-visible", {}, NEWEST)]
+    assert unlocks(driver="13.0", gpus=()) == [("gpu-visible", {}, NEWEST)]
+
+
+def test_a_gpu_that_is_in_the_way_is_named_where_another_remains() -> None:
+    assert unlocks(driver="13.0", gpus=("8.0", "5.2")) == [
+        ("ignore-gpu", {"gpu": "5.2"}, NEWEST),
+    ]
+    assert "ignore-gpu" not in {code for code, _, _ in unlocks(driver="13.0", gpus=("5.2",))}
+
+
+def test_the_nearest_python_that_helps_is_named() -> None:
+    assert unlocks(driver="13.0", python="3.10.1") == [
+        ("other-python", {"python": "Python 3.11"}, NEWEST)
+    ]
+    assert unlocks(driver="12.2", python="3.13.1")[0] == (
+        *("newer-driver", {"floor": "580.65.06"}, NEWEST),
+    )
+    [(code, values, gains)] = [
+        row for row in unlocks(driver="12.2", python="3.14.1") if row[0] == "other-python"
+    ]
+    assert (code, values, gains) == (
+        *("other-python", {"python": "Python 3.12"}, "onnxruntime-gpu 1.26.0"),
+    )
+
+
+def test_another_kind_of_python_is_told_as_cpython() -> None:
+    document = synthetic.document(driver="12.2")
+    document["python"] = {"version": "3.11.7", "implementation": "pypy"}
+    made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
+
+    assert [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock] == [
+        ("other-python", {"python": "CPython 3.11"}, "onnxruntime-gpu 1.26.0")
+    ]
+
+
+def test_a_free_threaded_python_may_be_exchanged_for_the_ordinary_one() -> None:
+    document = synthetic.document(driver="12.2")
+    document["python"] = {"version": "3.12.7", "free_threaded": True}
+    made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
+
+    assert ("other-python", {"python": "Python 3.12"}, "onnxruntime-gpu 1.26.0") in [
+        (row.change.code, dict(row.change.values), row.gains) for row in made.unlock
+    ]
+
+
+def test_a_machine_without_builds_needs_another_and_an_old_glibc_a_newer_one() -> None:
+    tables = TABLES()
+    tables["onnxruntime"]["build"].pop()  # that for ARM
+    assert unlocks(driver="13.0", platform={"machine": "aarch64"}, tables=tables) == [
+        ("other-machine", {}, NEWEST)
+    ]
+    assert unlocks(driver="13.0", platform={"libc": "glibc 2.17"}) == [
+        ("newer-glibc", {"glibc": "2.28"}, NEWEST),
+        ("ort-index", {"url": "https://feed.example/cuda-11/simple/"}, "onnxruntime-gpu (CUDA 11)"),
+    ]
+
+
+def test_a_wish_that_holds_something_back_is_named() -> None:
+    wish = PlanOptions(onnxruntime="<1.20", cuda=None)
+    assert unlocks(driver="13.0", options=wish) == [("drop-wish", {"wish": "--ort"}, NEWEST)]
+    cuda = PlanOptions(cuda="12")
+    assert unlocks(driver="13.0", options=cuda) == [("drop-wish", {"wish": "--cuda"}, NEWEST)]
+
+
+def pinning(name: str, requires: str) -> dict[str, Any]:
+    return {"name": name, "version": "2", "requires": [requires]}
+
+
+def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
+    one, two = pinning("one", "onnxruntime<1.20"), pinning("two", "onnxruntime<1.25")
+
+    assert unlocks(one, driver="13.0") == [
+        (
+            "other-version",
+            {"by": "one 2", "command": "pip install --dry-run one onnxruntime-gpu==1.31.0"},
+            NEWEST,
+        )
+    ]
+    assert unlocks(one, two, driver="13.0") == [
+        (
+            "other-version",
+            {"by": "one 2", "command": "pip install --dry-run one onnxruntime-gpu==1.23.0"},
+            "onnxruntime-gpu 1.23.0",
+        )
+    ]
+    same = pinning("two", "onnxruntime<1.20")
+    assert unlocks(one, same, driver="13.0") == [
+        (
+            "other-version",
+            {
+                "by": "one 2, two 2",
+                "command": "pip install --dry-run one two onnxruntime-gpu==1.31.0",
+            },
+            NEWEST,
+        )
+    ]
+
+
+def test_who_uses_another_cuda_is_named_without_a_command() -> None:
+    libraries = ("nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
+
+    assert unlocks("transformer 4.2", *libraries, driver="13.0") == [
+        ("other-cuda", {"by": "transformer 4.2"}, NEWEST)
+    ]
+
+
+def data_center(**row: Any) -> dict[str, Any]:
+    tables = TABLES()
+    forward = {"package": "cuda-compat-13-0", "cuda": "13.0", "branches": [535, 550]}
+    tables["drivers"]["forward"] = [forward | {"source": "https://n"} | row]
+    tables["drivers"]["data_center"] = [{"names": ["A1", "T9"], "source": "https://n"}]
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("version", "gpu", "more", "named"),
+    [
+        ("535.104", ("NVIDIA A1-SXM4-80GB", "8.6"), {}, True),
+        ("550.1", ("A1", None), {}, True),
+        ("570.1", ("A1", "8.0"), {}, False),
+        ("535.104", ("GeForce", "8.0"), {}, False),  # its name says that it is for games
+        ("535.104", (None, "8.0"), {}, True),  # no other GPU has that
+        ("535.104", (None, "8.6"), {}, False),
+        ("535.104", ("A1", "8.0"), {"cuda": "12.2"}, False),  # it is no newer
+        ("535.104", ("A1", "8.0"), {"branches": [570]}, False),
+    ],
+)
+def test_nvidia_s_packages_with_a_newer_library_are_named_where_its_table_allows_them(
+    version: str, gpu: tuple[str | None, str | None], more: dict[str, Any], *, named: bool
+) -> None:
+    document = synthetic.document(driver="12.2")
+    document["driver"]["version"] = version
+    name, capability = gpu
+    document["gpus"] = [{"name": name, "compute_capability": capability}]
+
+    def found(**platform: Any) -> list[Any]:
+        document["platform"] |= platform
+        matrix = matrix_parse.parse(data_center(**more), "", {})
+        made = resolve(facts_json.from_json(document), PlanOptions(), matrix)
+        rows = [row for row in made.unlock if row.change.code == "forward-compatibility"]
+        return [(dict(row.change.values), row.gains) for row in rows]
+
+    values = {"package": "cuda-compat-13-0", "cuda": "13.0"}
+    assert found() == ([(values, NEWEST)] if named else [])
+    assert found(wsl=True) == []
+
+
+def test_an_index_for_an_old_cuda_is_named_where_everything_on_pypi_is_stopped() -> None:
+    rows = unlocks(driver="11.7", python="3.13.0")
+
+    assert (
+        "ort-index",
+        {"url": "https://feed.example/cuda-11/simple/"},
+        "onnxruntime-gpu (CUDA 11)",
+    ) in rows
+    for machine in ({"driver": "11.7"}, {"driver": None, "python": "3.14.1"}):
+        assert "ort-index" not in {code for code, _, _ in unlocks(**machine)}
+    assert "ort-index" not in {code for code, _, _ in unlocks(driver="10.0", python="3.13.0")}
+
+
+def test_a_jetson_is_named_its_own_index() -> None:
+    arm = {"machine": "aarch64", "jetson": "R36"}
+
+    assert unlocks(driver="13.0", gpus=("9.0",), platform=arm) == [
+        ("jetson-index", {}, "onnxruntime-gpu (Jetson)")
+    ]
