@@ -779,7 +779,10 @@ def test_an_index_that_fails_on_the_way_ends_all_at_once(
     assert _command(tmp_path, "matrix", "--update", *flags).returncode == 0
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["no index", "no room"])
+@pytest.mark.parametrize(
+    "full",  # an index that is not there is asked for five seconds
+    [pytest.param(False, id="no index", marks=pytest.mark.slow), pytest.param(True, id="no room")],
+)
 def test_what_fails_is_one_sentence(
     full: bool,  # noqa: FBT001
     index: samples.Index,
