@@ -47,6 +47,7 @@ LINES = (
 FAILURE = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
 GIGABYTE = 1_000_000_000
 RUNS = 9
+RESTS = 20.0
 
 
 class Took(NamedTuple):
@@ -68,12 +69,16 @@ def measured(
     argv: Sequence[object],
     env: Mapping[str, str] = MappingProxyType({}),
     accepted: Sequence[int] = (0,),
+    rests: float = 0,
 ) -> Took:
     """Run a command with the variables `env` besides; end the program where it failed.
 
-    What was written before is on the disk then, so that nobody waits for another's bytes.
+    What was written before is on the disk then, so that nobody waits for another's bytes. Where a
+    machine `rests` before, it has these seconds: the disk and the network of a virtual machine give
+    less for a while after gigabytes.
     """
     os.sync()
+    time.sleep(rests)
     words, lines, verifying = [str(word) for word in argv], [], None
     began = time.monotonic()
     with subprocess.Popen(
@@ -176,13 +181,15 @@ class Bench:
         other = self.venv(f"{engine}-{time_of}-theirs")
         words = ["install", "--quiet", "--requirement", pins]
         if engine == "uv":
-            beside = measured([self.uv, "pip", *words, "--python", other], theirs)
+            argv = [self.uv, "pip", *words, "--python", other]
         else:
-            beside = measured([other, "-m", "pip", *words, "--disable-pip-version-check"], theirs)
+            argv = [other, "-m", "pip", *words, "--disable-pip-version-check"]
+        rests = RESTS if time_of == "first" else 0
+        beside = measured(argv, theirs, rests=rests)
         shutil.rmtree(other.parents[1])
         python = self.venv(f"{engine}-{time_of}-ours")
         apply = [self.tool, "--apply", "--yes", *MACHINE, "--python", python]
-        took = measured(apply, ours)
+        took = measured(apply, ours, rests=rests)
         undone = measured([self.tool, "undo", "--yes", "--python", python], ours)
         again = measured(apply, ours)
         shutil.rmtree(python.parents[1])
