@@ -2,7 +2,7 @@
 
 Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
 
-    python3 scripts/test.py            what decides, in about ten minutes and 3 GB of disk
+    python3 scripts/test.py            what decides: ten minutes, 0.7 GB, and 3.6 GB in uv's cache
     python3 scripts/test.py --all      also what installs gigabytes, and random cases by the hundred
     python3 scripts/test.py --fast     without the slow tests, those with real wheels, and mutations
 """

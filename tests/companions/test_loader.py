@@ -98,21 +98,16 @@ def put(site: Path) -> None:
         file.extractall(site)
 
 
-PYTHONS = [
-    pytest.param(find_python(version), id=version)
-    for version in ("3.8", f"{sys.version_info[0]}.{sys.version_info[1]}")
-]
-
-
-@pytest.fixture(scope="session", params=PYTHONS)
+@pytest.fixture(scope="session", params=["3.8", f"{sys.version_info[0]}.{sys.version_info[1]}"])
 def template(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tree: Path
 ) -> Path:
     """Make an environment with that onnxruntime, and with the wheel."""
-    if request.param is None:
-        pytest.skip("this Python is not here")
+    python = find_python(request.param)
+    if python is None:
+        pytest.skip(f"no Python {request.param} on this machine")
     folder = tmp_path_factory.mktemp("template") / "venv"
-    site = environments.site_packages(environments.make_venv(request.param, folder))
+    site = environments.site_packages(environments.make_venv(python, folder))
     shutil.copytree(tree, site, dirs_exist_ok=True)
     put(site)
     return folder
