@@ -179,8 +179,6 @@ else:
                 import ctypes  # noqa: PLC0415 - only here
 
                 ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.execv(argv[0], argv)  # noqa: S606 - no shell, that is the point
         except OSError as error:

@@ -138,9 +138,8 @@ class Pip(EngineBase):
 
     def install(self, staged: Sequence[StagedFile], target: Target, into: Prefix) -> None:
         """Install exactly `staged`; see `Engine`."""
-        argv = [*self.command, "install", "--no-input", "--no-cache-dir", "--no-compile"]
-        argv += ["--no-warn-script-location", "--disable-pip-version-check"]
-        argv += ["--only-binary", ":all:", "--ignore-installed"]
+        argv = [*self.command, "install", "--no-cache-dir", "--no-compile"]
+        argv += ["--no-warn-script-location", "--only-binary", ":all:", "--ignore-installed"]
         self.install_staged(argv, staged, target, into)
 
 

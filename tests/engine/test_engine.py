@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine_target import TARGET
 from environments import site_packages
 
 from ortgpu_fix.engine.choose import Engine, choose_engine
@@ -20,34 +21,13 @@ from ortgpu_fix.engine.common import Prefix, StagedFile, constraints
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import Finished, own_environment, run
 from support.standin_wheels import find_uv
 
 DIGEST = "ab" * 32
-TARGET = Target(
-    executable="/venv/bin/python",
-    version="3.11.7",
-    implementation="cpython",
-    free_threaded=False,
-    platform="linux-x86_64",
-    bits=64,
-    prefix="/venv",
-    base_prefix="/usr",
-    purelib="/venv/lib/python3.11/site-packages",
-    platlib="/venv/lib/python3.11/site-packages",
-    scripts="/venv/bin",
-    kind="venv",
-    externally_managed=False,
-    pip_version="23.2.1",
-    pth=True,
-    libc="glibc 2.35",
-    build=None,
-    installed=(),
-    broken=(),
-)
 
 
 class Recorded:

@@ -140,3 +140,69 @@ def test_an_engine_whose_starter_died_at_once_does_not_begin(tmp_path: Path) -> 
 
     wait_for_engine(tmp_path / "lock")
     assert not marker.exists()
+
+
+def test_a_guard_reads_no_environment_and_knows_who_started_it(tmp_path: Path) -> None:
+    """`-I` and `-S`: nothing of the user's or of an environment runs in it."""
+    assert guarded_command(["a", "b"], tmp_path / "lock") == [
+        *(sys.executable, "-I", "-S", engine_guard.__file__),
+        *(str(tmp_path / "lock"), str(os.getpid()), "a", "b"),
+    ]
+
+
+def test_the_lock_names_the_guard_and_is_its_user_s_alone(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("12345678901234567890")
+    code = "import os; print(os.getppid(), os.getpgrp() == os.getpid())"
+    umask = os.umask(0)
+    try:
+        for name in ("old", "lock"):
+            command = guarded_command([sys.executable, "-c", code], tmp_path / name)
+            done = run(command, timeout=60, lifeline=True)
+            assert done.stdout.split() == [(tmp_path / name).read_text(), "True"]
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_engine_ends_with_its_guard(tmp_path: Path) -> None:
+    """Killed, a guard can do nothing any more: the kernel does it."""
+    code = "import time; print('began', flush=True); time.sleep(3); print('ended')"
+    command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "began\n"
+        process.kill()
+        assert process.stdout.read() == ""
+
+
+def test_what_comes_through_the_lifeline_is_no_end(tmp_path: Path) -> None:
+    code = "import time; print(1, flush=True); time.sleep(0.2)"
+    command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdin.write(b"x" * 100)
+        process.stdin.flush()
+        assert process.wait(30) == 0
+
+
+def test_an_engine_is_waited_for_twenty_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs in the kernel takes longer than any other to end."""
+    (tmp_path / "lock").touch()
+    clock = iter([100.0, 110.0, 120.0, 120.1])
+    slept: list[float] = []
+    monkeypatch.setattr(engine_guard, "_holders", lambda _: iter(["7"] * 5))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", slept.append)
+
+    with pytest.raises(TimeoutError, match=r"^process 7 does not end$"):
+        wait_for_engine(tmp_path / "lock")
+
+    assert slept == [0.02, 0.02]

@@ -44,3 +44,10 @@ def test_a_missing_requirement_keeps_its_extras_and_its_versions() -> None:
     )
 
     assert found.missing == ("other[a,b]>=2",)
+
+
+def test_all_that_is_asked_for_is_followed_whatever_of_it_is_missing() -> None:
+    found = follow_requirements(["toolkit[nvcc]", "humanfriendly", "other"], KNOWN, LINUX)
+
+    assert found.names == {"toolkit", "base", "nvcc", "humanfriendly", "uvloop"}
+    assert found.missing == ("other",)

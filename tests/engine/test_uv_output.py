@@ -43,7 +43,12 @@ LINUX = {"sys_platform": "linux"}
         (machine("windows", None), "x86_64-pc-windows-msvc"),
         (machine(libc="musl 1.2.4"), "x86_64-unknown-linux-musl"),
         (machine(libc="glibc 2.12"), "x86_64-manylinux_2_17"),
+        (machine(libc="glibc 2.17"), "x86_64-manylinux_2_17"),
+        (machine(libc="glibc 2.27"), "x86_64-manylinux_2_17"),
+        (machine(libc="glibc 2.28"), "x86_64-manylinux_2_28"),
         (machine(libc="glibc 2.30"), "x86_64-manylinux_2_28"),
+        (machine(libc="glibc 2.31"), "x86_64-manylinux_2_31"),
+        (machine(libc="glibc 2.40"), "x86_64-manylinux_2_40"),
         (machine(libc="glibc 2.43", name="aarch64"), "aarch64-manylinux_2_40"),
     ],
 )
@@ -83,3 +88,48 @@ def test_a_release_without_a_wheel_that_fits_is_no_answer() -> None:
 
     with pytest.raises(KeyError, match="no wheel of native"):
         list(parse_uv_output(text, Path("/w"), list(tags_of(machine())), {}, LINUX))
+
+
+def row(name: str, *files: str, **more: str) -> str:
+    lines = [f'{key} = "{value}"' for key, value in more.items()]
+    wheels = [f'{{ url = "https://a.org/{file}", hashes = {{ sha256 = "0" }} }}' for file in files]
+    head = ["[[packages]]", f'name = "{name}"', 'version = "1.0"', *lines]
+    return "\n".join([*head, f"wheels = [{', '.join(wheels)}]", ""])
+
+
+def parsed(text: str, **installed: str) -> list[tuple[str, str]]:
+    found = parse_uv_output(text, Path("/w"), list(tags_of(machine())), installed, LINUX)
+    return [(one.wheel.name, one.wheel.file) for one in found]
+
+
+def test_what_is_left_out_hides_nothing_that_comes_after_it() -> None:
+    by_address = '[[packages]]\nname = "a"\narchive = { url = "https://b.example/a.whl" }\n'
+    there = row("b", "b-1.0-py3-none-any.whl")
+    elsewhere = row("c", "c-1.0-py3-none-any.whl", marker="sys_platform == 'win32'")
+    here = row("D.d", "D.d-1.0-py3-none-any.whl", marker="sys_platform == 'linux'")
+
+    found = parsed(by_address + there + elsewhere + here, b="1.0")
+
+    assert found == [("d-d", "D.d-1.0-py3-none-any.whl")]
+    assert parsed(there, b="0.9") == [("b", "b-1.0-py3-none-any.whl")]
+
+
+def test_of_the_tags_of_one_wheel_the_best_counts() -> None:
+    """`py2.py3` fits as well as `py3`; the platform's own is better than any."""
+    files = [
+        "a-1.0-py2.py3-none-any.whl",
+        "a-1.0-cp311-cp311-manylinux_2_17_x86_64.whl",
+        "a-1.0-cp311-cp311-win_amd64.whl",
+        "a-1.0-cp311-cp311-manylinux_2_28_x86_64.manylinux_2_12_x86_64.whl",
+    ]
+
+    assert [file for _, file in parsed(row("a", *files))] == [files[3], files[1], files[0]]
+
+
+@pytest.mark.parametrize(("said", "size"), [("7", 7), ("'7'", 0), ("7.5", 0)])
+def test_a_size_is_a_number_or_not_known(said: str, size: int) -> None:
+    text = ANSWER.format(tag="win_amd64", **VALUES).replace("size = 7", f"size = {said}")
+
+    [found, *_] = parse_uv_output(text, Path("/w"), list(tags_of(machine())), {}, LINUX)
+
+    assert found.wheel.size == size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ortgpu_fix.engine import uv_progress
@@ -79,3 +81,58 @@ def test_nothing_is_told_before_all_have_begun(monkeypatch: pytest.MonkeyPatch) 
     told.drawn.hear(f"a-b {BAR} 1.00 KiB/1.95 KiB ")
 
     assert told.rows == []
+
+
+def haves(heard: list[object], size: int) -> DrawnProgress:
+    """Return one that appends to `heard` how many bytes of a wheel of `size` have come."""
+
+    def progress(_: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
+        assert (done, total) == (values["have"], size)
+        heard.append(values["have"])
+
+    return DrawnProgress([wheel("a", size)], progress)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "have"),
+    [("512 B", 512), ("1.50 KiB", 1536), ("3.00 MiB", 3 << 20), ("2.00 GiB", 2 << 30)],
+)
+def test_in_bytes_whatever_the_unit(monkeypatch: pytest.MonkeyPatch, drawn: str, have: int) -> None:
+    monkeypatch.setattr(uv_progress, "_SECONDS", 0)
+    heard: list[object] = []
+
+    haves(heard, 1 << 40).hear(f"a {BAR} {drawn}/1024.00 GiB")
+
+    assert heard == [have]
+
+
+def test_a_line_that_comes_letter_by_letter(told: Told) -> None:
+    for letter in f"a-b {BAR} 1.50 KiB/1.95 KiB":
+        told.drawn.hear(letter)
+
+    assert told.rows == [("a_b", 1536, 1536, 2000)]
+
+
+@pytest.mark.parametrize(("length", "rows"), [(400, 1), (401, 0)])
+def test_of_what_makes_no_line_no_more_is_kept_than_the_longest_has(
+    told: Told, length: int, rows: int
+) -> None:
+    told.drawn.hear("a-b " + "-" * (length - 4))
+    told.drawn.hear(" 1.50 KiB/1.95 KiB")
+
+    assert len(told.rows) == rows
+
+
+def test_all_downloads_have_begun_a_third_of_a_second_after_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before that the total would grow."""
+    clock = iter([0.3, 0.5, 0.6, 0.7])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    heard: list[object] = []
+    one = haves(heard, 10)
+
+    for have in (1, 2, 3, 4):
+        one.hear(f"a {BAR} {have} B/10 B")
+
+    assert heard == [3, 4]

@@ -1,0 +1,27 @@
+"""The target of tests that start no engine: an environment of Python 3.11 that is not there."""
+
+from __future__ import annotations
+
+from ortgpu_fix.facts.target import Target
+
+TARGET = Target(
+    executable="/venv/bin/python",
+    version="3.11.7",
+    implementation="cpython",
+    free_threaded=False,
+    platform="linux-x86_64",
+    bits=64,
+    prefix="/venv",
+    base_prefix="/usr",
+    purelib="/venv/lib/python3.11/site-packages",
+    platlib="/venv/lib/python3.11/site-packages",
+    scripts="/venv/bin",
+    kind="venv",
+    externally_managed=False,
+    pip_version="23.2.1",
+    pth=True,
+    libc="glibc 2.35",
+    build=None,
+    installed=(),
+    broken=(),
+)
