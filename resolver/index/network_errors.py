@@ -15,7 +15,6 @@ class TransferInterrupted(Exception):  # noqa: N818 - another try may succeed
     """A response did not come, or ended too early."""
 
     def __init__(self, error: Error) -> None:
-        super().__init__(str(error))
         self.error = error
         """What to raise when no try is left."""
 

@@ -130,7 +130,7 @@ class _Links(HTMLParser):
                 self._base = urljoin(self._base, href)
         if tag == "meta" and values.get("name", "").lower() == "pypi:repository-version":
             self.is_index = True
-        if tag == "a" and href:
+        if tag == "a":
             self._add(href, values)
 
     def _add(self, href: str, values: dict[str, str]) -> None:

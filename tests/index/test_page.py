@@ -110,6 +110,78 @@ def test_what_is_no_project_page(kind: str, text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "problem"),
+    [
+        ("Application/PDF; x=y; z", "%PDF", "it is application/pdf"),
+        (JSON, "<html>", "it is not JSON"),
+        (JSON, "[" * 100_000, "it is not JSON"),
+        (JSON, "[]", "it has no list of files"),
+        (JSON, '{"files": {}}', "it has no list of files"),
+        (JSON, page("a"), "a file of its list is no object"),
+        (JSON, page({"filename": "a"}), "a file of its list has no name or no address"),
+        (JSON, page({"url": "a"}), "a file of its list has no name or no address"),
+        (JSON, page({"filename": "a", "url": "http://["}), "a file of its list has no address"),
+        ("text/html", "<a>", "it offers no file, so it is no project page"),
+    ],
+)
+def test_what_is_wrong_with_a_page_is_said(kind: str, text: str, problem: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse_index_page(kind, text, BASE)
+
+    shown = "https://example.org/simple/onnxruntime-gpu/"
+    assert caught.value.values == {"url": shown, "problem": problem}
+
+
+@pytest.mark.parametrize(
+    ("kind", "as_json"),
+    [
+        (JSON, True),
+        ("Application/JSON; charset=utf-8; x=y", True),
+        ("application/vnd.pypi.simple.v1+html", False),
+        ("TEXT/HTML ; charset=utf-8; x=y", False),
+        ("", False),  # a server that does not say it
+    ],
+)
+def test_the_content_types_of_a_page(kind: str, *, as_json: bool) -> None:
+    text = page({"filename": "a.whl", "url": "a.whl"}) if as_json else '<a href="a.whl">'
+
+    assert [file.name for file in parse_index_page(kind, text, BASE)] == ["a.whl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [("a.whl", True), ("a.tar.gz", True), ("a.zip", True), ("a.exe", False), ("a.whl.asc", False)],
+)
+def test_of_the_links_of_a_page_those_to_packages(name: str, *, there: bool) -> None:
+    text = f'<a href="x.whl"></a><a href=" {name}#egg=a#b "></a>'
+    files = parse_index_page("text/html", text, "https://a.org/")
+
+    assert [file.url for file in files[1:]] == ([f"https://a.org/{name}"] if there else [])
+
+
+def test_the_mark_of_an_empty_page_in_any_case() -> None:
+    assert parse_index_page("", '<META NAME="PyPI:Repository-Version">', BASE) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "size"), [(1, 1), (0, None), (-1, None), (True, None), ("7", None), (1.5, None)]
+)
+def test_the_size_on_a_page_is_a_number_of_bytes(said: object, size: int | None) -> None:
+    [file] = parse_index_page(JSON, page({"filename": "a", "url": "a", "size": said}), BASE)
+
+    assert file.size == size
+
+
+@pytest.mark.parametrize(
+    ("said", "yanked"), [(False, False), (True, True), ("", True), ("a reason", True)]
+)
+def test_a_yanked_file_has_a_reason_or_none(said: object, *, yanked: bool) -> None:
+    [file] = parse_index_page(JSON, page({"filename": "a", "url": "a", "yanked": said}), BASE)
+
+    assert file.yanked == yanked
+
+
 @given(st.sampled_from(["text/html", JSON]), st.text())
 def test_no_text_raises_anything_else(kind: str, text: str) -> None:
     with contextlib.suppress(Error):
@@ -122,6 +194,7 @@ def test_no_text_raises_anything_else(kind: str, text: str) -> None:
         ("https://user:secret@example.org:8443/a?token=b#c", "https://example.org:8443/a"),
         ("https://user@[::1]/a", "https://[::1]/a"),
         ("file:///srv/index", "file:///srv/index"),
+        ("https://user@/a", "https:///a"),
         ("http://[", "an address that cannot be read"),
         ("http://a:b:c@x:port/", "an address that cannot be read"),
     ],
