@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.config import PYPI, is_trusted, load_index_config
+from ortgpu_fix.index.config import PYPI, IndexConfig, is_trusted, load_index_config, require_secure
+from ortgpu_fix.index.page import without_credentials
 
 URL = "https://mirror.example.org/simple"
 
@@ -234,3 +235,174 @@ def test_the_files_of_uv_are_the_user_s_and_the_system_s(
     load_index_config(environ | {"PIP_CONFIG_FILE": os.devnull})
 
     assert looked_at == [*user, "/etc/uv/uv.toml"]
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The texts of files by their paths; there are no others."""
+    texts: dict[str, str] = {}
+
+    def read(path: Path, **_: object) -> str:
+        if str(path) not in texts:
+            raise FileNotFoundError(path)
+        return texts[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read)
+    return texts
+
+
+FLAG, UV_FILE, PIP_FILE = "a flag", "uv's file", "pip's file"
+OWN_UV = {"UV_DEFAULT_INDEX": "https://x/"}
+ORDERS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
+    (
+        "index_url",
+        {},
+        [
+            (FLAG, "index-url"),
+            ("UV_DEFAULT_INDEX", ""),
+            ("UV_INDEX_URL", ""),
+            ("PIP_INDEX_URL", ""),
+            (UV_FILE, "index-url"),
+            (PIP_FILE, "index-url"),
+        ],
+    ),
+    (
+        "cert",
+        {},
+        [
+            ("PIP_CERT", ""),
+            (PIP_FILE, "cert"),
+            ("REQUESTS_CA_BUNDLE", ""),
+            ("CURL_CA_BUNDLE", ""),
+            ("SSL_CERT_FILE", ""),
+        ],
+    ),
+    ("cert", OWN_UV, [("SSL_CERT_FILE", ""), ("PIP_CERT", ""), (PIP_FILE, "cert")]),
+    (
+        "client_cert",
+        {},
+        [("PIP_CLIENT_CERT", ""), (PIP_FILE, "client-cert"), ("SSL_CLIENT_CERT", "")],
+    ),
+    ("proxy", {}, [("PIP_PROXY", ""), (PIP_FILE, "proxy")]),
+    ("exclude_newer", {}, [("UV_EXCLUDE_NEWER", ""), (UV_FILE, "exclude-newer")]),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
+@pytest.mark.parametrize(
+    ("name", "more", "places"),
+    [
+        pytest.param(name, more, places[at:], id=f"{name}-{places[at][0]}{'-uv' if more else ''}")
+        for name, more, places in ORDERS
+        for at in range(len(places))
+    ],
+)
+def test_each_setting_is_taken_from_the_first_place_that_has_it(
+    written: dict[str, str], name: str, more: dict[str, str], places: list[tuple[str, str]]
+) -> None:
+    environ = {"HOME": "/h"} | more
+    flag: str | None = None
+    for at, (place, key) in enumerate(places):
+        value = f"https://place{at}.example/"
+        if place == FLAG:
+            flag = value
+        elif place == UV_FILE:
+            written["/h/.config/uv/uv.toml"] = f'{key} = "{value}"'
+        elif place == PIP_FILE:
+            written["/h/.config/pip/pip.conf"] = f"[global]\n{key} = {value}\n"
+        else:
+            environ[place] = value
+
+    assert getattr(load_index_config(environ, index_url=flag), name) == "https://place0.example/"
+
+
+def test_the_hosts_that_pip_and_uv_trust_are_all_trusted(written: dict[str, str]) -> None:
+    written["/h/.config/pip/pip.conf"] = "[global]\ntrusted-host = a\n  b:1\n"
+    environ = {"HOME": "/h", "PIP_TRUSTED_HOST": "c d", "UV_INSECURE_HOST": "e"}
+
+    assert load_index_config(environ).trusted_hosts == {"a", "b:1", "c", "d", "e"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
+@pytest.mark.parametrize(
+    ("user", "system", "index"),
+    [
+        ('index-url = "https://u/"', 'index-url = "https://s/"', "https://u/"),
+        ("rubbish", 'index-url = "https://s/"', "https://s/"),
+        ('index-url = 3\n[pip]\nindex-url = "https://p/"', "", "https://p/"),
+        ('index-url = "https://u/"\n[pip]\nindex-url = "https://p/"', "", "https://u/"),
+        ('index-url = "https://u/"\n[[index]]\nurl="https://i/"\ndefault=true', "", "https://i/"),
+        ('[[index]]\nurl = "https://i/"\ndefault = "yes"', "", PYPI),
+        ('[[index]]\nurl = "https://i/"', "", PYPI),
+    ],
+)
+def test_the_files_of_uv_the_user_s_first(
+    written: dict[str, str], user: str, system: str, index: str
+) -> None:
+    written.update({"/h/.config/uv/uv.toml": user, "/etc/uv/uv.toml": system})
+
+    assert load_index_config({"HOME": "/h"}).index_url == index
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
+@pytest.mark.parametrize(
+    ("texts", "index"),
+    [
+        ({"/etc/pip.conf": "[global]\nindex-url=https://e/", "/h/.pip/pip.conf": ""}, "https://e/"),
+        ({"/etc/pip.conf": "no section", "/h/.pip/pip.conf": "[global]\nindex-url=https://h/"}, "https://h/"),
+        ({"/etc/pip.conf": "[install]\nindex-url=https://i/\n[global]\nindex-url=https://g/"}, "https://i/"),
+        ({"/etc/pip.conf": "[global]\nindex_url=https://e/"}, "https://e/"),
+        ({"/etc/pip.conf": "[download]\nindex-url=https://d/"}, PYPI),
+    ],
+)  # fmt: skip
+def test_of_pip_s_files_the_last_counts_and_of_its_sections_that_for_installing(
+    written: dict[str, str], texts: dict[str, str], index: str
+) -> None:
+    written.update(texts)
+
+    assert load_index_config({"HOME": "/h"}).index_url == index
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://[::1]:1/", None),
+        ("http://127.9.9.9/", None),
+        ("http://localhost:8080/", None),
+        ("http://u:p@trusted:80/", None),
+        ("ftp://localhost/", "localhost"),
+        ("ftp://trusted/", "trusted"),
+        ("http://other:8080/", "other"),
+        ("nothing", "?"),
+    ],
+)
+def test_what_others_on_the_network_could_read_or_change(url: str, host: str | None) -> None:
+    sources = IndexConfig(trusted_hosts=frozenset({"trusted:80", "trusted"}))
+
+    if host is None:
+        require_secure(url, sources)
+    else:
+        with pytest.raises(Error) as caught:
+            require_secure(url, sources)
+        assert caught.value.values == {"url": without_credentials(url), "host": host}
+
+
+def test_what_no_flag_says(tmp_path: Path) -> None:
+    found = load_index_config({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
+
+    assert found == IndexConfig()
+    assert not found.offline
+    assert found.near("a.whl") is None
+
+
+def test_the_folder_of_wheels_and_the_other_flags(tmp_path: Path) -> None:
+    (tmp_path / "a.whl").touch()
+    (tmp_path / "b.whl").mkdir()
+    found = load_index_config(
+        {}, torch_index="https://t/", find_links=tmp_path, kept=tmp_path / "k", offline=True
+    )
+
+    assert found.near("a.whl") == tmp_path / "a.whl"
+    assert found.near("b.whl") is None
+    assert found.near("c.whl") is None
+    assert (found.torch_index, found.kept, found.offline) == ("https://t/", tmp_path / "k", True)

@@ -10,6 +10,7 @@ import pytest
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.credentials import Credentials
+from ortgpu_fix.utils.process import Finished
 from support.local_index import LocalIndex
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
@@ -108,3 +109,32 @@ def test_of_several_indexes_the_one_on_this_host_counts(tmp_path: Path) -> None:
     assert Credentials(None).of(FILE, indexes[:2]) is None
     assert Credentials(None).of(FILE, [INDEX]) == ("me", "")
     assert Credentials(str(tmp_path / "gone")).of(FILE, [INDEX]) == ("me", "")
+
+
+def test_what_a_keyring_says_when_it_fails_is_no_password(tmp_path: Path) -> None:
+    keyring = tmp_path / "keyring"
+    keyring.write_text("#!/bin/sh\necho no backend\nexit 1\n")
+    keyring.chmod(0o755)
+
+    assert Credentials(str(keyring)).of(FILE, [INDEX]) == ("me", "")
+
+
+def test_a_keyring_has_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may ask the user to unlock it."""
+    waited: list[float] = []
+
+    def run(argv: list[str], *, timeout: float, env: dict[str, str]) -> Finished:
+        assert env["PATH"]
+        waited.append(timeout)
+        return Finished(argv=tuple(argv), returncode=0, stdout=" a b \r\n", stderr="")
+
+    monkeypatch.setattr("ortgpu_fix.index.credentials.run", run)
+
+    assert Credentials(str(tmp_path)).of(FILE, [INDEX]) == ("me", " a b ")
+    assert waited == [60]
+
+
+def test_a_name_may_be_written_in_escapes() -> None:
+    index = INDEX.replace("me@", "me%40example.org:a%3Ab@")
+
+    assert Credentials(None).of(FILE, [index]) == ("me@example.org", "a:b")

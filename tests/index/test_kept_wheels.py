@@ -125,3 +125,51 @@ def test_what_was_not_used_for_the_longest_time_goes(
     monkeypatch.setattr(kept_wheels, "MOST", 100)
     keep(tmp_path, tmp_path / "new" / "d.whl")
     assert sorted(path.name for path in tmp_path.glob("*.whl")) == ["d.whl"]
+
+
+def test_what_is_kept_is_bounded_to_ten_gibibytes() -> None:
+    assert kept_wheels.MOST == 10 * 1024**3
+
+
+def test_what_is_kept_already_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there"
+    for at, name in enumerate(("a.whl", "b.whl", "again/a.whl")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(str(at))
+        keep(folder, path)
+
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "a.whl": "0",
+        "b.whl": "1",
+    }
+
+
+def test_a_kept_wheel_takes_the_place_of_a_file_and_not_of_its_other_names(tmp_path: Path) -> None:
+    """What is there may be a link: whoever else has the file keeps it as it is."""
+    for name in ("kept.whl", "theirs"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "path").hardlink_to(tmp_path / "theirs")
+
+    assert take_kept(tmp_path, "kept.whl", tmp_path / "path")
+
+    assert (tmp_path / "path").read_text() == "kept.whl"
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_as_many_go_as_must_whoever_else_removes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at, name in enumerate(("a.whl", "b.whl", "c.whl", "d.whl")):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (at, at))
+    unlink = Path.unlink
+
+    def twice(path: Path, *, missing_ok: bool = False) -> None:
+        unlink(path)  # as another run does in the same moment
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", twice)
+    trim(tmp_path, 100)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["d.whl"]

@@ -308,3 +308,70 @@ def test_an_index_that_has_no_such_project(tmp_path: Path, fault: Fault) -> None
                 newest_from_index("one", SpecifierSet(), server.url, again, HERE)
         else:
             assert newest_from_index("one", SpecifierSet(), server.url, again, HERE) is None
+
+
+def test_what_does_not_count_hides_nothing_that_comes_after_it() -> None:
+    wanted = linux("2.7.1")
+    there = [
+        *files("rubbish.whl", "torchvision-2.7.1-py3-none-any.whl"),
+        *files(wanted, yanked=True),
+        *files(wanted, size=5),
+    ]
+
+    assert find_exact(there, "Torch", "2.7.1", FIT, PAGE).size == 5
+
+
+def test_a_wheel_of_several_tags_is_as_good_as_its_best() -> None:
+    both = "torch-2.7.1-cp311-cp311-manylinux2014_x86_64.manylinux_2_28_x86_64.whl"
+    one = linux("2.7.1", platform="manylinux2014_x86_64")
+
+    assert chosen(one, both, version="2.7.1") == both
+    assert chosen(both, one, version="2.7.1") == both
+
+
+@pytest.mark.parametrize(
+    ("specifier", "newest"),
+    [(">=2.7", "2.8.0"), (">=2.7.0.dev0", "2.9.0rc1"), ("==2.9.0rc1", "2.9.0rc1"), ("", "2.8.0")],
+)
+def test_an_early_version_is_chosen_where_the_specifier_names_one(
+    specifier: str, newest: str
+) -> None:
+    there = files(linux("2.7.0"), linux("2.9.0rc1"), linux("2.8.0"))
+
+    found = find_newest(there, "torch", SpecifierSet(specifier), FIT)
+
+    assert found is not None
+    assert found.name == linux(newest)
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted", "named"),
+    [
+        (8, 4, [1, 2, 3, 5, 6, 7]),
+        (8, 0, [1, 2, 3]),
+        (8, 9, [6, 7, 8]),
+        (2, 9, [1, 2]),
+    ],
+)
+def test_three_versions_below_and_above_are_named(
+    count: int, wanted: int, named: list[int]
+) -> None:
+    there = [linux(f"2.{minor}.0") for minor in range(1, count + 1) if minor != wanted]
+
+    _, offers = refused(*there, version=f"2.{wanted}.0")
+
+    assert offers == ", ".join(f"2.{minor}.0" for minor in named)
+
+
+def test_errors_of_pinning_name_what_and_where(server: TorchIndex) -> None:
+    wheel = wanted(server)
+    with pytest.raises(Error) as caught:
+        pin_from_index(wheel, index(server, offline=True), HERE)
+    assert caught.value.values == {"files": "torch 2.10.0+cu128", "folder": "-"}
+
+    server.behaviour.hashes = False
+    with pytest.raises(Error) as caught:
+        pin_from_index(wheel, index(server), HERE)
+    page = f"{server.url}/torch/"
+    assert caught.value.values["url"] == page
+    assert str(caught.value.values["file"]).startswith("torch-2.10.0+cu128-")

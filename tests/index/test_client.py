@@ -1,0 +1,469 @@
+"""What is sent to an index, and what each of its answers means; no server: every answer is made."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import requests
+import urllib3
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index import client
+from ortgpu_fix.index.client import Index, Limits, TransferStopped
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.index.network_errors import TransferInterrupted
+from ortgpu_fix.plan.wheels import Wheel
+
+BASE = "https://example.org/simple"
+FILE = "https://example.org/files/a-1-py3-none-any.whl"
+JSON = "application/vnd.pypi.simple.v1+json"
+Answer = Callable[[], requests.Response]
+
+
+def answer(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+    def make() -> requests.Response:
+        made = requests.Response()
+        made.status_code, made.raw, made.url = status, io.BytesIO(body), f"{BASE}/a/"
+        made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+        return made
+
+    return make
+
+
+class Network:
+    """Gives the answers one after the other, the last again and again; remembers the questions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answers: list[Answer] = [answer()]
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.sessions: set[int] = set()
+        self._kept: list[object] = []
+
+        def request(session: object, method: str, url: str, **more: Any) -> requests.Response:
+            self._kept.append(session)
+            self.sessions.add(id(session))
+            self.asked.append((method, url, more))
+            return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])()
+
+        monkeypatch.setattr(requests.Session, "request", request)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.asked[-1][2]
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    return Network(monkeypatch)
+
+
+def index(*pauses: float, **sources: Any) -> Index:
+    return Index(IndexConfig(**{"index_url": BASE, **sources}), Limits(pauses=pauses))
+
+
+def body_of(asked: Index, start: int = 0) -> tuple[int, bytes]:
+    with asked.read(FILE, start) as (begins, pieces):
+        return begins, b"".join(pieces)
+
+
+def test_a_file_is_asked_for(network: Network) -> None:
+    network.answers = [answer(body=b"abc")]
+
+    assert body_of(Index(IndexConfig(index_url=BASE))) == (0, b"abc")
+    [(method, url, more)] = network.asked
+    assert (method, url) == ("GET", FILE)
+    assert more == {
+        "allow_redirects": True,  # files lie elsewhere
+        "headers": {"Accept-Encoding": "identity"},  # the bytes are counted and hashed as they are
+        "stream": True,  # as they arrive, not when all are here
+        "timeout": (10, 20),  # seconds for a connection, and between two pieces
+        "verify": True,
+        "cert": None,
+        "proxies": None,
+        "auth": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sources", "sent"),
+    [
+        ({"cert": "/a.pem"}, {"verify": "/a.pem"}),
+        ({"cert": "/a.pem", "trusted_hosts": frozenset({"example.org"})}, {"verify": False}),
+        ({"client_cert": "/c.pem"}, {"cert": "/c.pem"}),
+        ({"proxy": "http://p"}, {"proxies": {"http": "http://p", "https": "http://p"}}),
+        ({"index_url": "https://me:s%2Ft@example.org/simple"}, {"auth": ("me", "s/t")}),
+        ({"torch_index": "https://me:t@example.org/whl"}, {"auth": ("me", "t")}),
+        ({"index_url": "https://me:s@other.org/simple"}, {"auth": None}),
+    ],
+)
+def test_what_the_user_configured_is_used(
+    network: Network, sources: dict[str, Any], sent: dict[str, object]
+) -> None:
+    body_of(index(**sources))
+
+    assert {name: network.last[name] for name in sent} == sent
+
+
+def test_an_index_that_a_wheel_names_has_its_own_credentials(network: Network) -> None:
+    network.answers = [answer(body=b'{"files": []}', Content_Type=JSON)]
+    asked = index()
+
+    body_of(asked)
+    assert network.last["auth"] is None
+    asked.project("https://me:pw@example.org/whl/", "a")
+    assert network.asked[-1][1] == "https://me:pw@example.org/whl/a/"
+    body_of(asked)
+    assert network.last["auth"] == ("me", "pw")
+
+
+@pytest.mark.usefixtures("network")
+def test_a_warning_of_a_host_that_the_user_trusts_says_nothing_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silenced: list[object] = []
+    monkeypatch.setattr(urllib3, "disable_warnings", silenced.append)
+
+    body_of(index())
+    assert silenced == []
+    body_of(index(trusted_hosts=frozenset({"example.org"})))
+    assert silenced == [urllib3.exceptions.InsecureRequestWarning]
+
+
+def test_only_what_a_flag_names_need_not_be_secure(network: Network) -> None:
+    plain = "http://example.org/simple"
+    for sources in (
+        {"index_url": plain, "origin": "flag"},
+        {"torch_index": "http://example.org"},
+        {"trusted_hosts": frozenset({"example.org"})},
+    ):
+        with index(**sources).read(f"{plain}/a"):
+            assert network.asked.pop()[1] == f"{plain}/a"
+    for sources in ({}, {"index_url": plain}, {"torch_index": "http://example.org/whl"}):
+        with pytest.raises(Error, match="index-insecure"), index(**sources).read(f"{plain}/a"):
+            pass
+    assert network.asked == []
+
+
+@pytest.mark.parametrize(
+    ("start", "answered", "expected"),
+    [
+        (0, answer(body=b"abcdef"), (0, b"abcdef")),
+        (3, answer(206, b"def", Content_Range="bytes 3-5/6"), (3, b"def")),
+        (3, answer(200, b"abcdef"), (0, b"abcdef")),  # cannot resume
+        (9, answer(416, b"no such range"), (-1, b"")),  # the file is shorter
+    ],
+)
+def test_where_the_bytes_begin(
+    network: Network, start: int, answered: Answer, expected: tuple[int, bytes]
+) -> None:
+    network.answers = [answered]
+
+    assert body_of(index(), start) == expected
+    assert network.last["headers"].get("Range") == (f"bytes={start}-" if start else None)
+
+
+@pytest.mark.parametrize(
+    ("start", "answered", "status"),
+    [
+        (3, answer(206, b"", Content_Range="bytes 30-35/36"), "206, another range"),
+        (3, answer(206, b""), "206, another range"),
+        (0, answer(416), 416),
+        (0, answer(404), 404),
+        (0, answer(401), 401),
+        (3, answer(301), 301),
+    ],
+)
+def test_an_answer_that_is_none(
+    network: Network, start: int, answered: Answer, status: object
+) -> None:
+    network.answers = [answered]
+
+    with pytest.raises(Error) as caught:
+        body_of(index(), start)
+
+    assert caught.value.code == "index-refused"
+    assert caught.value.values == {"url": FILE, "status": status}
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again(network: Network, status: int) -> None:
+    network.answers = [answer(status)]
+
+    with pytest.raises(TransferInterrupted) as caught:
+        body_of(index())
+
+    assert caught.value.error.values == {"url": FILE, "status": status}
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 410, 501, 505])
+def test_what_does_not_pass_is_asked_once(network: Network, status: int) -> None:
+    network.answers = [answer(status)]
+
+    with pytest.raises(Error):
+        index(0, 0).project("pypi", "a")
+
+    assert len(network.asked) == 1
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, each time."""
+    seconds: list[float] = []
+
+    def wait(_: object, timeout: float) -> bool:
+        seconds.append(timeout)
+        return False
+
+    monkeypatch.setattr("threading.Event.wait", wait)
+    return seconds
+
+
+def test_three_tries_with_pauses(waited: list[float]) -> None:
+    last = Error("index-refused", url="u", status=503)
+    tries: list[int] = []
+
+    def step() -> None:
+        tries.append(1)
+        raise TransferInterrupted(last)
+
+    with pytest.raises(Error) as caught:
+        Index(IndexConfig()).retry(step)
+
+    assert caught.value is last
+    assert (len(tries), waited) == (3, [0.5, 2.0])
+
+
+def test_who_gets_on_has_as_many_tries_again(waited: list[float]) -> None:
+    """Bytes come in the first, second and fourth try: each time it counts anew."""
+    have = [0, 10, 20, 20, 30, 30, 30]
+    tries: list[int] = []
+
+    def step() -> None:
+        tries.append(1)
+        raise TransferInterrupted(Error("index-unreachable", url="u", reason="r"))
+
+    with pytest.raises(Error):
+        Index(IndexConfig()).retry(step, lambda: have[len(tries)])
+
+    assert len(tries) == 6
+    assert waited == [0.5, 0.5, 2.0, 0.5, 2.0]
+
+
+def test_who_is_stopped_does_not_try_again() -> None:
+    asked = index(60)
+    asked.stop.set()
+
+    def step() -> None:
+        raise TransferInterrupted(Error("index-unreachable", url="u", reason="r"))
+
+    with pytest.raises(TransferStopped):
+        asked.retry(step)
+
+
+def test_a_transfer_that_is_stopped_ends_at_its_next_piece(network: Network) -> None:
+    network.answers = [answer(body=b"x" * 200_000)]
+    asked = index()
+
+    with asked.read(FILE) as (_, pieces):
+        assert len(next(pieces)) == 1 << 16
+        asked.stop.set()
+        with pytest.raises(TransferStopped):
+            next(pieces)
+
+
+class Slow(io.RawIOBase):
+    """Pieces that arrive at times of their own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rows: Iterable[tuple[float, int]]) -> None:
+        self._rows, self._now = iter(rows), 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self._now)
+
+    def read1(self, _: int) -> bytes:
+        self._now, size = next(self._rows, (self._now, 0))
+        return b"x" * size
+
+
+@pytest.mark.parametrize(
+    ("rows", "speed"),
+    [
+        ([(59.9, 0), (60, 1)], None),  # an end is an end
+        ([(59.9, 1), (59.95, 1)], None),  # no window is over
+        ([(60, 4096 * 60)], None),
+        ([(30, 4096 * 30), (60, 4096 * 30)], None),
+        ([(60, 4096 * 60 - 1)], 4095),
+        ([(30, 1), (64, 639)], 10),
+        ([(60, 10**6), (121, 0)], None),
+        ([(60, 10**6), (119, 5), (120, 5)], 0),  # each window by itself
+    ],
+)
+def test_too_slow_is_less_than_four_kibibytes_a_second_over_a_minute(
+    network: Network, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[float, int]], speed: object
+) -> None:
+    def slow() -> requests.Response:
+        made = answer()()
+        made.raw = Slow(monkeypatch, rows)
+        return made
+
+    network.answers = [slow]
+    asked = Index(IndexConfig(index_url=BASE))
+    if speed is None:
+        body_of(asked)
+    else:
+        with pytest.raises(Error) as caught:
+            body_of(asked)
+        assert caught.value.code == "download-too-slow"
+        assert caught.value.values == {"url": FILE, "speed": speed}
+
+
+def test_a_transfer_that_breaks_off_may_go_on(network: Network) -> None:
+    class Broken(io.RawIOBase):
+        def read1(self, _: int) -> bytes:
+            raise urllib3.exceptions.ProtocolError("x", OSError(104, "Connection reset by peer"))
+
+    def broken() -> requests.Response:
+        made = answer()()
+        made.raw = Broken()
+        return made
+
+    network.answers = [broken]
+    with pytest.raises(TransferInterrupted) as caught:
+        body_of(index())
+
+    assert caught.value.error.code == "index-unreachable"
+    assert caught.value.error.values == {"url": FILE, "reason": "Connection reset by peer"}
+
+
+def test_a_server_that_does_not_begin_is_given_up_and_its_connection_left(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[float] = []
+
+    def within(seconds: float, ask: Callable[[], object]) -> object:
+        allowed.append(seconds)
+        answered = ask()
+        if len(allowed) == 1:
+            raise TimeoutError
+        return answered
+
+    monkeypatch.setattr(client, "within", within)
+    asked = Index(IndexConfig(index_url=BASE))
+    with pytest.raises(TransferInterrupted) as caught:
+        body_of(asked)
+    assert caught.value.error.values == {"url": FILE, "reason": "no answer in time"}
+
+    body_of(asked)
+    assert len(network.sessions) == 2
+    body_of(asked)
+    assert len(network.sessions) == 2  # connections are used again
+    assert allowed == [60, 60, 60]
+
+
+@pytest.mark.parametrize(
+    ("answered", "size"),
+    [
+        (answer(Content_Length="7"), 7),
+        (answer(Content_Length="-7"), 0),
+        (answer(Content_Length="seven"), 0),
+        (answer(), 0),
+        (answer(404, Content_Length="7"), 0),
+    ],
+)
+def test_a_size_is_what_the_server_says(network: Network, answered: Answer, size: int) -> None:
+    network.answers = [answered]
+
+    assert index().size(FILE) == size
+    assert network.asked[0][0] == "HEAD"  # not the file itself
+
+
+def test_a_size_is_asked_again(network: Network) -> None:
+    def reset() -> requests.Response:
+        raise requests.ConnectionError
+
+    network.answers = [reset, answer(Content_Length="7")]
+
+    assert index(0).size(FILE) == 7
+
+
+def test_a_part_of_a_file(network: Network) -> None:
+    network.answers = [answer(503), answer(206, b"tail", Content_Range="bytes 6-9/10")]
+
+    assert index(0).read_part(FILE, "-4") == (b"tail", 10)
+    assert network.last["headers"]["Range"] == "bytes=-4"
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        answer(200, b"all of it", Content_Range="bytes 0-8/9"),
+        answer(206, b"tail", Content_Range="bytes 6-9/*"),
+        answer(206, b"tail"),
+    ],
+)
+def test_a_server_that_has_no_parts(network: Network, answered: Answer) -> None:
+    network.answers = [answered]
+
+    with pytest.raises(Error) as caught:
+        index().read_part(FILE, "-4")
+
+    assert (caught.value.code, caught.value.values) == ("index-without-ranges", {"url": FILE})
+
+
+PAGE = f'{{"files": [{{"filename": "a-1-py3-none-any.whl", "url": "{FILE}"}}]}}'.encode()
+
+
+def test_a_page_is_asked_for_once(network: Network) -> None:
+    network.answers = [answer(503), answer(body=PAGE, Content_Type=JSON)]
+    asked = index(0, index_url="https://me:pw@example.org/simple/")
+
+    for _ in range(2):
+        page, [file] = asked.project("pypi", "a b")
+        assert (page, file.url) == (f"{BASE}/a%20b/", FILE)
+    asked.project("https://other.org/simple", "a b")
+
+    assert [url for _, url, _ in network.asked] == [
+        "https://me:pw@example.org/simple/a%20b/",
+        "https://me:pw@example.org/simple/a%20b/",
+        "https://other.org/simple/a%20b/",
+    ]
+    assert network.last["headers"]["Accept"].startswith(JSON)  # which has the sizes
+
+
+@pytest.mark.parametrize(("most", "fits"), [(len(PAGE), True), (len(PAGE) - 1, False)])
+def test_a_page_has_an_end(
+    network: Network, monkeypatch: pytest.MonkeyPatch, most: int, *, fits: bool
+) -> None:
+    assert client._MAX_PAGE == 128 << 20  # PyPI's longest have some MiB
+    monkeypatch.setattr(client, "_MAX_PAGE", most)
+    network.answers = [answer(body=PAGE, Content_Type=JSON)]
+
+    if fits:
+        assert index().project("pypi", "a")[1]
+    else:
+        with pytest.raises(Error) as caught:
+            index().project("pypi", "a")
+        assert caught.value.values == {"url": f"{BASE}/a/", "problem": "it never ends"}
+
+
+def test_a_wheel_is_found_by_its_name_and_else_by_its_hash(network: Network) -> None:
+    one, two = "1" * 64, "2" * 64
+    rows = f"""<a href="other.whl#sha256={one}"></a><a href="a.whl#sha256={two}"></a>
+        <a href="a.whl?again#sha256={two}"></a>"""
+    network.answers = [answer(body=rows.encode(), Content_Type="text/html")]
+    wheel = Wheel(name="a", version="1", index_url="pypi", file="a.whl", size=1, sha256=one)
+
+    assert index().find(wheel) == f"{BASE}/a/a.whl"
+    assert index().find(wheel._replace(file="b.whl")) == f"{BASE}/a/other.whl"
+    with pytest.raises(Error) as caught:
+        index().find(wheel._replace(file="b.whl", sha256="3" * 64))
+    assert caught.value.code == "file-not-on-index"
+    assert caught.value.values == {"file": "b.whl", "url": f"{BASE}/a/"}
+
+
+def test_bytes_of_a_page_that_are_no_text_do_not_hide_the_rest(network: Network) -> None:
+    network.answers = [answer(body=b'\xff<a href="a.whl">', Content_Type="text/html")]
+
+    assert [file.name for file in index().project("pypi", "a")[1]] == ["a.whl"]
