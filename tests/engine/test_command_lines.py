@@ -320,7 +320,8 @@ def test_who_installs_gets_no_settings_of_the_network(
     runner = Recorded()
     installing(make, tmp_path, "a", runner=runner, **{case(name): "x" for name in NAMES})
 
-    _, env, seconds, how = runner.calls[0]
+    argv, env, seconds, how = runner.calls[0]
+    assert str(tmp_path / "lock") in argv  # it is held while the engine runs
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(tmp_path / "work" / "tmp"))
     assert env == install_environment({"HOME": "/"}) | temporary
     assert seconds == 3600  # an hour

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.config import PYPI, IndexConfig, is_trusted, load_index_config, require_secure
-from ortgpu_fix.index.page import without_credentials
+from ortgpu_fix.index.config import PYPI, is_trusted, load_index_config
 
 URL = "https://mirror.example.org/simple"
 
@@ -316,13 +315,6 @@ def test_each_setting_is_taken_from_the_first_place_that_has_it(
     assert getattr(load_index_config(environ, index_url=flag), name) == "https://place0.example/"
 
 
-def test_the_hosts_that_pip_and_uv_trust_are_all_trusted(written: dict[str, str]) -> None:
-    written["/h/.config/pip/pip.conf"] = "[global]\ntrusted-host = a\n  b:1\n"
-    environ = {"HOME": "/h", "PIP_TRUSTED_HOST": "c d", "UV_INSECURE_HOST": "e"}
-
-    assert load_index_config(environ).trusted_hosts == {"a", "b:1", "c", "d", "e"}
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="the folders of Unix")
 @pytest.mark.parametrize(
     ("user", "system", "index"),
@@ -361,48 +353,3 @@ def test_of_pip_s_files_the_last_counts_and_of_its_sections_that_for_installing(
     written.update(texts)
 
     assert load_index_config({"HOME": "/h"}).index_url == index
-
-
-@pytest.mark.parametrize(
-    ("url", "host"),
-    [
-        ("http://[::1]:1/", None),
-        ("http://127.9.9.9/", None),
-        ("http://localhost:8080/", None),
-        ("http://u:p@trusted:80/", None),
-        ("ftp://localhost/", "localhost"),
-        ("ftp://trusted/", "trusted"),
-        ("http://other:8080/", "other"),
-        ("nothing", "?"),
-    ],
-)
-def test_what_others_on_the_network_could_read_or_change(url: str, host: str | None) -> None:
-    sources = IndexConfig(trusted_hosts=frozenset({"trusted:80", "trusted"}))
-
-    if host is None:
-        require_secure(url, sources)
-    else:
-        with pytest.raises(Error) as caught:
-            require_secure(url, sources)
-        assert caught.value.values == {"url": without_credentials(url), "host": host}
-
-
-def test_what_no_flag_says(tmp_path: Path) -> None:
-    found = load_index_config({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull})
-
-    assert found == IndexConfig()
-    assert not found.offline
-    assert found.near("a.whl") is None
-
-
-def test_the_folder_of_wheels_and_the_other_flags(tmp_path: Path) -> None:
-    (tmp_path / "a.whl").touch()
-    (tmp_path / "b.whl").mkdir()
-    found = load_index_config(
-        {}, torch_index="https://t/", find_links=tmp_path, kept=tmp_path / "k", offline=True
-    )
-
-    assert found.near("a.whl") == tmp_path / "a.whl"
-    assert found.near("b.whl") is None
-    assert found.near("c.whl") is None
-    assert (found.torch_index, found.kept, found.offline) == ("https://t/", tmp_path / "k", True)

@@ -54,39 +54,11 @@ def test_a_wheel_that_is_near_is_a_file_of_the_folder(tmp_path: Path) -> None:
     assert IndexConfig().near("a.whl") is None
 
 
-CERTIFICATES = ["PIP_CERT", "file", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
-
-
-@pytest.mark.parametrize("first", range(len(CERTIFICATES)))
-def test_certificates_in_the_order_of_their_places(tmp_path: Path, first: int) -> None:
-    names = CERTIFICATES[first:]
-    environ = {name: f"/{name}.pem" for name in names if name != "file"}
-    text = "[global]\ncert = /file.pem\n"
-    files = with_files(tmp_path, text) if "file" in names else NO_FILES
-
-    assert load_index_config(files | environ).cert == f"/{names[0]}.pem"
-
-
 def test_uv_s_own_certificates_go_first_where_uv_names_the_index() -> None:
     environ = NO_FILES | {"PIP_CERT": "/pip.pem", "SSL_CERT_FILE": "/uv.pem"}
 
     assert load_index_config(environ | {"UV_INDEX_URL": "https://a/"}).cert == "/uv.pem"
     assert load_index_config(environ | {"PIP_INDEX_URL": "https://a/"}).cert == "/pip.pem"
-
-
-def test_a_client_s_certificate_and_a_proxy(tmp_path: Path) -> None:
-    files = with_files(tmp_path, "[global]\nclient-cert = /file.pem\nproxy = http://file/\n")
-    pip = {"PIP_CLIENT_CERT": "/pip.pem", "PIP_PROXY": "http://pip/"}
-    uv = {"SSL_CLIENT_CERT": "/uv.pem"}
-
-    def found(environ: dict[str, str]) -> tuple[str | None, str | None]:
-        sources = load_index_config(environ)
-        return sources.client_cert, sources.proxy
-
-    assert found(files | pip | uv) == ("/pip.pem", "http://pip/")
-    assert found(files | uv) == ("/file.pem", "http://file/")
-    assert found(NO_FILES | uv) == ("/uv.pem", None)
-    assert found(NO_FILES) == (None, None)
 
 
 def test_hosts_that_are_trusted_add_up(tmp_path: Path) -> None:
