@@ -26,7 +26,6 @@ from .kept_wheels import keep, take_kept
 from .network_errors import TransferInterrupted
 from .page import without_credentials
 
-_CHUNK = 1 << 20
 _AT_ONCE = 4
 
 

@@ -32,6 +32,8 @@ from ortgpu_fix.utils.process import Finished, install_environment, own_environm
 from synthetic import machine
 
 DIGEST = "ab" * 32
+DEEP = 5000
+"""Parentheses in each other, more than Python's stack holds."""
 PYTHON = "/venv/bin/python"
 EMPTY = 'lock-version = "1.0"\n'
 NUMPY = Installed(name="numpy", version="2.1.0", metadata_path="/x", requires=())
@@ -462,6 +464,80 @@ def test_of_an_answer_that_cannot_be_read_whose_and_why(tmp_path: Path) -> None:
     assert caught.value.values == {"said": "uv's answer cannot be read: 'name'", "requires": "a"}
 
 
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "packages = ['x']",
+        "packages = [{name = 'a', version = '1', wheels = ['x']}]",
+        "packages = [{name = 'a', version = '1', wheels = [{url = 'https://x/x.whl'}]}]",
+        "packages = 3",
+        "no toml",
+        f"packages = {'[' * DEEP}",
+    ],
+)
+def test_an_answer_of_another_shape_is_none(tmp_path: Path, stdout: str) -> None:
+    with pytest.raises(Error, match="requirements-impossible"):
+        uv(Recorded(stdout=stdout)).resolve(["a"], TARGET, IndexConfig(), tmp_path)
+
+
+@pytest.mark.parametrize("text", [None, "{}", "[]", '{"install": ["x"]}', "[" * 100_000, "no"])
+def test_a_report_of_another_shape_is_none(tmp_path: Path, text: str | None) -> None:
+    class Reporting(Recorded):
+        def __call__(self, argv: Sequence[str], **how: Any) -> Finished:
+            done = super().__call__(argv, **how)
+            report = tmp_path / "report.json"
+            report.unlink() if text is None else report.write_text(text)
+            return done
+
+    with pytest.raises(Error) as caught:
+        pip(Reporting()).resolve(["a"], TARGET, IndexConfig(), tmp_path)
+    assert str(caught.value.values["said"]).startswith("pip's report cannot be read: ")
+
+
+def test_pip_is_asked_again_for_what_only_the_other_machine_requires(tmp_path: Path) -> None:
+    """pip evaluates markers for the Python that runs it."""
+    lines = {
+        "humanfriendly": ['pyreadline3 ; sys_platform == "win32"', 'uvloop ; os_name == "posix"'],
+        "uvloop": [],
+        "pyreadline3": [],
+    }
+    asked: list[list[str]] = []
+
+    class Reporting(Recorded):
+        def __call__(self, argv: Sequence[str], **how: Any) -> Finished:
+            done = super().__call__(argv, **how)
+            asked.append((tmp_path / "requires.txt").read_text().split())
+            rows = [
+                {
+                    "metadata": {"name": name, "version": "1", "requires_dist": lines[name]},
+                    "download_info": {
+                        "url": f"https://x/{name}-1-py3-none-any.whl",
+                        "archive_info": {"hashes": {"sha256": DIGEST}},
+                    },
+                }
+                for name in dict.fromkeys([*asked[-1], "uvloop"])
+            ]
+            (tmp_path / "report.json").write_text(json.dumps({"install": rows}))
+            return done
+
+    found = pip(Reporting()).resolve_for(
+        ["humanfriendly"], [], machine("windows", None), IndexConfig(), tmp_path
+    )
+
+    assert asked == [["humanfriendly"], ["humanfriendly", "pyreadline3"]]
+    assert [one.wheel.name for one in found] == ["humanfriendly", "pyreadline3"]
+
+
+@pytest.mark.parametrize("make", [uv, pip])
+def test_nothing_is_asked_for_nothing(tmp_path: Path, make: Callable[..., Engine]) -> None:
+    runner = Recorded()
+    engine = make(runner)
+
+    assert engine.resolve([], TARGET, IndexConfig(), tmp_path) == ()
+    assert engine.resolve_for([], ["a"], machine(), IndexConfig(), tmp_path) == ()
+    assert runner.calls == []
+
+
 class Fetch:
     """uv brings two wheels, one of PyPI and one of another index."""
 
@@ -682,7 +758,7 @@ def test_what_is_installed_stays_where_all_allow_it(requires: list[str], *, kept
     assert found == (("a==2.5rc1",) if kept else ())
 
 
-@pytest.mark.parametrize("line", ["a >=", "(" * 5000])
+@pytest.mark.parametrize("line", ["a >=", f"a ; {'(' * DEEP}python_version > '3'{')' * DEEP}"])
 def test_a_requirement_that_is_none_is_named(line: str) -> None:
     with pytest.raises(Error) as caught:
         constraints(["fine", line], TARGET)
