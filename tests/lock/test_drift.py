@@ -577,3 +577,90 @@ def test_the_torch_of_a_lock_counts_on_a_machine_without_one(
     document = json.loads(capsys.readouterr().out)
     assert [row["code"] for row in document["reasons"]] == ["torch-other-cuda"]
     assert [row["code"] for row in document["differences"]] == ["lock-hash-unknown"]
+
+
+PROVIDED = {"name": "onnxruntime", "version": "1.26.0", "provided": True}
+APP = {"name": "app", "version": "1", "requires": ["onnxruntime-gpu<1.20"]}
+
+
+@pytest.mark.parametrize(
+    ("pins", "packages", "moved"),
+    [
+        (SET, INSTALLED, []),
+        (SET, [*INSTALLED[:2], "onnxruntime-gpu 1.26"], []),  # another way to write it
+        (SET, [*INSTALLED, "numpy 2.0"], []),  # of no concern to the lock
+        (SET, [*INSTALLED, PROVIDED], []),  # the stand-in is made here, and in no index
+        (SET, [*INSTALLED, "onnxruntime 1.26.0"], [("onnxruntime", None, "1.26.0")]),
+        (SET, [*INSTALLED, "onnxruntime-directml 1.24"], [("onnxruntime-directml", None, "1.24")]),
+        (SET | {"numpy": "2.0"}, [*INSTALLED, "numpy 2.1"], [("numpy", "2.0", "2.1")]),
+        (SET | {"numpy": "2.0"}, INSTALLED, [("numpy", "2.0", None)]),
+        (
+            SET | {"onnxruntime": "1.26.0"},
+            [*INSTALLED, "onnxruntime 1.26.0"],
+            [("onnxruntime", "1.26.0", "1.26.0")],
+        ),
+        (SET | {"onnxruntime": "1.26.0"}, [*INSTALLED, PROVIDED], []),
+    ],
+)
+def test_what_is_installed_otherwise_than_locked(
+    pins: dict[str, str], packages: list[Any], moved: list[tuple[str, str | None, str | None]]
+) -> None:
+    found = checked(lock(pins), synthetic.facts(*packages))
+
+    assert [(row.name, row.locked, row.installed) for row in found.moved] == moved
+    assert found.verdict == ("drifted" if moved else "holds")
+
+
+def test_the_cpu_build_of_a_lock_for_it_needs_not_be_made_here() -> None:
+    here = synthetic.facts("onnxruntime 1.26.0", driver=None, gpus=())
+
+    assert checked("onnxruntime==1.26.0\n", here).moved == ()
+
+
+def test_the_torch_of_the_lock_takes_the_place_of_the_installed_one_alone() -> None:
+    cpu = lock(SET | {"torch": "2.5.1+cpu"})
+
+    assert codes(checked(cpu, synthetic.facts(*INSTALLED, "torch 2.5.1+cu118"))) == []
+    assert codes(checked(lock(), synthetic.facts(*INSTALLED, "torch 2.5.1+cu118"))) == [
+        "torch-other-cuda"
+    ]
+    assert codes(checked(cpu, synthetic.facts(*INSTALLED, APP))) == ["demand-conflict"]
+
+
+def test_what_the_options_require_counts_too() -> None:
+    assert codes(checked(lock(), requirements=("onnxruntime-gpu<1.20",))) == ["demand-conflict"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda", "newest"),
+    [
+        (lock(), "12.8", None),  # it is the newest that works here
+        (lock(), "13.0", "1.31.0"),
+        (lock(SET | {"onnxruntime-gpu": "1.31.0"}), "13.0", None),
+        (lock(SET | {"onnxruntime-gpu": "1.99.0"}), "13.0", None),
+        ("numpy==2.0\n", "13.0", None),  # it has no onnxruntime
+    ],
+)
+def test_the_newest_release_is_named_where_it_is_newer(
+    text: str, cuda: str, newest: str | None
+) -> None:
+    assert checked(text, synthetic.facts(driver=cuda)).newest == newest
+
+
+@pytest.mark.parametrize(
+    ("head", "moved"),
+    [("", False), (HEAD, False), (HEAD.replace("invented", "older"), True)],
+)
+def test_a_lock_of_another_matrix_says_so(head: str, *, moved: bool) -> None:
+    assert checked(lock().replace(HEAD, head)).matrix_moved == moved
+
+
+def test_of_two_builds_that_are_locked_that_for_the_gpu_counts() -> None:
+    both = checked(lock(SET | {"onnxruntime": "1.26.0"})).release
+    cpu = checked("onnxruntime==1.20.0\n").release
+
+    assert both is not None
+    assert (both.name, both.version) == ("onnxruntime-gpu", "1.26.0")
+    assert cpu is not None
+    assert (cpu.name, cpu.version) == ("onnxruntime", "1.20.0")
+    assert checked("numpy==2.0\n").release is None

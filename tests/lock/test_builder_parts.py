@@ -1,0 +1,269 @@
+"""What a lock is made of, wheel by wheel: no index and no engine, their answers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import synthetic
+from ortgpu_fix.engine.choose import Resolver
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.lock.builder import LockBuilder
+from ortgpu_fix.lock.model import LockTarget
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.plan.wheels import PYPI, Pinned, Wheel
+from ortgpu_fix.resolve.options import PlanOptions
+from support.standin_wheels import as_plan
+
+CU128 = "https://download.example/whl/cu128"
+
+
+def wheel(name: str, version: str = "1.0", index: str = PYPI) -> Wheel:
+    file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    return Wheel(name=name, version=version, index_url=index, file=file, size=5, sha256="0" * 64)
+
+
+SET = (
+    wheel("nvidia-cublas-cu12", "12.8.4"),
+    wheel("nvidia-cudnn-cu12", "9.28.0"),
+    wheel("onnxruntime-gpu", "1.26.0"),
+)
+NUMPY, PACKAGING = wheel("numpy", "2.4"), wheel("packaging", "26.0")
+
+
+class Served:
+    """An index that has every file."""
+
+    def __init__(self, **sources: Any) -> None:
+        self.sources = IndexConfig(**sources)
+
+    def find(self, found: Wheel) -> str:
+        return f"https://me:secret@files.example/{found.file}"
+
+
+class Resolved:
+    """An engine that chooses these wheels, and remembers what it was asked."""
+
+    def __init__(self, *wheels: Wheel) -> None:
+        self.wheels = wheels
+        self.asked: list[tuple[list[str], list[str], Facts, IndexConfig]] = []
+
+    def resolve_for(
+        self,
+        requires: Sequence[str],
+        within: Sequence[str],
+        facts: Facts,
+        sources: IndexConfig,
+        folder: Path,
+    ) -> tuple[Pinned, ...]:
+        assert folder.is_dir()
+        self.asked.append(([*requires], [*within], facts, sources))
+        return tuple(Pinned(wheel=row, url=f"file:///w/{row.file}") for row in self.wheels)
+
+
+def target(*selection: Wheel, facts: Facts | None = None, name: str = "") -> TargetPlan:
+    facts = facts or synthetic.facts()
+    plan = as_plan([])._replace(selection=selection or SET, requires=("numpy>=1", "flatbuffers"))
+    machines = (FleetMachine(name=name, facts=facts),)
+    return TargetPlan(
+        platform="linux_x86_64", abi="cp311", machines=machines, facts=facts, plan=plan
+    )
+
+
+def group(*targets: TargetPlan, version: str = "1.26.0") -> Group:
+    targets = targets or (target(),)
+    return Group(distribution="onnxruntime-gpu", version=version, cuda="12", targets=targets)
+
+
+def builder(
+    folder: Path, resolved: Resolved | None = None, *, addresses: bool = False, **sources: Any
+) -> LockBuilder:
+    return LockBuilder(
+        options=PlanOptions(),
+        matrix=synthetic.matrix(),
+        index=cast("Index", Served(**sources)),
+        resolver=cast("Resolver", resolved or Resolved()),
+        command="ortgpu-fix lock",
+        folder=folder,
+        addresses=addresses,
+    )
+
+
+def locked(made: LockBuilder, *targets: TargetPlan) -> LockTarget:
+    return made.lock(group(*targets)).targets[0]
+
+
+def test_an_engine_resolves_what_the_plan_requires_beside_it(tmp_path: Path) -> None:
+    """As if nothing was installed that the lock has; what others require of the rest counts."""
+    demands = ["packaging<27", "numpy", "nvidia-cudnn-cu12<10"]
+    rows: list[Any] = [
+        {"name": "app", "version": "1", "requires": demands},
+        {"name": "old", "version": "1", "requires": ["flatbuffers<1", "numpy<3"]},
+        {"name": "flatbuffers", "version": "25.1"},
+        {"name": "numpy", "version": "2.0"},
+        {"name": "nvidia-cudnn-cu12", "version": "9.1.0"},
+    ]
+    resolved = Resolved(NUMPY, SET[0])
+    made = locked(builder(tmp_path, resolved), target(facts=synthetic.facts(*rows)))
+
+    [(requires, within, facts, sources)] = resolved.asked
+    assert requires == ["numpy>=1", "flatbuffers"]
+    assert within == ["numpy<3", "packaging<27"]  # flatbuffers<1 is broken today
+    assert [row.name for row in facts.packages] == ["app", "old", "flatbuffers", "numpy"]
+    assert sources == IndexConfig()
+    assert [pinned.wheel for pinned in made.closure] == [NUMPY]  # the set is chosen
+    assert [pinned.wheel for pinned in made.chosen] == [*SET]
+    assert made.ranges == ("numpy>=1", "flatbuffers")
+
+
+@pytest.mark.parametrize("name", ["torch", "torchvision", "torchaudio"])
+@pytest.mark.parametrize("index", [PYPI, CU128])
+def test_of_torch_the_engine_reads_what_it_requires(tmp_path: Path, name: str, index: str) -> None:
+    resolved = Resolved()
+    builder(tmp_path, resolved).lock(group(target(*SET, wheel(name, "2.10.0", index))))
+
+    [(requires, within, _, _)] = resolved.asked
+    file = f"{name}-2.10.0-py3-none-any.whl"
+    line = (
+        f"{name}==2.10.0" if index == PYPI else f"{name} @ https://me:secret@files.example/{file}"
+    )
+    assert requires == ["numpy>=1", "flatbuffers", line]
+    assert sorted(within) == [
+        *("nvidia-cublas-cu12==12.8.4", "nvidia-cudnn-cu12==9.28.0", "onnxruntime-gpu==1.26.0"),
+        f"{name}==2.10.0",
+    ]
+
+
+@pytest.mark.parametrize("addresses", [False, True])
+def test_a_wheel_of_pypi_needs_an_address_where_the_format_has_one(
+    tmp_path: Path, *, addresses: bool
+) -> None:
+    made = locked(
+        builder(tmp_path, addresses=addresses), target(SET[2], wheel("torch", "2", CU128))
+    )
+
+    files = [f"https://files.example/{pinned.wheel.file}" for pinned in made.chosen]
+    assert [pinned.url for pinned in made.chosen] == [files[0] if addresses else "", files[1]]
+
+
+def test_the_address_of_a_file_that_is_near_is_seen_from_the_lock(tmp_path: Path) -> None:
+    for folder in ("locks/near", "far"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / SET[2].file).touch()
+
+    urls = [
+        locked(
+            builder(tmp_path / "locks", addresses=True, find_links=tmp_path / folder, offline=True),
+            target(SET[2]),
+        ).chosen[0].url
+        for folder in ("locks/near", "far")
+    ]  # fmt: skip
+
+    assert urls == [f"./near/{SET[2].file}", f"../far/{SET[2].file}"]
+
+
+@pytest.mark.parametrize(("folder", "said"), [(None, "-"), (Path("near"), "near")])
+def test_offline_a_file_that_is_not_near_is_named(
+    tmp_path: Path, folder: Path | None, said: str
+) -> None:
+    made = builder(tmp_path, addresses=True, find_links=folder, offline=True)
+
+    with pytest.raises(Error) as caught:
+        made.lock(group(target(SET[2])))
+
+    assert caught.value.code == "files-not-here"
+    assert caught.value.values == {"files": SET[2].file, "folder": said}
+
+
+def test_what_is_downloaded_is_the_set_and_the_best_wheel_of_all_else(tmp_path: Path) -> None:
+    worse = NUMPY._replace(file="numpy-2.4-py2-none-any.whl")
+    made = builder(tmp_path, Resolved(NUMPY, worse, PACKAGING))
+
+    found = made.files(group(target(SET[2]), target(SET[0])))
+
+    assert [pinned.wheel for pinned in found] == [
+        *(SET[2], NUMPY, PACKAGING),
+        *(SET[0], NUMPY, PACKAGING),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("wheels", "./wheels/"),
+        ("../share", "../share/"),
+        ("/srv/w", "/srv/w/"),
+        ("https://me:pw@share.example/w/", "https://share.example/w/"),
+    ],
+)
+def test_where_the_companions_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = replace(builder(tmp_path), companions=given)
+    own = [pinned for pinned in locked(made).chosen if pinned.wheel not in SET]
+    files = [pinned.wheel.file.replace("+", "%2B" if "://" in given else "+") for pinned in own]
+
+    assert [pinned.wheel.name for pinned in own] == ["ortgpu-fix-libraries", "onnxruntime"]
+    assert [pinned.url for pinned in own] == [f"{expected}{file}" for file in files]
+    content = {one.name: one.content for one in made.companion_wheels(target())}
+    assert [pinned.wheel.size for pinned in own] == [len(content[one.wheel.name]) for one in own]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "names"),
+    [
+        ({}, {"ortgpu-fix-libraries", "onnxruntime"}),
+        ({"autoload": False}, {"onnxruntime"}),
+        ({"provide": False}, {"ortgpu-fix-libraries"}),
+        ({"autoload": False, "provide": False}, set()),
+    ],
+)
+def test_the_companions_that_are_wished_for(
+    tmp_path: Path, wishes: dict[str, bool], names: set[str]
+) -> None:
+    made = replace(builder(tmp_path), options=PlanOptions(**wishes), companions="wheels")  # type: ignore[arg-type]
+
+    assert {one.name for one in made.companion_wheels(target())} == names
+    assert {pinned.wheel.name for pinned in locked(made).chosen} == names | {
+        one.name for one in SET
+    }
+
+
+def test_without_a_place_for_them_a_lock_has_no_companions(tmp_path: Path) -> None:
+    assert [pinned.wheel for pinned in locked(builder(tmp_path)).chosen] == [*SET]
+
+
+def test_the_folders_of_the_libraries_and_the_machines(tmp_path: Path) -> None:
+    one = target(name="a")
+    made = builder(tmp_path).lock(group(one))
+
+    assert made.targets[0].libraries == ("nvidia/cublas/lib", "nvidia/cudnn/lib")
+    assert made.targets[0].machines == (("a", one.facts),)
+    assert (made.distribution, made.version, made.cuda) == ("onnxruntime-gpu", "1.26.0", "12")
+    assert (made.matrix_date, made.matrix_digest) == ("2026-01-01", "sha256:invented")
+    assert made.command == "ortgpu-fix lock"
+
+
+@pytest.mark.parametrize(
+    ("version", "preload"), [("1.18.0", False), ("1.26.0", True), ("1.31.0", True)]
+)
+def test_preload_dlls_is_of_the_release_on_these_platforms(
+    tmp_path: Path, version: str, *, preload: bool
+) -> None:
+    tables = synthetic.tables()
+    for row in tables["onnxruntime"]["build"]:
+        row["preload_dlls"] = row["preload_dlls"] and row["platform"] == synthetic.LINUX
+    matrix = matrix_parse.parse(tables, "sha256:invented")
+
+    made = replace(builder(tmp_path), matrix=matrix).lock(group(version=version))
+
+    assert made.preload_dlls is preload

@@ -1,0 +1,178 @@
+"""What is read of a lock, line by line, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.lock.parse import ParsedPin, read_lock
+
+ZERO, ONE = "0" * 64, "1" * 64
+
+
+def pins(text: str) -> list[tuple[str, str, str]]:
+    return [(pin.name, pin.version, pin.marker) for pin in read_lock(text, "lock").pins]
+
+
+def hashes(text: str) -> list[list[tuple[str, int]]]:
+    rows = [[(one.sha256, one.line) for one in pin.hashes] for pin in read_lock(text, "lock").pins]
+    assert all(sha256 in {ZERO, ONE, "ab"} for row in rows for sha256, _ in row)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("line", "pin"),
+    [
+        ("A.b==1.0", ("a-b", "1.0", "")),
+        ("a===1.0", ("a", "1.0", "")),
+        ("a==1.0,!=2", ("a", "1.0", "")),
+        ("a==1.0,==1.0.0", None),
+        ("a==1.*", None),
+        ("a>=1.0", None),
+        ("a", None),
+        ("a[x]==1.0 ; os_name == 'nt'", ("a", "1.0", 'os_name == "nt"')),
+        ("./w/a-1-py3-none-any.whl", ("a", "1", "")),
+        (r"w\A.b-1.0.0-py3-none-any.whl ;  os_name == 'nt' ", ("a-b", "1.0.0", "os_name == 'nt'")),
+        ("a @ https://x/a-1%2Bcpu-py3-none-any.whl#sha256=x#y", ("a", "1+cpu", "")),
+        ("a @ https://x/a-1-py3-none-any.whl ; os_name == 'nt'", ("a", "1", "os_name == 'nt'")),
+        ("a @ https://x/a-1.tar.gz", None),
+        ("a @ git+https://x/a", None),
+        ("-e ./a-1-py3-none-any.whl", None),
+        ("--find-links ./a-1-py3-none-any.whl", None),
+        ("# a==1.0", None),
+    ],
+)
+def test_a_line_pins_a_distribution_or_does_not(
+    line: str, pin: tuple[str, str, str] | None
+) -> None:
+    assert pins(f"{line}\nlast==9\n") == [*([pin] if pin else []), ("last", "9", "")]
+
+
+def test_the_hashes_of_a_line_are_those_before_its_comments() -> None:
+    text = f"""a==1 --hash=sha256:AB  # --hash=sha256:{ONE}
+b==1 \\
+    --hash sha256:{ZERO} --hash=md5:{ONE} \\
+    --hash=sha256:{ONE}
+"""
+
+    assert hashes(text) == [[("ab", 1)], [(ZERO, 3), (ONE, 4)]]
+
+
+@pytest.mark.parametrize(
+    ("head", "date", "digest"),
+    [
+        ("", None, None),
+        ("# matrix: 2026-01-01 sha256:invented\n", "2026-01-01", "sha256:invented"),
+        ("# made by: x\n# matrix: 2026-01-01 sha256:invented\n", "2026-01-01", "sha256:invented"),
+        ("# matrix: of another tool\n", None, None),
+    ],
+)
+def test_the_matrix_that_a_lock_names(head: str, date: str | None, digest: str | None) -> None:
+    found = read_lock(f"{head}a==1\n", "lock")
+
+    assert (found.matrix_date, found.matrix_digest) == (date, digest)
+    assert found.format == "requirements"
+
+
+def test_of_a_pylock_each_hash_stands_in_its_own_block() -> None:
+    """Two distributions may have the same file; one without a version is pinned elsewhere."""
+    text = f"""lock-version = "1.0"
+[[packages]]
+name = "A.b"
+version = "1"
+wheels = [{{hashes = {{sha256 = "{ZERO}"}}}}]
+  [[packages]]
+name = "here"
+directory = {{path = "."}}
+[[packages]]
+name = "a"
+version = "2"
+marker = "os_name == 'nt'"
+wheels = [
+    {{hashes = {{sha256 = "{ZERO}"}}}},
+    {{hashes = {{sha256 = "AB"}}}},
+]
+"""
+
+    assert pins(text) == [("a-b", "1", ""), ("a", "2", "os_name == 'nt'")]
+    assert hashes(text) == [[(ZERO, 5)], [(ZERO, 14), ("ab", 15)]]
+    assert [pin.line for pin in read_lock(text, "lock").pins] == [3, 10]
+    assert read_lock(text, "lock").format == "pylock"
+
+
+GROUPS = """[dependency-groups]
+gpu = [{include-group = "x"}, "a==1"]
+x = ["b==2"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('dependencies = 3\n[project]\ndependencies = ["a==1"]\n', [("a", 3)]),
+        (GROUPS, [("a", 2), ("b", 3)]),
+        ('packages = [1]\n[project]\nname = "p"\ndependencies = ["a==1"]\n', [("a", 4)]),
+        ('lock-version = 1\nproject = {dependencies = ["a==1"]}\n', [("a", 2)]),
+    ],
+)
+def test_the_dependencies_of_a_project_and_of_its_groups(
+    text: str, expected: list[tuple[str, int]]
+) -> None:
+    found = read_lock(text, "lock")
+
+    assert found.format == "uv"
+    assert [(pin.name, pin.line) for pin in found.pins] == expected
+
+
+def test_the_requirements_in_a_dockerfile_and_no_more_of_it() -> None:
+    text = f"""
+FROM python
+COPY <<'LOCK' requirements.txt
+a==1 --hash=sha256:{ZERO}
+LOCK
+RUN b==2
+"""
+
+    found = read_lock(text, "lock")
+    assert found.format == "dockerfile"
+    assert [(pin.name, pin.line) for pin in found.pins] == [("a", 4)]
+    assert hashes(text) == [[(ZERO, 4)]]
+
+
+DEEP = 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("# nothing\n", "it pins nothing"),
+        ('lock-version = "1.0"\npackages = []\n', "it pins nothing"),
+        ('lock-version = "1.0"\npackages = [3]\n', "AttributeError: "),
+        ('lock-version = "1.0"\npackages = [{wheels = [3]}]\n', "TypeError: "),
+        ('lock-version = "1.0"\npackages = [{wheels = [{hashes = {}}]}]\n', "KeyError: 'sha256'"),
+        ("project = 3\n", "AttributeError: "),
+        ("[project]\ndependencies = 3\n", "TypeError: "),
+        (f"x = {'[' * DEEP}", "it pins nothing"),
+        ("b==1\n./a-1-py3-none-any.whl ; no marker\n", "line 2: "),
+        (f"./a-1-py3-none-any.whl ; {'(' * DEEP}os_name == 'x'{')' * DEEP}\n", "line 1: "),
+    ],
+)
+def test_why_a_text_is_no_lock(text: str, cause: str) -> None:
+    with pytest.raises(Error) as caught:
+        read_lock(text, "my.lock")
+
+    assert caught.value.code == "lock-unreadable"
+    assert caught.value.values["file"] == "my.lock"
+    said = str(caught.value.values["cause"])
+    assert said.startswith(cause)
+    assert len(said) > len(cause) or cause[-1] != " "  # it goes on to say what it is
+    assert "\n" not in said
+
+
+def test_a_pin_without_a_marker_is_installed_everywhere() -> None:
+    pin = ParsedPin(name="a", version="1", marker="", hashes=(), line=1)
+    elsewhere = ParsedPin(name="a", version="1", marker="os_name == 'nt'", hashes=(), line=1)
+
+    assert pin.applies({}) is True
+    assert elsewhere.applies({"os_name": "nt"}) is True
+    assert elsewhere.applies({"os_name": "posix"}) is False
