@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts.model import Driver, Facts
+from ortgpu_fix.facts.model import Driver, Facts, Gpu
 from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
@@ -482,3 +482,105 @@ def test_docker_fetches_from_an_address_by_itself() -> None:
 
     assert f"onnxruntime @ {STAND_IN.url} \\" in text
     assert "COPY ./" not in text
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (None, "none"),
+        (Driver(), "?"),
+        (Driver(version="535.1"), "535.1"),
+        (Driver(cuda="12.2"), "CUDA 12.2"),
+        (Driver(version="535.1", cuda="12.2"), "535.1, CUDA 12.2"),
+    ],
+)
+def test_what_the_header_says_of_a_driver(driver: Driver | None, said: str) -> None:
+    [line] = machines(lock(target(LINUX._replace(driver=driver))))
+
+    assert line == f"linux x86_64, glibc 2.35, Python 3.11.7; driver {said}; GPU 8.0"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said"),
+    [
+        (None, "?"),
+        ((), "none"),
+        ((Gpu(),), "?"),
+        ((Gpu(compute_capability="9.0"), Gpu(compute_capability="8.0")), "8.0, 9.0"),
+        ((Gpu(compute_capability="9.0"), Gpu(compute_capability="9.0"), Gpu()), "9.0, ?"),
+    ],
+)
+def test_what_the_header_says_of_the_gpus(gpus: tuple[Gpu, ...] | None, said: str) -> None:
+    [line] = machines(lock(target(LINUX._replace(gpus=gpus))))
+
+    assert line.rpartition("GPU ")[2] == said
+
+
+def test_one_version_on_two_indexes_is_two_rows_and_its_files_are_in_order() -> None:
+    other = pinned("torch", "2.10.0+cu128", index=f"{CU128}/other")
+    late = TORCH._replace(wheel=TORCH.wheel._replace(file="torch-2.10.0+cu128-zz.whl"))
+    made = lock(
+        target(LINUX, late, other, ORT), target(WINDOWS, TORCH), target(NEWER, OLDER_CUBLAS)
+    )
+
+    found = locked_distributions(made)
+
+    assert [(row.name, row.version, row.index) for row in found] == [
+        ("nvidia-cublas-cu12", "12.6.1", PYPI),
+        ("onnxruntime-gpu", "1.26.0", PYPI),
+        ("torch", "2.10.0+cu128", CU128),
+        ("torch", "2.10.0+cu128", f"{CU128}/other"),
+    ]
+    assert [file.pinned.wheel.file for file in found[2].files] == sorted(
+        (TORCH.wheel.file, late.wheel.file)
+    )
+    assert [file.marker for file in found[2].files] == [
+        "sys_platform == 'win32'",
+        "sys_platform == 'linux' and python_version == '3.11'",
+    ]
+    assert made.companions == ()
+    assert lock(target(LINUX, STAND_IN, ORT, LIBRARIES)).companions == (
+        "onnxruntime",
+        "ortgpu-fix-libraries",
+    )
+
+
+def test_without_its_closure_a_lock_has_what_was_chosen() -> None:
+    made = lock(target(LINUX, ORT, closure=(NUMPY,)))
+
+    assert [row.name for row in locked_distributions(made)] == ["numpy", "onnxruntime-gpu"]
+    assert [row.name for row in locked_distributions(made, closure=False)] == ["onnxruntime-gpu"]
+
+
+def test_a_dockerfile_says_how_it_is_built_and_run() -> None:
+    said = dockerfile(lock(target(LINUX, ORT)), b"").partition("\n\n")[0]
+
+    assert "# build with: docker build " in said
+    assert "# run with: docker run --gpus all " in said
+    without = dockerfile(cpu(), b"")
+    assert "# build with: docker build " in without
+    assert "LD_LIBRARY_PATH" not in without
+    assert without.endswith('\nENV PATH=/opt/venv/bin:$PATH\nCMD ["python"]\n')
+
+
+def test_a_requirements_file_says_how_it_is_installed() -> None:
+    assert "# install with: pip install --require-hashes -r FILE" in requirements(cpu())
+    said = requirements(lock(target(LINUX, ORT)))
+    assert "# install with: pip install --require-hashes -r FILE" in said
+    assert "# before: pip uninstall onnxruntime " in said
+    pyl = pylock(lock(target(LINUX, at(ORT))))
+    assert "# install with: uv pip sync FILE " in pyl
+    assert "# the name must be pylock.toml or pylock.NAME.toml" in pyl
+
+
+def test_several_indexes_for_uv_are_in_order_and_each_for_its_own() -> None:
+    audio = pinned("torchaudio", "2.10.0", index="https://a.example/whl/cu126")
+    document = tomllib.loads(uv_lines(lock(target(LINUX, ORT, TORCH, audio, CUBLAS))))
+
+    assert document["tool"]["uv"]["index"] == [
+        {"name": "torchaudio-cu126", "url": "https://a.example/whl/cu126", "explicit": True},
+        {"name": "torch-cu128", "url": CU128, "explicit": True},
+    ]
+    sources = document["tool"]["uv"]["sources"]
+    assert [*sources] == ["torch", "torchaudio"]
+    assert sources["torchaudio"]["index"] == "torchaudio-cu126"
