@@ -9,6 +9,7 @@ import email
 import json
 import os
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ DIGEST = "ab" * 32
 DEEP = 5000
 """Parentheses in each other, more than Python's stack holds."""
 PYTHON = "/venv/bin/python"
+HOME = tempfile.gettempdir()
+"""A folder that can be written to: uv can have its cache there."""
 EMPTY = 'lock-version = "1.0"\n'
 NUMPY = Installed(name="numpy", version="2.1.0", metadata_path="/x", requires=())
 TARGET = engine_target.TARGET._replace(installed=(NUMPY,))
@@ -60,12 +63,12 @@ class Recorded:
 
 
 def uv(runner: Recorded, **environ: str) -> Uv:
-    return Uv(program="/bin/uv", version="0.9", environ={"HOME": "/", **environ}, runner=runner)
+    return Uv(program="/bin/uv", version="0.9", environ={"HOME": HOME, **environ}, runner=runner)
 
 
 def pip(runner: Recorded, **environ: str) -> Pip:
     command = (PYTHON, "-I", "-B", "-m", "pip")
-    return Pip(command=command, version="24", environ={"HOME": "/", **environ}, runner=runner)
+    return Pip(command=command, version="24", environ={"HOME": HOME, **environ}, runner=runner)
 
 
 def has(argv: Sequence[str], *words: str) -> bool:
@@ -247,13 +250,13 @@ OF_PIP = {
 def test_what_the_user_configured_for_pip_reaches_uv(tmp_path: Path) -> None:
     found = environment(uv, tmp_path, {}, **CONFIGURED, exclude_newer="2026-01-01")
 
-    assert found == own_environment({"HOME": "/"}) | OF_UV | {"UV_NO_CONFIG": "1"}
+    assert found == own_environment({"HOME": HOME}) | OF_UV | {"UV_NO_CONFIG": "1"}
 
 
 def test_what_the_user_configured_for_uv_reaches_pip(tmp_path: Path) -> None:
     found = environment(pip, tmp_path, {}, **CONFIGURED)
 
-    assert found == own_environment({"HOME": "/"}) | OF_PIP | {
+    assert found == own_environment({"HOME": HOME}) | OF_PIP | {
         "PIP_FIND_LINKS": (tmp_path / "installed").as_uri()
     }
 
@@ -325,7 +328,7 @@ def test_who_installs_gets_no_settings_of_the_network(
     argv, env, seconds, how = runner.calls[0]
     assert str(tmp_path / "lock") in argv  # it is held while the engine runs
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(tmp_path / "work" / "tmp"))
-    assert env == install_environment({"HOME": "/"}) | temporary
+    assert env == install_environment({"HOME": HOME}) | temporary
     assert seconds == 3600  # an hour
     assert how == {"lifeline": True}  # it ends with us
     assert (tmp_path / "work" / "tmp").is_dir()
@@ -450,7 +453,7 @@ def test_of_a_program_that_does_not_start_the_reason(
     def runner(*_: object, **__: object) -> Finished:
         raise error
 
-    one = Uv(program="/bin/uv", version="0.9", environ={"HOME": "/"}, runner=runner)
+    one = Uv(program="/bin/uv", version="0.9", environ={"HOME": HOME}, runner=runner)
     with pytest.raises(Error) as caught:
         one.resolve(["a"], TARGET, IndexConfig(), tmp_path)
 
@@ -593,7 +596,7 @@ def test_uv_fetches(fetch: Fetch, words: tuple[str, ...]) -> None:
 def test_what_uv_fetches_with(fetch: Fetch) -> None:
     assert fetch(**CONFIGURED, exclude_newer="2026-01-01")
 
-    plain = install_environment({"HOME": "/"})
+    plain = install_environment({"HOME": HOME})
     drawing = {"TERM": "xterm", "NO_COLOR": "1"}  # a bar, without colours: it is read
     configured = {name: OF_UV[name] for name in OF_UV if name != "UV_EXCLUDE_NEWER"}
     assert fetch.env == plain | configured | drawing | {"UV_INDEX": "https://t.example/cu128"}
