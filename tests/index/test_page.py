@@ -149,6 +149,12 @@ def test_the_content_types_of_a_page(kind: str, *, as_json: bool) -> None:
     assert [file.name for file in parse_index_page(kind, text, BASE)] == ["a.whl"]
 
 
+def test_other_elements_that_name_a_file_are_no_links() -> None:
+    text = '<link href="b.whl"><a href="a.whl"></a><area href="c.whl">'
+
+    assert [file.name for file in parse_index_page("", text, BASE)] == ["a.whl"]
+
+
 @pytest.mark.parametrize(
     ("name", "there"),
     [("a.whl", True), ("a.tar.gz", True), ("a.zip", True), ("a.exe", False), ("a.whl.asc", False)],
