@@ -101,7 +101,11 @@ def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: 
 
 @pytest.mark.parametrize(
     ("moment", "tool"),  # pip touches nothing that has no RECORD, and half-way there is none
-    [(moment, "uv") for moment in MOMENTS] + [("set-aside", "pip"), ("placed", "pip")],
+    [
+        *((moment, "uv") for moment in MOMENTS),
+        pytest.param("set-aside", "pip", marks=pytest.mark.slow),
+        pytest.param("placed", "pip", marks=pytest.mark.slow),
+    ],
 )
 def test_the_same_release_that_a_user_installs_again_after_a_kill_is_kept(
     quick: Stand, moment: str, tool: str
@@ -376,7 +380,7 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-@pytest.mark.parametrize("pip", [False, True])
+@pytest.mark.parametrize("pip", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_disk_that_fills_before_the_roll_back(
     stand_of: Callable[..., Stand],
     mounted: Callable[..., Path],

@@ -37,8 +37,9 @@ Done = CompletedProcess[str]
 STARTS = 10.0
 """Seconds that a command may take besides: children of it are started on a machine that is busy."""
 LACKS = "flatbuffers"
-FEW = 6
-"""Of a kind that starts children as many are tried in the fast part; all in the slow one."""
+FEW, SOME = 6, 15
+"""Of a kind that starts children, and of another, as many are tried in the fast part; all in the
+slow one."""
 
 
 class Room:
@@ -154,7 +155,7 @@ STARTING = {"journals", "metadata", "pages", "wheels"}
 CASES = [
     pytest.param(kind, number, marks=[pytest.mark.slow] if late else [])
     for kind in KINDS
-    for late, number in ((kind in STARTING and at >= FEW, at) for at in range(EACH))
+    for late, number in ((at >= (FEW if kind in STARTING else SOME), at) for at in range(EACH))
 ]
 
 

@@ -22,6 +22,11 @@ pytestmark = pytest.mark.untraced
 EACH = 40
 """Strings that share one facts file, or one environment."""
 BATCHES = [NASTY[at : at + EACH] for at in range(0, len(NASTY), EACH)]
+FEW = 2
+"""So many batches are tried in the fast part, where `test_foreign_text` has them all."""
+EVERY = [
+    pytest.param(at, marks=[pytest.mark.slow] if at >= FEW else []) for at in range(len(BATCHES))
+]
 
 
 @pytest.fixture
@@ -82,7 +87,7 @@ def documents(strings: list[str]) -> Iterator[dict[str, Any]]:
         yield one
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 def test_what_facts_say(home: Path, batch: int) -> None:
     files = []
     for at, document in enumerate(documents(BATCHES[batch])):
@@ -99,7 +104,7 @@ def test_what_facts_say(home: Path, batch: int) -> None:
         output(home, name, "--facts", files[0], "--offline", "-d", "wheels", "--json")
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 def test_what_a_log_says(home: Path, batch: int) -> None:
     lines = [
         f"[E:onnxruntime] {text}: Failed to load library {text}libonnxruntime_providers_cuda.so "
@@ -136,7 +141,7 @@ def plant(stand: Stand, strings: list[str]) -> None:
     (shared / "build_and_package_info.py").write_text(about, encoding="utf-8")
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 def test_what_an_environment_says(quick: Stand, home: Path, batch: int) -> None:
     plant(quick, BATCHES[batch])
     python = ("--python", str(quick.venv.folder))
@@ -151,7 +156,7 @@ def test_what_an_environment_says(quick: Stand, home: Path, batch: int) -> None:
     output(home, *python, "--driver", "570.86.10", "--gpu", "8.0", "--verbose")
 
 
-@pytest.mark.parametrize("batch", range(0, len(BATCHES), 2))
+@pytest.mark.parametrize("batch", EVERY[::2])
 def test_what_a_verification_says(quick: Stand, home: Path, batch: int) -> None:
     """An onnxruntime whose every word is another's."""
     text = "".join(BATCHES[batch])
@@ -174,7 +179,7 @@ def journal(text: str, *, torn: bool) -> str:
     return "".join(rows)
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 @pytest.mark.parametrize("torn", [False, True])
 def test_what_a_journal_says(quick: Stand, home: Path, batch: int, *, torn: bool) -> None:
     change = quick.state / "1"
@@ -189,7 +194,7 @@ def test_what_a_journal_says(quick: Stand, home: Path, batch: int, *, torn: bool
         (quick.state / "lock").write_text(json.dumps({"pid": 1, "command": plain}))
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 def test_what_an_index_and_flags_say(quick: Stand, home: Path, batch: int) -> None:
     argv = ("download", "--facts", "example", "-d", "wheels", "--index-url")
     for text in BATCHES[batch][::20]:
@@ -208,7 +213,7 @@ def test_what_an_index_and_flags_say(quick: Stand, home: Path, batch: int) -> No
         output(home, "--facts", "example", "-r", plain)
 
 
-@pytest.mark.parametrize("batch", range(len(BATCHES)))
+@pytest.mark.parametrize("batch", EVERY)
 def test_what_requirements_files_and_locks_say(home: Path, batch: int) -> None:
     for text in BATCHES[batch][::20]:
         (home / "r.txt").write_text(f"onnxruntime-gpu==1.0 # {text}\n{text}\n", encoding="utf-8")
