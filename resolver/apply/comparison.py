@@ -119,10 +119,10 @@ def _compare_moved(
 
 
 def _hold_the_same(path: str, aside: str) -> bool:
-    """Return whether two files, or two links, are equal: the time alone proves little."""
+    """Return whether two files, or else two links, are equal: the time alone proves little."""
     one, other = Path(path), Path(aside)
     with contextlib.suppress(OSError):
-        if one.is_symlink() or other.is_symlink():
+        if one.is_symlink():
             return one.readlink() == other.readlink()
         return file_digest(one) == file_digest(other)
     return False

@@ -32,7 +32,7 @@ class Member:
     size: int
     """Bytes, unpacked, as the zip declares."""
     mode: int
-    """The Unix mode in the zip; 0 where there is none."""
+    """The Unix mode in the zip; without a kind of file where there is none."""
     locked: bool = False
     """Encrypted, or compressed in a way that not every engine reads."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import stat
 import struct
 import zipfile
 import zlib
@@ -53,12 +52,9 @@ def read_wheel_contents(path: Path) -> WheelContents:
 
 
 def _member(info: zipfile.ZipInfo) -> Member:
-    mode = info.external_attr >> 16
-    if stat.S_IFMT(mode) == 0 and info.create_system != 3:  # noqa: PLR2004 - 3: Unix
-        mode = 0
     return Member(
         name=info.orig_filename,
         size=info.file_size,
-        mode=mode,
+        mode=info.external_attr >> 16,
         locked=bool(info.flag_bits & 1) or info.compress_type not in _PACKINGS,
     )

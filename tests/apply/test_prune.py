@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ortgpu_fix.apply import apply_plan
 from ortgpu_fix.apply.history import (
     change_folders,
     changed_since,
@@ -86,6 +87,21 @@ def test_what_cannot_be_removed_is_counted(site: Site, monkeypatch: pytest.Monke
     assert prune_history(site) == 1 + len((site.state / "1" / "journal").read_bytes())
     assert newest.exists()
     assert kept(site) == [2, 1]
+
+
+def test_after_a_change_all_that_could_not_be_removed_is_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_plan, "remove_tree", lambda _: 5)
+    monkeypatch.setattr(apply_plan, "prune_history", lambda _: 7)
+    assert apply_plan._tidy(site) == 12
+
+    def fails(_: object) -> int:
+        raise PermissionError(13, "no")
+
+    record(site, 1)
+    monkeypatch.setattr(apply_plan, "prune_history", fails)
+    assert apply_plan._tidy(site) == 1 + len((site.state / "1" / "journal").read_bytes())
 
 
 def test_forgetting_asks_first_where_something_is_unfinished(site: Site) -> None:

@@ -226,6 +226,27 @@ def test_a_real_zip_with_an_impossible_size(tmp_path: Path) -> None:
         read_wheel_contents(path)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("name", ["METADATA", "WHEEL", "RECORD", "entry_points.txt"])
+def test_texts_that_are_read_have_up_to_64_mib(tmp_path: Path, name: str, more: int) -> None:
+    """So much is said to be there."""
+    path = make_wheel(tmp_path, "stand-in", "1.0", files={"a.py": ""})
+    info = "stand_in-1.0.dist-info"
+    if name == "entry_points.txt":
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr(f"{info}/{name}", "")
+    with zipfile.ZipFile(path, "a") as file:
+        file.getinfo(f"{info}/{name}").file_size = (64 << 20) + more
+        file.comment = b"so that it is written anew"
+
+    said = ("read", 64 << 20)
+    try:
+        read_wheel_contents(path)
+    except Error as error:
+        said = (error.code, error.values.get("size", 64 << 20))
+    assert (said == ("wheel-huge", 64 << 20)) is bool(more)
+
+
 @pytest.mark.parametrize("cut", [0, 10, 300, -30])
 def test_a_file_that_is_no_zip(tmp_path: Path, cut: int) -> None:
     path = make_wheel(tmp_path, "stand-in", "1.0", files={"a.py": ""})

@@ -115,6 +115,21 @@ def test_many_machines_are_counted_instead_of_listed() -> None:
     assert "m7, m8" in long
 
 
+@pytest.mark.parametrize(
+    ("count", "said"), [(3, "m0, m1, m2"), (4, "m0, m1, m2, m3"), (5, "m0, m1, m2 and 2 more")]
+)
+def test_one_more_than_three_is_named_too(count: int, said: str) -> None:
+    machines = [FleetMachine(name=f"m{at}", facts=synthetic.facts(gpus=())) for at in range(count)]
+    made = plan_fleet(machines, PlanOptions(), synthetic.matrix(), with_cpu=False)
+    rows = [
+        row.text
+        for each in fleet_sections(made, load_texts("en"), verbose=False)
+        for row in each.rows
+    ]
+
+    assert said in rows
+
+
 def test_one_group_on_one_target_is_still_a_plan() -> None:
     plan = document("one")
 

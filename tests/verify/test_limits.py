@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.advice import Advice, advise, pick
+from ortgpu_fix.verify.advice import Advice, advise, buckets, pick
 from ortgpu_fix.verify.bench import (
     SEARCHES,
     Bench,
@@ -111,6 +111,67 @@ def test_a_difference_is_told_from_its_limit_on(
 ) -> None:
     assert code not in codes(advise(made(below), REPORT))
     assert code in codes(advise(made(above), REPORT))
+
+
+@pytest.mark.parametrize(
+    ("code", "made"),
+    [
+        ("gpu-faster", bench({CPU: (11.0,), BEST: (10.0,)}, spread=0.001)),
+        ("binding-faster", bench({CPU: (90,), BEST: (11.0,), f"{BEST}-binding": (10.0,)})),
+        ("tf32-faster", bench({CPU: (90,), BEST: (10.0,), f"{BEST}-no-tf32": (11.0,)})),
+        ("graph-faster", bench({CPU: (90,), BEST: (11.0,), f"{BEST}-graph": (10.0,)})),
+        ("searches-differ", bench({CPU: (90,), BEST: (10.0,), KEYS["DEFAULT"]: (11.0,)})),
+        ("default-is-fallback", bench({CPU: (90,), BEST: (10.0,), KEYS["DEFAULT"]: (11.0,)})),
+        ("searches-new-shapes", bench(
+            {CPU: (90, 90), BEST: (1.0, 1.0), KEYS["DEFAULT"]: (1.0, 1.0)},
+            new={BEST: (9.0, 10.0), KEYS["DEFAULT"]: (9.0, 11.0)})),
+        ("new-shape-costs", bench({CPU: (90, 90), BEST: (10.0, 10.0)}, new={BEST: (1.0, 30.0)})),
+        ("new-shapes-slower", bench({CPU: (10, 10), BEST: (1.0, 1.0)}, new={BEST: (1.0, 11.0)})),
+        ("turns-slower", bench(
+            {CPU: (10, 10), BEST: (1.0, 1.0)}, new={BEST: (1.0, 90.0)},
+            changed={BEST: (11.0, 11.0)})),
+    ],
+)  # fmt: skip
+def test_a_tenth_or_three_times_are_not_more_than_that(code: str, made: Bench) -> None:
+    assert code not in codes(advise(made, REPORT))
+
+
+def test_half_of_the_runs_within_a_fifth_are_not_noisy_and_a_tenth_of_the_time_is_no_cost() -> None:
+    times = bench({CPU: (90.0,), BEST: (10.0,)})
+    wide = [
+        dataclasses.replace(row, median_ms=10.0, low_ms=9.0, high_ms=11.0) for row in times.timings
+    ]
+    report = dataclasses.replace(
+        REPORT,
+        fallbacks=(Fallback(name="n", op="Loop", why="unknown", ms=1.0),),
+        shares=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
+    )
+
+    found = codes(advise(dataclasses.replace(times, timings=tuple(wide)), report))
+    assert not {"noisy", "fallback-costs"} & set(found)
+
+
+def test_a_twentieth_more_is_the_same() -> None:
+    found = pick(bench({CPU: (90,), KEYS["EXHAUSTIVE"]: (21.0,), KEYS["HEURISTIC"]: (20.0,)}))
+
+    assert found is not None
+    assert found.key == KEYS["EXHAUSTIVE"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ((10, 20, 64), [64]),
+        ((10, 20, 57), [64]),
+        ((10, 20, 65), [96]),
+        ((9, 17, 33, 49), [24, 56]),
+        ((1, 2, 3), [8]),
+    ],
+)
+def test_small_buckets_are_multiples_of_eight_and_larger_ones_of_thirty_two(
+    sizes: tuple[int, ...], wanted: list[int]
+) -> None:
+    assert buckets([(("x", (1, size)),) for size in sizes]) == [("x, dimension 1", wanted)]
 
 
 @pytest.mark.parametrize(
