@@ -133,6 +133,82 @@ def test_an_impossible_size(size: int) -> None:
     assert code(extra=(member("a/zeros", size),)) == "wheel-huge"
 
 
+@pytest.mark.parametrize(
+    ("packed", "most"), [(0, 400 << 20), (1000, 400 * (1000 + (1 << 20))), (10**9, 32 << 30)]
+)
+def test_how_much_a_wheel_may_unpack_to(packed: int, most: int) -> None:
+    others = 4 * 10
+
+    assert judge(member("a/big", most - others), size=packed).size == most
+    with pytest.raises(Error) as caught:
+        judge(member("a/big", most - others + 1), size=packed)
+    assert (caught.value.code, caught.value.values["size"]) == ("wheel-huge", most + 1)
+
+
+@pytest.mark.parametrize("scheme", ["purelib", "platlib", "scripts", "headers", "data"])
+def test_the_folders_that_a_wheel_may_write_to(scheme: str) -> None:
+    judge(member(f"stand_in-1.0.data/{scheme}/x"))
+    judge(member(f"stand_in-1.0.data/{scheme}/", 0, stat.S_IFDIR | 0o755))
+    assert code(extra=(member(f"stand_in-1.0.data/{scheme}x/x"),)) == "wheel-escapes"
+
+
+@pytest.mark.parametrize("name", ["RECORD", "RECORD.jws", "RECORD.p7s"])
+def test_what_record_need_not_list(name: str) -> None:
+    names = ("a/__init__.py", f"{INFO}/METADATA", f"{INFO}/WHEEL")
+    extra = () if name == "RECORD" else (member(f"{INFO}/{name}"),)
+
+    assert judge(*extra, listed=names).name == "stand-in"
+    other = (member(f"{INFO}/RECORD.other"),)
+    assert code(extra=other, listed=names) == "wheel-broken"
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"file": "stand_in.whl"}, "-"),
+        ({"extra": (member("b-1.dist-info/METADATA"),)}, ".dist-info"),
+        ({"file": "other-1.0-py3-none-any.whl"}, INFO),
+        ({"texts": {"METADATA": ""}}, "METADATA"),
+        ({"texts": {"METADATA": "Name: other\nVersion: 1.0\n"}}, "METADATA"),
+        ({"texts": {"WHEEL": ""}}, "WHEEL"),
+        ({"texts": {"RECORD": '"a"b,,\n'}}, "RECORD"),
+        ({"texts": {"entry_points.txt": "no section\n"}}, "entry_points.txt"),
+        ({"extra": (member("z.py"), member("b.py")), "listed": ()}, "a/__init__.py"),
+    ],
+)
+def test_what_does_not_fit_is_named(options: dict[str, Any], part: str) -> None:
+    extra = options.pop("extra", ())
+    with pytest.raises(Error) as caught:
+        judge(*extra, **options)
+
+    file = options.get("file", FILE)
+    assert (caught.value.code, caught.value.values) == (
+        "wheel-broken",
+        {"file": file, "part": part},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("[console_scripts]\na/b = c:d\n", "a/b"),
+        ("[console_scripts]\n. = c:d\n", "."),
+        ("[gui_scripts]\n.. = c:d\n", ".."),
+        ("[gui_scripts]\na\\b = c:d\n", "a\\b"),
+        ("[other]\na/b = c:d\n", None),
+        ("[console_scripts]\nTool.x = c:d\n[gui_scripts]\nb = c:d\n", None),
+        ("[console_scripts]\na = c:d\na = e:f\n", None),
+    ],
+)
+def test_a_script_has_the_name_of_a_file(text: str, name: str | None) -> None:
+    if name is None:
+        check_entry_points(text, FILE)
+    else:
+        with pytest.raises(Error) as caught:
+            check_entry_points(text, FILE)
+        assert (caught.value.code, caught.value.values["member"]) == ("wheel-escapes", name)
+
+
 def test_a_size_that_is_possible() -> None:
     found = judge(member("a/big", 3 * 10**9), size=10**9)
 

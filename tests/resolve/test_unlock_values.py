@@ -166,6 +166,9 @@ def data_center(**row: Any) -> dict[str, Any]:
         ("570.1", ("A1", "8.0"), {}, False),
         ("535.104", ("GeForce", "8.0"), {}, False),  # its name says that it is for games
         ("535.104", (None, "8.0"), {}, True),  # no other GPU has that
+        ("535.104", (None, "9.0"), {}, True),
+        ("535.104", (None, "10.0"), {}, True),
+        ("535.104", (None, "10.3"), {}, True),
         ("535.104", (None, "8.6"), {}, False),
         ("535.104", ("A1", "8.0"), {"cuda": "12.2"}, False),  # it is no newer
         ("535.104", ("A1", "8.0"), {"branches": [570]}, False),

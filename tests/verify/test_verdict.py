@@ -230,6 +230,77 @@ def test_gpus_that_cannot_be_used_are_explained(code: int, text: str) -> None:
     assert f"fft: CUDA failure {code}: {text}" in found.evidence
 
 
+@pytest.mark.parametrize("code", [3, 46, 100, 101, 802, 803, 804, 999])
+def test_failures_by_which_no_gpu_can_be_used(code: int) -> None:
+    found = say(driver(), BUILD, needed(), *each(f"CUDA failure {code}: so it is"), END)
+
+    assert found.verdict == "no-gpu"
+    assert notes(found) == ([f"cuda-failure-{code}"] if code >= 802 else [])
+
+
+@pytest.mark.parametrize(
+    ("known", "init", "verdict"),
+    [
+        ("12.4", 0, "crashed"),  # the driver suffices, and started
+        ("12.4", 803, "no-gpu"),
+        ("11.4", 803, "driver-too-old"),
+        ("12.4", 35, "driver-too-old"),
+    ],
+)
+def test_what_a_runtime_without_a_text_means_is_told_by_the_driver(
+    known: str, init: int, verdict: str
+) -> None:
+    error = "CUDA failure 801: no text"
+    found = say(driver(known, init), BUILD, needed(), *each(error), END)
+
+    assert found.verdict == verdict
+
+
+def test_a_missing_library_goes_before_what_the_driver_says() -> None:
+    absent = library("libcudnn.so.9", f"libcudnn.so.9: {ABSENT}")
+    other = library("libcufft.so.11", f"libcufft.so.11: {ABSENT}")
+
+    for rows in ([*each(NO_DEVICE)], ON_CPU):
+        found = say(driver("12.2", 100), BUILD, needed(absent, other), *rows, END)
+        assert found.verdict == "library-missing"
+        assert dict(found.values) == {"library": "libcudnn.so.9"}
+    wrong = say(driver(), BUILD, needed(absent), *[row | {"deviation": 1.0} for row in ON_GPU], END)
+    assert wrong.verdict == "wrong-result"
+
+
+def test_of_several_models_all_that_are_wrong_or_elsewhere_are_named() -> None:
+    rows = [row | {"deviation": 1.0} for row in ON_GPU[:2]]
+    found = say(driver(), BUILD, needed(), *rows, ON_GPU[2], END)
+    assert (found.verdict, found.values) == ("wrong-result", (("models", "conv, matmul"),))
+
+    elsewhere = say(driver(), BUILD, needed(), *ON_CPU[:2], ON_GPU[2], END)
+    assert elsewhere.values == (("models", "conv, matmul"),)
+
+
+def test_a_watchdog_counts_where_the_driver_was_starting_alone() -> None:
+    log = "Timeout (0:01:00)!\nThread 0x0 (most recent call first):\n"
+    starting = say(START, {"event": "doing", "what": "cuInit"}, stderr=log, returncode=1)
+    later = say(START, IMPORTING, stderr=log, returncode=1)
+
+    assert (notes(starting), notes(later)) == (["timed-out"], [])
+
+
+def test_a_library_that_is_loaded_twice_is_named_with_its_places() -> None:
+    def loaded(*paths: str) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+        rows = [{"name": path.rpartition("/")[2], "path": path} for path in paths]
+        found = say(driver(), BUILD, needed(), *ON_GPU, {"event": "loaded", "libraries": rows}, END)
+        return [(note.code, note.values) for note in found.notes]
+
+    assert loaded("/a/libcudnn.so.9", "/a/libcublas.so.12") == []
+    assert loaded("/z/libcudnn.so.9.1.0", "/a/libcudnn.so.9", "/b/libx.so.1", "/a/libx.so.1") == [
+        (
+            "library-twice",
+            (("library", "libcudnn.so.9"), ("paths", "/a/libcudnn.so.9, /z/libcudnn.so.9.1.0")),
+        ),
+        ("library-twice", (("library", "libx.so.1"), ("paths", "/a/libx.so.1, /b/libx.so.1"))),
+    ]
+
+
 def test_a_busy_gpu_and_an_unknown_failure() -> None:
     busy = "CUDA failure 46: CUDA-capable device(s) is/are busy or unavailable"
     found = say(driver(), BUILD, needed(), *each(busy), END)
