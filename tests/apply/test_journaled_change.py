@@ -43,7 +43,7 @@ def change(site: Site) -> JournaledChange:
 
 
 def put(site: Site, name: str, text: str = "x") -> str:
-    path = Path(site.purelib, name)
+    path = Path(os.path.normpath(Path(site.purelib, name)))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return str(path)

@@ -154,6 +154,7 @@ def data_center(**row: Any) -> dict[str, Any]:
     tables = TABLES()
     forward = {"package": "cuda-compat-13-0", "cuda": "13.0", "branches": [535, 550]}
     tables["drivers"]["forward"] = [forward | {"source": "https://n"} | row]
+    tables["onnxruntime"]["build"][3]["sass"] += ["10.0", "10.3"]
     tables["drivers"]["data_center"] = [{"names": ["A1", "T9"], "source": "https://n"}]
     return tables
 
