@@ -315,7 +315,7 @@ def test_texts_that_are_read_have_up_to_64_mib(tmp_path: Path, name: str, more: 
         file.getinfo(f"{info}/{name}").file_size = (64 << 20) + more
         file.comment = b"so that it is written anew"
 
-    said = ("read", 64 << 20)
+    said: tuple[str, object] = ("read", 64 << 20)
     try:
         read_wheel_contents(path)
     except Error as error:

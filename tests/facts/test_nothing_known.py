@@ -53,7 +53,7 @@ def test_without_options_the_best_is_made_of_what_is_there() -> None:
     )
     assert (options.onnxruntime, options.cuda, options.torch) == ("", None, "keep")
     assert [
-        PlanOptions(**chosen).chooses  # type: ignore[arg-type]
+        PlanOptions(**chosen).chooses
         for chosen in ({"onnxruntime": "<2"}, {"latest": True}, {"cuda": "12"}, {"torch": "match"})
     ] == [True, True, True, False]
 
