@@ -8,6 +8,7 @@ import pytest
 from packaging.version import Version
 
 import synthetic
+from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation
@@ -118,6 +119,6 @@ def test_the_number_of_an_installed_build_that_is_not_pypi_s_is_not_told_as_reje
 def test_an_unfinished_change_is_something_to_do(change: str | None, verdict: str) -> None:
     python = {"version": "3.11.7"} | ({"change": change, "change_size": 5} if change else {})
     document = synthetic.document("onnxruntime-gpu 1.26.0", *WHOLE) | {"python": python}
-    facts = synthetic.facts_json.from_json(document)
+    facts = facts_json.from_json(document)
 
     assert resolve(facts, PlanOptions(), MATRIX, unlocking=False).verdict == verdict

@@ -1,0 +1,320 @@
+"""Matrix, verification and explanations, row by row from values, with the styles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.explain.explanations import Explanation, LogLine
+from ortgpu_fix.explain.here import Here
+from ortgpu_fix.explain.mending import Mending
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.model import Matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import Row
+from ortgpu_fix.plan.reasons import Reason, finding, reason
+from ortgpu_fix.report.explanation import explanation_json, explanation_sections
+from ortgpu_fix.report.matrix import (
+    builds_in_order,
+    floor,
+    overview_json,
+    overview_sections,
+    pythons,
+    release_json,
+    release_sections,
+)
+from ortgpu_fix.report.verification import verification_sections
+from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.smoke_result import LoadedLibrary
+
+EN = load_texts("en")
+
+
+def matrix(**changes: Any) -> Matrix:
+    tables = synthetic.tables()
+    for row in tables["onnxruntime"]["build"]:
+        row.update(changes)
+    return matrix_parse.parse(tables, "sha256:invented", {})
+
+
+def only(tags: str) -> str:
+    wheels = [
+        {"python": tag, "size": 1, "sha256": "0" * 64, "file": f"a-1-{tag}-{tag}-linux_x86_64.whl"}
+        for tag in tags.split()
+    ]
+    return pythons(matrix(wheels=wheels).builds[0])
+
+
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ("cp311", "3.11"),
+        ("cp311 cp310", "3.10-3.11"),
+        ("cp38 cp39 cp310 cp312", "3.8-3.10, 3.12"),
+        ("cp310 cp312 cp314", "3.10, 3.12, 3.14"),
+        ("cp313 cp313t cp314t", "3.13, 3.13t, 3.14t"),
+        ("cp36m cp37m", "3.6-3.7"),
+    ],
+)
+def test_runs_of_pythons_are_drawn_together(tags: str, said: str) -> None:
+    assert only(tags) == said
+
+
+def test_the_floor_of_a_build_is_that_of_its_system() -> None:
+    made = matrix()
+    by_cuda = {build.version: floor(build, made) for build in made.builds}
+    windows = matrix_parse.parse(synthetic.windows_tables(), "", {})
+
+    assert (by_cuda["1.18.0"], by_cuda["1.31.0"]) == ("450.80.02", "580.65.06")
+    assert floor(windows.builds[0], windows) in {"452.39", "527.41", "580.88"}
+    unknown = made._replace(floors=())
+    assert floor(unknown.builds[0], unknown) == "?"
+
+
+def test_the_newest_release_comes_first_and_its_platforms_by_name() -> None:
+    assert [(row.version, row.platform) for row in builds_in_order(matrix())] == [
+        ("1.31.0", "linux_aarch64"),
+        ("1.31.0", "linux_x86_64"),
+        ("1.26.0", "linux_x86_64"),
+        ("1.23.0", "linux_x86_64"),
+        ("1.18.0", "linux_x86_64"),
+    ]
+
+
+def test_the_overview_tells_each_build_in_three_rows() -> None:
+    first, *_, last = overview_sections(matrix(), EN)
+
+    assert first.heading == "onnxruntime-gpu 1.31.0"
+    assert len(first.rows) == 2 * 3
+    assert first.rows[0].head == "linux_aarch64"
+    assert first.rows[3].text.endswith(", glibc >= 2.28")
+    assert "driver" in first.rows[3].text
+    assert "580.65.06" in first.rows[3].text
+    assert first.rows[4] == Row(text="Python 3.11-3.13, 3.13t")
+    assert (first.rows[5].style, "PTX" in first.rows[5].text) == ("dim", False)
+    assert [(row.style, "2026-01-01" in row.text) for row in last.rows] == [("dim", True)]
+    without = overview_sections(matrix(glibc=None), EN)[0]
+    assert "glibc" not in without.rows[3].text
+
+
+def test_the_document_of_the_overview_tells_what_a_build_runs_on() -> None:
+    found: Any = overview_json(matrix())
+
+    assert (found["schema"], found["matrix"]) == (
+        1,
+        {"date": "2026-01-01", "digest": "sha256:invented"},
+    )
+    assert found["releases"][2] == {
+        "version": "1.26.0",
+        "platform": "linux_x86_64",
+        "cuda": "12.8",
+        "cudnn": "9",
+        "driver": "525.60.13",
+        "glibc": "2.28",
+        "pythons": ["cp310", "cp311", "cp312"],
+        "sass": ["6.0", "7.0", "7.5", "8.0", "8.6", "9.0"],
+        "ptx": ["9.0"],
+    }
+
+
+ROWS = [
+    {
+        "version": "1.26.0",
+        "platform": "linux_x86_64",
+        "cuda": "12.8",
+        "cuda_source": "https://cuda",
+        "requires": ["flatbuffers", "numpy"],
+        "partial": ["9.0"],
+    }
+]
+FLOORS = [{"cuda": "11", "source": "https://old"}, {"cuda": "12", "source": "https://driver"}]
+
+
+def test_one_release_with_its_sources() -> None:
+    build, sources, wheels, _ = release_sections(matrix(), ROWS, FLOORS, "1.26.0", EN)
+
+    assert build.heading == "onnxruntime-gpu 1.26.0, linux_x86_64"
+    assert {row.head: row.text for row in build.rows if row.head} == {
+        "libcublas.so.12": EN.label("matrix-linked") + ", nvidia-cublas-cu12 >= 12.2.0",
+        "libcudnn.so.9": EN.label("matrix-linked") + ", nvidia-cudnn-cu12 >= 9.0.0",
+        "libcuda.so.1": EN.label("matrix-linked"),
+        EN.label("matrix-requires"): "flatbuffers, numpy",
+    }
+    assert Row(text=EN.label("matrix-partial", targets="9.0"), style="dim") in build.rows
+    assert [(row.head, row.text) for row in sources.rows] == [
+        ("CUDA", "https://cuda"),
+        ("cuDNN", EN.label("matrix-cudnn")),
+        (EN.label("driver"), "https://driver"),
+    ]
+    assert [row.head for row in wheels.rows] == ["cp310", "cp311", "cp312"]
+    plain = [{**ROWS[0], "partial": []}]
+    unknown = release_sections(matrix(), plain, FLOORS[:1], "1.26.0", EN)
+    assert unknown[1].rows[2].text == "?"
+    assert EN.label("matrix-partial", targets="9.0") not in {row.text for row in unknown[0].rows}
+
+
+def test_a_release_that_left_the_index_and_one_that_never_was() -> None:
+    first, _ = release_sections(matrix(), ROWS, FLOORS, "1.16.1", EN)
+    gone: Any = release_json(matrix(), ROWS, FLOORS, "1.16.1")
+
+    assert first.heading == "onnxruntime-gpu 1.16.1"
+    assert [(row.head, row.text) for row in first.rows] == [
+        ("", EN.label("matrix-gone")),
+        (EN.label("matrix-sources"), "https://g, read 2026-01-01"),
+    ]
+    assert gone["releases"] == [
+        {"version": "1.16.1", "gone": True, "source": "https://g, read 2026-01-01"}
+    ]
+    assert gone["drivers"] == []
+    assert release_sections(matrix(), ROWS, FLOORS, "9.9", EN) == ()
+    assert release_json(matrix(), ROWS, FLOORS, "9.9") is None
+    there: Any = release_json(matrix(), ROWS, FLOORS, "1.26.0")
+    assert (there["releases"], there["drivers"]) == (ROWS, FLOORS[1:])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "style"),
+    [
+        ("works", "bold green"),
+        ("no-gpu", "bold"),
+        ("crashed", "bold red"),
+    ],
+)
+def test_a_verification_in_words(verdict: Any, style: str) -> None:
+    found = Verification(
+        verdict=verdict,
+        notes=(Reason(code="model-memory", values=()),),
+        evidence=("driver: l",),
+        libraries=(
+            LoadedLibrary(name="a", path="/v/site-packages/nvidia/lib/a"),
+            LoadedLibrary(name="b", path="/usr/lib/b"),
+            LoadedLibrary(name="c", path="/usr/lib/c"),
+        ),
+    )
+    sections = verification_sections(found, EN)
+
+    assert [each.heading for each in sections] == [
+        EN.label("verification"),
+        EN.label("seen"),
+        EN.label("loaded-from", folder="/v/site-packages"),
+        EN.label("loaded-from", folder="/usr/lib"),
+    ]
+    rows = sections[0].rows
+    assert (rows[0].text, rows[0].style) == (EN.verdict(verdict, ()), style)
+    assert rows[-2:] == (
+        Row(text=EN.verdict("model-memory", ())),
+        Row(text=EN.verdict("model-memory", (), "hint"), style="dim"),
+    )
+    assert sections[1].rows == (Row(text="driver: l", style="dim"),)
+    assert sections[2].rows == (Row(head="a", text="nvidia/lib/a", style="dim"),)
+    assert [row.text for row in sections[3].rows] == ["b", "c"]
+    quiet = verification_sections(found, EN, verbose=False)
+    assert len(quiet) == (4 if verdict == "crashed" else 1)
+    hint = EN.verdict(verdict, (), "hint")
+    told = verification_sections(found, EN, verbose=False, elsewhere=True)[0].rows
+    if hint:
+        assert Row(text=hint) in rows
+        assert (Row(text=hint) in told) is (verdict == "crashed")
+
+
+def explained(code: str = "a-failure", **more: Any) -> Explanation:
+    values: dict[str, Any] = {
+        "code": code,
+        "severity": "error",
+        "line": "E: no",
+        "line_number": 7,
+        "cause": "the cause",
+        "remedy": "the remedy",
+        "commands": ("ortgpu-fix --apply", "sudo reboot"),
+        "fixable": True,
+        "sources": ("https://1", "https://2", "https://3"),
+        "evidence": (LogLine(line="  E: no ", line_number=7),),
+        "owner_commands": ("sudo reboot",),
+    }
+    return Explanation(**{**values, **more})
+
+
+def test_an_explanation_in_words() -> None:
+    [section] = explanation_sections([explained(consequences=("b", "c"))], EN)
+
+    assert section.heading == "a-failure"
+    assert list(section.rows) == [
+        Row(text="7: E: no", style="dim"),
+        Row(text="the cause", style="red"),
+        Row(text=EN.label("explained-follows", codes="b, c")),
+        Row(text="the remedy"),
+        Row(text="$ ortgpu-fix --apply"),
+        Row(text=f"$ sudo reboot  # {EN.label('for-owner')}"),
+        Row(text="https://1", style="dim"),
+        Row(text="https://2", style="dim"),
+    ]
+
+
+def test_what_the_machine_says_of_each_and_what_mends_it() -> None:
+    told = finding("gpu-build-missing", "error")
+    here = [
+        Here("confirmed", findings=(told, told)),
+        Here("not-so", why=reason("here-healthy")),
+    ]
+    mends = Mending(reason("mend-here"), ("--apply",))
+    rows = [explained(origin="comfyui"), explained("other", severity="warning"), explained("last")]
+    sections = explanation_sections(
+        rows, EN, here, mends, command="ortgpu-fix --apply", origins={"comfyui": "ComfyUI"}
+    )
+
+    assert [each.heading for each in sections] == ["a-failure", "other", "last", ""]
+    first, second, third, last = (list(each.rows) for each in sections)
+    assert Row(text=EN.label("explained-origin", program="ComfyUI"), style="dim") in first
+    said = EN.label("here-confirmed", what=EN.summary(told))
+    assert first.count(Row(text=said, style="bold")) == 1
+    assert [row.text for row in first if row.text.startswith("$")] == [
+        f"$ sudo reboot  # {EN.label('for-owner')}"
+    ]
+    healthy = EN.label("here-not-so", what=EN.reason(reason("here-healthy")))
+    assert Row(text=healthy, style="green") in second
+    assert second[1].style == "yellow"
+    assert not any(row.text.startswith(EN.label("here-confirmed", what="")) for row in third)
+    assert last == [
+        Row(text=EN.reason(mends.why), style="bold"),
+        Row(text="ortgpu-fix --apply", whole=True),
+    ]
+
+
+def test_a_log_that_tells_nothing() -> None:
+    [section] = explanation_sections([], EN)
+
+    assert [row.text for row in section.rows] == [
+        EN.label("explained-nothing"),
+        EN.label("explained-next"),
+    ]
+
+
+def test_the_document_of_explanations() -> None:
+    here = [Here("confirmed", findings=(finding("gpu-build-missing", "error"),))]
+    mends = Mending(reason("mend-here"), ("--apply",))
+    found: Any = explanation_json(
+        [explained(), explained("b", certain=False)], EN, here, mends, "ortgpu-fix --apply"
+    )
+    one, two = found["explanations"]
+
+    assert (found["schema"], one["code"], one["certainty"], two["certainty"]) == (
+        *(1, "a-failure", "named", "general"),
+    )
+    assert "certain" not in one
+    assert one["evidence"] == [{"line": "  E: no ", "line_number": 7}]
+    assert one["here"] == {
+        "state": "confirmed",
+        "says": [EN.summary(here[0].findings[0])],
+        "findings": ["gpu-build-missing"],
+    }
+    assert two["here"] is None
+    assert found["mending"] == {
+        "code": "mend-here",
+        "text": EN.reason(mends.why),
+        "command": "ortgpu-fix --apply",
+    }
+    bare: Any = explanation_json([explained()], EN)
+    assert "mending" not in bare
+    assert explanation_json([], EN, mending=mends)["mending"]["command"] is None  # type: ignore[index]
