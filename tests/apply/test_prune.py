@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import apply_plan
+from ortgpu_fix.apply import apply_plan, rollback
 from ortgpu_fix.apply.history import (
     change_folders,
     changed_since,
@@ -17,7 +17,13 @@ from ortgpu_fix.apply.history import (
     recorded_changes,
 )
 from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, Record, encode
-from ortgpu_fix.apply.rollback import discard_downloads, undo_last
+from ortgpu_fix.apply.rollback import (
+    discard_downloads,
+    pending_recovery,
+    recover_interrupted,
+    roll_back,
+    undo_last,
+)
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 
@@ -194,6 +200,78 @@ def test_a_journal_may_name_what_is_in_the_environment_alone(
             read_journal(site, folder)
         assert caught.value.code == "journal-outside"
         assert caught.value.values == {"path": path, "folder": folder}
+
+
+@pytest.mark.parametrize(("count", "more"), [(12, ""), (13, ", … (+1)")])
+def test_twelve_differences_are_named(site: Site, count: int, more: str) -> None:
+    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"),)), COMMIT)
+    names = [f"n{at:02}" for at in range(count)]
+
+    with pytest.raises(Error) as caught:
+        roll_back(site, folder, names=names)
+    assert (caught.value.code, caught.value.values) == (
+        "undo-changed",
+        {"names": ", ".join(names[:12]) + more},
+    )
+    assert (folder / "aside" / "0").exists()  # nothing was moved
+    roll_back(site, folder, names=names, allow_changed=True)
+    assert Path(site.purelib, "a.py").read_text() == "x"
+
+
+def test_what_is_lost_is_named_and_nothing_is_moved(site: Site) -> None:
+    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"), ("b.py", "1"))), COMMIT)
+
+    for allowed in (False, True):
+        with pytest.raises(Error) as caught:
+            roll_back(site, folder, allow_changed=allowed)
+        assert (caught.value.code, caught.value.values) == ("undo-impossible", {"paths": "b.py"})
+    assert not Path(site.purelib, "a.py").exists()
+
+
+def test_every_unfinished_change_is_rolled_back_and_then_it_is_said(site: Site) -> None:
+    said: list[str] = []
+    assert recover_interrupted(site, lambda: said.append("nothing")) == ()
+    record(site, 1, COMMIT)
+    assert not pending_recovery(site)
+    assert recover_interrupted(site, lambda: said.append("nothing")) == ()
+    assert said == []
+    record(site, 2, MovedFiles(moves=(("a.py", "0"),)))
+    record(site, 3, MovedFiles(moves=(("b.py", "0"),)), UNDO)
+    assert pending_recovery(site)
+
+    found = recover_interrupted(site, lambda: said.append(Path(site.purelib, "a.py").read_text()))
+
+    assert [(row.number, row.state) for row in found] == [(3, "undoing"), (2, "open")]
+    assert said == ["x"]
+    assert kept(site) == [1]
+
+
+def test_a_file_that_cannot_be_put_back_is_named_and_the_others_are(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"), ("b.py", "1"), ("c.py", "2"))))
+    for name in ("1", "2"):
+        (folder / "aside" / name).write_text("x")
+    real = rollback.move
+
+    def refuse(source: str, goal: str) -> None:
+        if goal.endswith(("a.py", "c.py")):
+            raise PermissionError(13, "Permission denied", goal)
+        real(source, goal)
+
+    monkeypatch.setattr(rollback, "move", refuse)
+    with pytest.raises(Error) as caught:
+        roll_back(site, folder)
+
+    assert caught.value.code == "restore-failed"
+    values = {"path": f"{site.purelib}/c.py", "reason": "Permission denied", "count": 2}
+    assert caught.value.values == values
+    assert Path(site.purelib, "b.py").exists()
+    assert (folder / "journal").exists()
+    monkeypatch.setattr(rollback, "move", real)
+    roll_back(site, folder)
+    assert Path(site.purelib, "a.py").exists()
+    assert not (folder / "journal").exists()
 
 
 def test_only_what_was_done_can_be_undone(site: Site) -> None:
