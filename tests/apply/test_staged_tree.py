@@ -18,6 +18,7 @@ from ortgpu_fix.plan.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layouts of Unix")
 VENV = "lib/python3.11/site-packages"
+SHA_OF_X = hashlib.sha256(b"x").hexdigest()
 
 
 class Tree:
@@ -156,6 +157,67 @@ def test_what_is_not_whole_is_not_installed(tree: Tree) -> None:
     tree.wheels.append(tree.wheels[0]._replace(name="c"))
     assert tree.refusal().code == "install-failed"
     assert tree.refusal().values == {"said": "c 1.0.0 was not installed"}
+
+
+@pytest.mark.parametrize(
+    ("row", "digest"),
+    [
+        (
+            "a.py,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1",
+            hashlib.sha256(b"x").hexdigest(),
+        ),
+        (
+            "a.py,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE",
+            hashlib.sha256(b"x").hexdigest(),
+        ),
+        ("a.py,md5=9dd4e461268c8034f5c8564e155c67a6,1", ""),
+        ("a.py,sha256=!,1", ""),
+        ("a.py,,", ""),
+        ("a.py", ""),
+    ],
+)
+def test_a_hash_is_what_record_says_in_the_way_of_the_standard(
+    tree: Tree, row: str, digest: str
+) -> None:
+    tree.add("a", "a.py")
+    record = tree.folder / VENV / "a-1.0.dist-info" / "RECORD"
+    record.write_text(f"\n{row}\na-1.0.dist-info/METADATA,,\n,,\na-1.0.dist-info/RECORD,,\n")
+
+    read = tree.read()
+
+    assert read.hashes[str(tree.environment / VENV / "a.py")] == digest
+    assert tree.goals(read) == {
+        f"{VENV}/{name}" for name in ("a.py", "a-1.0.dist-info/METADATA", "a-1.0.dist-info/RECORD")
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "goal"),
+    [
+        ("../../../bin/tool", "usr/local/bin/tool"),
+        ("../../../Scripts/tool.exe", "usr/local/bin/tool.exe"),
+        ("../../../local/bin/tool", "usr/local/bin/tool"),
+        ("../../../local/share/x", "usr/local/share/x"),
+        ("../../../share/man/x.1", "usr/local/share/man/x.1"),
+        ("../../../bin", "usr/local/bin"),
+        ("../../../local", "usr/local/local"),
+    ],
+)
+def test_where_what_is_no_module_belongs(tree: Tree, path: str, goal: str) -> None:
+    tree.add("a", path)
+
+    read = tree.read(tree.site("usr/lib/python3/dist-packages", "usr/local/bin"))
+    assert goal in tree.goals(read)
+
+
+def test_a_distribution_is_found_by_its_name_and_version_however_written(tree: Tree) -> None:
+    tree.add("a-b", "a.py")
+    [wheel] = tree.wheels
+    assert tree.read().infos
+
+    for other in (wheel._replace(version="1.1"), wheel._replace(name="a")):
+        tree.wheels = [other]
+        assert tree.refusal().values == {"said": f"{other.name} {other.version} was not installed"}
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
