@@ -24,6 +24,7 @@ from ortgpu_fix.apply.rollback import (
     roll_back,
     undo_last,
 )
+from ortgpu_fix.apply.set_aside import move
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 
@@ -252,7 +253,7 @@ def test_a_file_that_cannot_be_put_back_is_named_and_the_others_are(
     folder = record(site, 1, MovedFiles(moves=(("a.py", "0"), ("b.py", "1"), ("c.py", "2"))))
     for name in ("1", "2"):
         (folder / "aside" / name).write_text("x")
-    real = rollback.move
+    real = move
 
     def refuse(source: str, goal: str) -> None:
         if goal.endswith(("a.py", "c.py")):
