@@ -75,6 +75,31 @@ def test_only_what_is_new_is_a_conflict() -> None:
     assert new_conflicts([broken, numpy2], [broken], HERE) == ()
 
 
+def test_conflicts_are_in_order_and_told_by_distribution() -> None:
+    """Another version of the same distribution that lacks the same is nothing new."""
+    there = [
+        installed("z", "1", ("missing", "also-missing")),
+        installed("a", "1", ("missing",)),
+    ]
+    newer = [installed("z", "2", ("missing", "also-missing")), installed("a", "1", ("missing",))]
+
+    found = [(row.by, row.requirement) for row in unmet_requirements(there, HERE)]
+    assert found == [("a 1", "missing"), ("z 1", "also-missing"), ("z 1", "missing")]
+    assert new_conflicts(there, newer, HERE) == ()
+    assert [row.by for row in new_conflicts(there[1:], newer, HERE)] == ["z 2", "z 2"]
+
+
+def test_the_environment_of_markers_is_that_of_the_target() -> None:
+    made = environment_of("3.9.18", "cpython")
+    names = ("python_version", "python_full_version", "implementation_name")
+
+    assert [made[name] for name in names] == ["3.9", "3.9.18", "cpython"]
+    assert made["implementation_version"] == "3.9.18"
+    assert made["platform_python_implementation"] == "CPython"
+    assert environment_of("3.9.18", "graalpy")["platform_python_implementation"] == "graalpy"
+    assert made["sys_platform"]
+
+
 def test_of_two_with_one_name_the_first_counts() -> None:
     asks, old, new = installed("a", "1", ("b>=2",)), installed("B", "1"), installed("b", "2")
 

@@ -1,0 +1,151 @@
+"""Which GPUs run which code, and what a release requires beside itself: the limits of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.model import Build
+from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.resolve.candidate import make_candidate
+from ortgpu_fix.resolve.components import Component
+from ortgpu_fix.resolve.dependencies import (
+    choose_numpy,
+    dependencies_of,
+    missing_requirements,
+    wheel_for,
+)
+from ortgpu_fix.resolve.gpu_code import capabilities, check_gpu_code, describe_code, runs_on
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.situation import Situation, situation
+
+MATRIX = synthetic.matrix()
+
+
+def here(*packages: Any, libc: str = "glibc 2.35", **machine: Any) -> Situation:
+    document = synthetic.document(*packages, **machine)
+    document["platform"]["libc"] = libc
+    return situation(facts_json.from_json(document), PlanOptions(), MATRIX)
+
+
+def build(version: str = "1.26.0", platform: str = "linux_x86_64") -> Build:
+    [row] = [row for row in MATRIX.builds if row.version == version and row.platform == platform]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("sass", "ptx", "gpu", "how"),
+    [
+        ("8.0", "", "8.0", "sass"),
+        ("8.0", "", "8.6", "sass"),  # a newer one of that major runs it
+        ("8.6", "", "8.0", "no"),
+        ("8.0", "", "9.0", "no"),
+        ("9.0a", "", "9.0", "sass"),
+        ("9.0a", "", "9.1", "no"),
+        ("12.0f", "", "12.1", "sass"),
+        ("12.0f", "", "13.0", "no"),
+        ("", "8.0", "8.0", "ptx"),
+        ("", "8.0", "12.0", "ptx"),
+        ("", "9.0", "8.6", "no"),
+        ("", "9.0a", "12.0", "no"),
+        ("", "12.0f", "12.1", "ptx"),
+        ("", "12.0f", "13.0", "no"),
+        ("7.5 8.0", "9.0", "8.6", "sass"),
+        ("7.5", "7.5", "8.6", "ptx"),
+        ("7.5", "", "10.0", "no"),
+        ("", "", "8.0", "no"),
+    ],
+)
+def test_which_gpu_runs_which_code(sass: str, ptx: str, gpu: str, how: str) -> None:
+    """Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
+    assert runs_on(sass.split(), ptx.split(), gpu) == how
+
+
+def test_code_as_people_read_it() -> None:
+    assert describe_code(["7.5", "8.6"], ["9.0", "10.0"]) == "7.5, 8.6; as PTX 9.0, 10.0"
+    assert describe_code(["7.5"], []) == "7.5"
+
+
+def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
+    assert capabilities(here(gpus=("10.0", "8.6", "9.0", "8.6"))) == ("8.6", "9.0", "10.0")
+    assert capabilities(here(gpus=None)) == ()
+
+
+def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
+    subject = make_candidate(build(*which), at)
+    return [(why.code, dict(why.values)) for why in check_gpu_code(subject, at)]
+
+
+def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:
+    assert refused(here(gpus=("8.0",))) == []
+    assert refused(here(gpus=("5.2", "8.0"))) == [
+        ("no-gpu-code", {"gpu": "5.2", "carried": "6.0, 7.0, 7.5, 8.0, 8.6, 9.0; as PTX 9.0"})
+    ]
+    assert refused(here(gpus=("12.0",), driver="12.7")) == [
+        ("ptx-needs-driver", {"gpu": "12.0", "cuda": "12.8", "driver_cuda": "12.7"})
+    ]
+    assert refused(here(gpus=("12.0",), driver="12.8")) == []
+    assert refused(here(gpus=("5.2",)), "1.31.0", "linux_aarch64") == []
+
+
+def test_what_a_release_requires_is_of_its_wheel_and_of_known_limits() -> None:
+    def required(version: str, **machine: Any) -> dict[str, str]:
+        found = dependencies_of(build(version), here(**machine))
+        return {name: str(specifier) for name, specifier in found.items()}
+
+    assert required("1.26.0") == {"flatbuffers": "", "numpy": ">=1.21.6"}
+    assert required("1.18.0") == {"flatbuffers": "", "numpy": "<2,>=1.21.6"}
+    assert required("1.31.0")["protobuf"] == ">=4.25"
+    assert required("1.18.0", python="3.13.0") == {"numpy": "<2"}
+    assert wheel_for(build(), "cp311") is not None
+    assert wheel_for(build(), "cp313") is None
+
+
+def app(requires: str, name: str = "app") -> dict[str, Any]:
+    return {"name": name, "version": "1", "requires": [requires]}
+
+
+def numpy(*packages: Any, version: str = "1.18.0", **machine: Any) -> object:
+    found = choose_numpy(build(version), here(*packages, **machine))
+    if isinstance(found, Component):
+        return found.release.version, found.installed
+    return (found.code, dict(found.values)) if isinstance(found, Reason) else found
+
+
+def test_a_numpy_is_replaced_by_the_newest_that_all_allow() -> None:
+    assert numpy("numpy 2.2.6") == ("1.26.4", False)
+    assert numpy("numpy 2.2.6", version="1.26.0") is None
+    assert numpy("numpy 1.26.4") is None
+    assert numpy() is None
+    assert numpy("numpy 2.2.6", app("numpy<1.25"), python="3.10.1") == ("1.24.4", False)
+
+
+def test_where_no_numpy_fits_it_is_said_for_whom() -> None:
+    asks = (app("numpy>=2", "b"), app("numpy>=2.1", "a"), app("numpy<3", "c"))
+    needs = {"needs": "<2,>=1.21.6"}
+
+    found = choose_numpy(build("1.18.0"), here("numpy 2.2.6", *asks))
+    assert isinstance(found, Reason)
+    values = dict(found.values)
+    assert (found.code, sorted(values.pop("by").split(", "))) == ("numpy-conflict", ["a 1", "b 1"])
+    assert values == needs
+    assert numpy("numpy 2.2.6", python="3.12.1") == (
+        *("numpy-no-wheel", needs | {"python": "cp312"}),
+    )
+    assert numpy("numpy 2.2.6", libc="glibc 2.12") == (
+        *("numpy-no-wheel", needs | {"python": "cp311"}),
+    )
+
+
+def test_what_is_missing_has_the_limits_of_all_who_ask_for_it() -> None:
+    def missing(*packages: Any, version: str = "1.31.0") -> tuple[str, ...]:
+        return missing_requirements(build(version), here(*packages))
+
+    assert missing() == ("flatbuffers", "numpy>=1.21.6", "protobuf>=4.25")
+    assert missing("numpy 1.0", "flatbuffers 1", "protobuf 4.0") == ("protobuf>=4.25",)
+    assert missing("numpy 2.0", "flatbuffers 1", "protobuf 4.25") == ()
+    limits = (app("protobuf<6"), app("numpy<2.3", "b"))
+    assert missing("flatbuffers 1", *limits) == ("numpy<2.3,>=1.21.6", "protobuf<6,>=4.25")
