@@ -1,0 +1,103 @@
+"""How texts are laid out, and what a value looks like in one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.messages.catalog import Texts
+from ortgpu_fix.messages.sections import Row, Section, join_neighbours, plain, size, width
+from ortgpu_fix.plan.reasons import finding
+
+
+def test_texts_stand_below_each_other_within_a_section() -> None:
+    rows = (Row(head="a", text="one"), Row(head="long", text="two"), Row(text="three"))
+
+    assert plain([Section(heading="Head", rows=rows)]) == (
+        "Head\n  a     one\n  long  two\n        three"
+    )
+    assert plain([Section(rows=rows)]) == "a     one\nlong  two\n      three"
+    assert plain([Section(rows=(Row(text="x"),)), Section(rows=(Row(text="y"),))]) == "x\n\ny"
+
+
+def test_a_head_without_a_text_and_a_long_one_move_nobody() -> None:
+    for head in ("h" * 41, "驱" * 21):
+        rows = (Row(head="a", text="one"), Row(head=head, text="two"))
+        assert plain([Section(rows=rows)]).splitlines()[0] == "a  one"
+    alone = (Row(head="a", text="one"), Row(head="without a text"))
+    assert plain([Section(rows=alone)]) == "a  one\nwithout a text"
+    longest = (Row(head="a", text="one"), Row(head="h" * 40, text="two"))
+    assert plain([Section(rows=longest)]).splitlines()[0] == "a" + " " * 41 + "one"
+
+
+def test_a_chinese_head_takes_two_columns_a_character() -> None:
+    rows = (Row(head="驱动", text="one"), Row(head="abc", text="two"))
+
+    assert plain([Section(rows=rows)]) == "驱动  one\nabc   two"
+    assert [width(text) for text in ("ab", "驱动", "，", "Ａ", "")] == [2, 4, 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        *((999, "999 B"), (1000, "1 kB"), (999_499, "999 kB"), (1_000_000, "1 MB")),
+        *((999_000_000, "999 MB"), (10**9, "1.0 GB"), (25 * 10**11, "2500.0 GB")),
+    ],
+)
+def test_a_size_for_people(count: int, said: str) -> None:
+    assert size(count) == said
+
+
+def test_neighbours_that_are_alike_are_joined() -> None:
+    assert join_neighbours([("a", 1), ("b", 1), ("c", 2), ("d", 1)]) == [
+        *((["a", "b"], 1), (["c"], 2), (["d"], 1)),
+    ]
+    assert join_neighbours([]) == []
+
+
+TEXTS = Texts(
+    {
+        "errors": {
+            code: {"message": {"en": text}, "hint": {"en": "do {x}"}, "exit": 5}
+            for code, text in (("outer", "out: {x}"), ("inner", "in: {y}"))
+        },
+        "labels": {
+            "versions": {"text": {"en": "{first} to {last}"}},
+            "count": {"text": {"en": "{count:.1f}"}},
+        },
+        "verdicts": {"v": {"text": {"en": "is {a}"}, "hint": {"en": "try"}}},
+        "findings": {
+            "own": {"summary": {"en": "s {a}"}, "remedy": {"en": "r"}, "by_user": True},
+            "installed-unfit": {"summary": {"en": "{version}: {why}"}, "remedy": {"en": "again"}},
+        },
+        "reasons": {"rule": {"text": {"en": "because {a}"}}},
+    }
+)
+
+
+def test_an_error_within_an_error_is_told_in_its_words() -> None:
+    inner = Error("inner", y="why", x="it")
+    message = TEXTS.error(Error("outer", x=inner))
+
+    assert (message.code, message.text, message.hint, message.exit_code) == (
+        *("outer", "out: in: why", "do in: why", 5),
+    )
+
+
+def test_a_long_value_is_cut_and_a_number_stays_one() -> None:
+    assert TEXTS.label("count", count=2) == "2.0"
+    longest = next(
+        count for count in range(1, 10**6) if "…" in TEXTS.verdict("v", (("a", "x" * count),))
+    )
+    assert TEXTS.verdict("v", (("a", "x" * longest),)) == f"is {'x' * (longest - 1)}…"
+    assert longest > 80
+
+
+def test_texts_by_their_keys() -> None:
+    assert TEXTS.versions(["1.3", "1.2", "1.1"]) == "1.1 to 1.3"
+    assert TEXTS.versions(["1.3"]) == "1.3"
+    assert (TEXTS.verdict("v", (), "hint"), TEXTS.verdict("v", (), "proves")) == ("try", "")
+    own, rule = finding("own", "error", a="b"), finding("rule", "error", a="b", version="1.2")
+    assert (TEXTS.summary(own), TEXTS.remedy(own), TEXTS.is_for_user(own)) == ("s b", "r", True)
+    assert TEXTS.summary(rule) == "1.2: because b"
+    assert (TEXTS.remedy(rule), TEXTS.is_for_user(rule)) == ("again", False)
