@@ -1,0 +1,77 @@
+"""Which releases run on some GPUs with some driver: each build on its own platform and Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import synthetic
+from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.report.supported import judge_builds, runs_json, runs_sections
+
+EN = load_texts("en")
+MATRIX = synthetic.matrix()
+
+
+def judged(driver: str, *gpus: str) -> dict[tuple[str, str], list[str]]:
+    return {
+        (row.build.version, row.build.platform): [why.code for why in row.reasons]
+        for row in judge_builds(MATRIX, driver, gpus)
+    }
+
+
+def test_each_build_is_asked_on_its_own_platform_with_the_newest_python_that_it_has() -> None:
+    releases = ("1.31.0", "1.26.0", "1.23.0", "1.18.0")
+    builds = [("1.31.0", "linux_aarch64"), *((release, "linux_x86_64") for release in releases)]
+    assert judged("580.65.06", "9.0") == {build: [] for build in builds}
+    old = {version: codes for (version, _), codes in judged("580.65.06", "5.2").items()}
+    assert [version for version, codes in old.items() if not codes] == ["1.18.0"]
+    assert old["1.31.0"][0] == "no-gpu-code"
+    older = judged("535.104.12", "8.0")
+    assert older["1.31.0", "linux_x86_64"] == ["driver-too-old"]
+    assert older["1.26.0", "linux_x86_64"] == []
+
+
+def test_a_build_for_free_threaded_pythons_alone_is_asked_with_one() -> None:
+    tables = synthetic.tables()
+    row = tables["onnxruntime"]["build"][3]
+    row["wheels"] = [wheel for wheel in row["wheels"] if wheel["python"] == "cp313t"]
+    found = judge_builds(matrix_parse.parse(tables, "", {}), "580.65.06", ["9.0"])
+
+    [judgement] = [
+        one
+        for one in found
+        if (one.build.version, one.build.platform) == ("1.31.0", "linux_x86_64")
+    ]
+    assert judgement.reasons == ()
+    assert judgement.subject.wheel is not None
+
+
+def test_what_runs_is_green_and_what_does_not_is_dim_with_its_reason() -> None:
+    arm, x86, date = runs_sections(MATRIX, "580.65.06", ["5.2"], EN)
+
+    assert (arm.heading, x86.heading, date.heading) == ("linux_aarch64", "linux_x86_64", "")
+    heads = [(row.head, row.style) for row in x86.rows if row.head]
+    assert heads == [
+        *(("1.31.0", "dim"), ("1.26.0", "dim"), ("1.23.0", "dim"), ("1.18.0", "green")),
+    ]
+    text = " ".join(row.text for row in x86.rows if row.style == "green")
+    assert "CUDA 11.8, cuDNN 8.9.6" in text
+    assert "3.10-3.12" in text
+    assert all(len(row.text) <= 78 for section in (arm, x86) for row in section.rows)
+    wrapped = [row for row in x86.rows if not row.head]
+    assert all(row.style in {"green", "dim"} for row in wrapped)
+
+
+def test_the_document_names_the_packages_of_what_runs() -> None:
+    found: Any = runs_json(MATRIX, "580.65.06", ["5.2"], EN)
+    by_release = {(row["version"], row["platform"]): row for row in found["releases"]}
+    runs, fails = by_release["1.18.0", "linux_x86_64"], by_release["1.26.0", "linux_x86_64"]
+
+    assert (runs["runs"], runs["reasons"], runs["cuda"]) == (True, [], "11.8")
+    assert runs["packages"] == [
+        {"name": "nvidia-cublas-cu11", "version": "11.11.3"},
+        {"name": "nvidia-cudnn-cu11", "version": "8.9.6"},
+    ]
+    assert (fails["runs"], fails["packages"]) == (False, [])
+    assert fails["reasons"][0]["code"] == "no-gpu-code"
