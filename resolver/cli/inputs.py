@@ -283,7 +283,7 @@ def index_config_of(
 ) -> "IndexConfig":
     """Return where packages come from, by the flags and the user's configuration.
 
-    Raises Error `index-insecure`.
+    Raises Error `index-insecure`, and `index-unreachable` for what is no address.
     """
     from ..index.config import load_index_config
 

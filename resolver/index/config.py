@@ -81,7 +81,8 @@ def load_index_config(
     The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
     that of the target environment at `prefix`), PyPI. Files that cannot be read or parsed are
     ignored, as their own tool complains of them. An address that is neither https nor on this
-    machine raises Error `index-insecure`, unless a flag gives it or its host is trusted.
+    machine raises Error `index-insecure`, unless a flag gives it or its host is trusted; what is no
+    address raises `index-unreachable`.
     """
     pip = _pip_settings(environ, prefix)
     uv = _uv_settings(environ)
@@ -93,6 +94,8 @@ def load_index_config(
         (pip.get("index-url"), "pip"),
     ]
     url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
+    for address in (url, torch_index or ""):
+        _require_readable(address)
     trusted = (
         pip.get("trusted-host"),
         environ.get("PIP_TRUSTED_HOST"),
@@ -126,6 +129,15 @@ def load_index_config(
     if origin != "flag" and not offline:
         require_secure(url, sources)
     return sources
+
+
+def _require_readable(url: str) -> None:
+    """Raise Error `index-unreachable` for what is no address: half of an IPv6 one, an odd port."""
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:
+        address, why = without_credentials(url), "no address of an index"
+        raise Error("index-unreachable", url=address, reason=why) from error
 
 
 def require_secure(url: str, sources: IndexConfig) -> None:

@@ -22,12 +22,12 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
     Raises Error `index-unreachable` where there is no such folder, and `index-page-unreadable`.
     """
     folder = local_path(page)
-    with contextlib.suppress(OSError):
-        text = (folder / "index.html").read_text(encoding="utf-8")
-        return parse_index_page("text/html", text, page)
     try:
+        with contextlib.suppress(OSError):
+            text = (folder / "index.html").read_text(encoding="utf-8", errors="replace")
+            return parse_index_page("text/html", text, page)
         paths = sorted(folder.resolve().iterdir())
         return tuple(IndexFile(name=path.name, url=path.as_uri()) for path in paths)
-    except OSError as error:
-        url = without_credentials(page)
-        raise Error("index-unreachable", url=url, reason=error.strerror) from error
+    except (OSError, ValueError) as error:  # a path with a zero byte is no path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Error("index-unreachable", url=without_credentials(page), reason=reason) from error

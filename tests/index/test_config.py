@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -353,3 +354,18 @@ def test_of_pip_s_files_the_last_counts_and_of_its_sections_that_for_installing(
     written.update(texts)
 
     assert load_index_config({"HOME": "/h"}).index_url == index
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "https://host:port/simple"])
+def test_what_is_no_address_is_said_to_be_none(address: str) -> None:
+    readings: tuple[Callable[[], object], ...] = (
+        lambda: load_index_config({"PIP_INDEX_URL": address}),
+        lambda: load_index_config({}, index_url=address),
+        lambda: load_index_config({}, torch_index=address),
+    )
+    for read in readings:
+        with pytest.raises(Error) as raised:
+            read()
+        assert raised.value.code == "index-unreachable"
+        assert raised.value.values["url"] == "an address that cannot be read"
+        assert raised.value.values["reason"] == "no address of an index"
