@@ -1,0 +1,274 @@
+"""torch on an invented table: which build is there, what it requires, where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+import synthetic
+from ortgpu_fix.facts.model import Package
+from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.torch_installed import installed_torch_of, with_known_requirements
+from ortgpu_fix.resolve.torch_rules import against_machine, against_torch, preference, without_code
+from ortgpu_fix.resolve.torch_wheels import (
+    kept_torch,
+    kept_wheel,
+    matching_domain_library,
+    orphaned_distributions,
+    wheel_of_torch,
+)
+
+LINUX = "linux_x86_64"
+PINS = ("nvidia-cublas-cu12==12.8.4", "nvidia-cudnn-cu12==9.1.0")
+
+
+def wheels(name: str, version: str, *pythons: str) -> tuple[PypiWheel, ...]:
+    return tuple(
+        PypiWheel(python=tag, size=5, sha256="ab", file=f"{name}-{version}-{tag}.whl")
+        for tag in pythons or ("cp311",)
+    )
+
+
+def build(version: str, local: str, cuda: str | None, **more: Any) -> TorchBuild:
+    values: dict[str, Any] = {
+        "platform": LINUX,
+        "cudnn": "9.1.0" if cuda else None,
+        "sass": ("8.0", "9.0"),
+        "ptx": ("9.0",),
+        "libraries": "required" if cuda else None,
+        "pins": PINS if cuda else (),
+        "toolkit": {},
+        "glibc": "2.28",
+        "pythons": frozenset({"cp311"}),
+    }
+    return TorchBuild(version=version, local=local, cuda=cuda, **{**values, **more})
+
+
+CU126 = build("2.7.1", "cu126", "12.6")
+PYPI = build("2.7.1", "cu128", "12.8", wheels=wheels("torch", "2.7.1"))
+OTHER = build("2.7.1", "cu128", "12.8", libraries="inside", pins=())
+CPU = build("2.7.1", "cpu", None)
+OLDER = build("2.6.0", "cu124", "12.4", wheels=wheels("torch", "2.6.0"))
+CU118 = build("2.6.0", "cu118", "11.8", cudnn="8.9.6")
+BUILDS = (CU118, OLDER, CPU, CU126, PYPI, OTHER)
+
+
+def library(version: str, torch: str, *pythons: str, name: str = "torchvision") -> DomainLibrary:
+    return DomainLibrary(
+        name=name,
+        version=version,
+        platform=LINUX,
+        torch=SpecifierSet(torch),
+        wheels=wheels(name, version, *pythons),
+    )
+
+
+TABLE = TorchTable(
+    builds=BUILDS,
+    companions=(
+        library("0.21.0", "==2.6.0"),
+        library("0.22.1", "==2.7.1"),
+        library("2.6.0", ">=2.6.0", "py3", name="torchaudio"),
+        library("2.7.1", ">=2.7.1", "cp312", name="torchaudio"),
+    ),
+)
+MATRIX = synthetic.matrix()._replace(torch=TABLE)
+
+
+def here(*packages: Any, options: PlanOptions | None = None, **machine: Any) -> Situation:
+    return situation(synthetic.facts(*packages, **machine), options or PlanOptions(), MATRIX)
+
+
+def package(version: str, *requires: str) -> Package:
+    return Package(name="torch", version=version, requires=requires)
+
+
+@pytest.mark.parametrize(
+    ("installed", "found", "cuda", "without"),
+    [
+        (package("2.7.1+cu126"), CU126, "12.6", False),
+        (package("2.7.1+cu128"), OTHER, "12.8", False),  # of the index, where both are known
+        (package("2.7.1+cu128.with.pypi.cudnn"), PYPI, "12.8", False),
+        (package("2.7.1"), PYPI, "12.8", False),
+        (package("2.7.1", *PINS), PYPI, "12.8", False),
+        (package("2.7.1", "numpy"), None, None, False),  # conda's
+        (package("2.7.1+cpu"), None, None, True),
+        (package("2.7.1+rocm6.3"), None, None, True),
+        (package("2.7.1+xpu"), None, None, True),
+        (package("2.7.1+cu999"), None, "99.9", False),
+        (package("9.9+cu128"), None, "12.8", False),
+        (package("9.9", "nvidia-cudnn-cu13>=1"), None, "13", False),
+        (package("9.9", "cuda-toolkit[cublas]==13.0.2"), None, "13", False),
+        (package("9.9", "!", "numpy", "cuda-toolkit"), None, None, False),
+        (package("not a version"), None, None, False),
+    ],
+)
+def test_what_is_known_of_an_installed_torch(
+    installed: Package, found: TorchBuild | None, cuda: str | None, *, without: bool
+) -> None:
+    torch = installed_torch_of(installed, TABLE, LINUX)
+
+    assert (torch.build, torch.cuda, torch.without_cuda) == (found, cuda, without)
+    assert torch.name == f"torch {installed.version}"
+    assert torch.cudnn == (found.cudnn if found else None)
+    assert installed_torch_of(installed, TABLE, "windows_x86_64").build is None
+
+
+def test_facts_that_are_written_by_hand_get_the_known_requirements() -> None:
+    def requires(torch: Package, *others: str) -> tuple[str, ...]:
+        rows = [Package(name=name, version="1") for name in others]
+        known = installed_torch_of(torch, TABLE, LINUX)
+        return with_known_requirements(torch, known, rows).requires
+
+    assert requires(package("2.7.1")) == PINS
+    assert requires(package("2.7.1", "nvidia-cublas-cu12")) == ("nvidia-cublas-cu12",)
+    toolkit = "cuda-toolkit[cublas]==12.8"
+    assert requires(package("2.7.1", toolkit)) == (toolkit, *PINS)
+    assert requires(package("2.7.1", toolkit), "cuda-toolkit") == (toolkit,)
+    assert requires(package("9.9")) == ()
+
+
+def test_the_domain_library_that_was_made_for_a_torch() -> None:
+    def matching(name: str, torch: TorchBuild, **machine: Any) -> str | None:
+        found = matching_domain_library(name, torch, here(**machine))
+        return found.version if found else None
+
+    assert matching("torchvision", PYPI) == "0.22.1"
+    assert matching("torchvision", OLDER) == "0.21.0"
+    assert matching("torchvision", PYPI, python="3.12.1") is None
+    # torchaudio 2.6 allows 2.7.1, and was made with one for CUDA 12.4 and 11.8 alone.
+    assert matching("torchaudio", PYPI) is None
+    assert matching("torchaudio", OLDER) == "2.6.0"
+    assert matching("torchaudio", PYPI, python="3.12.1") == "2.7.1"
+    assert matching("torchtext", PYPI) is None
+
+
+def test_a_wheel_comes_from_pypi_where_that_has_it_else_from_the_index_of_its_cuda() -> None:
+    mirror = PlanOptions(torch_index="https://m.example/whl/")
+    found = wheel_of_torch("torch", PYPI, "2.7.1", PYPI.wheels, here(options=mirror))
+    assert (found.version, found.index_url, found.size) == ("2.7.1", "pypi", 5)
+
+    for torch, python in ((CU126, "3.11.7"), (PYPI, "3.12.1")):
+        at = here(options=mirror, python=python)
+        other = wheel_of_torch("torch", torch, "2.7.1", PYPI.wheels, at)
+        label = torch.local
+        assert (other.version, other.index_url) == (
+            *(f"2.7.1+{label}", f"https://m.example/whl/{label}"),
+        )
+        assert (other.file, other.size, other.sha256) == ("", 0, "")
+
+
+def test_what_stays_is_named_with_the_index_that_it_is_from() -> None:
+    def kept(name: str, version: str, torch: TorchBuild | None = None) -> tuple[str, str, str]:
+        row = kept_wheel(Package(name=name, version=version), torch, here())
+        return row.version, row.index_url.rpartition("/")[2], row.file
+
+    assert kept("torch", "2.7.1+cu126") == ("2.7.1+cu126", "cu126", "")
+    assert kept("torch", "2.0+cu118.with.pypi.cudnn") == ("2.0+cu118.with.pypi.cudnn", "cu118", "")
+    assert kept("torch", "2.7.1", PYPI) == ("2.7.1", "pypi", "torch-2.7.1-cp311.whl")
+    assert kept("torch", "2.7.1") == ("2.7.1", "pypi", "")
+    assert kept("torchvision", "0.22.1", PYPI) == (
+        *("0.22.1", "pypi", "torchvision-0.22.1-cp311.whl"),
+    )
+    assert kept("torchvision", "0.1") == ("0.1", "pypi", "")
+
+
+def test_only_a_torch_for_cuda_is_kept_with_the_set() -> None:
+    assert [row.version for row in kept_torch(here("torch 2.7.1"))] == ["2.7.1"]
+    assert kept_torch(here("torch 2.7.1+cpu")) == ()
+    assert kept_torch(here()) == ()
+
+
+def test_what_only_the_torch_before_required_goes_with_its_cuda() -> None:
+    torch = {"name": "torch", "version": "2.6.0+cu118", "requires": ["nvidia-a-cu11", "numpy"]}
+    shared = {"name": "torch", "version": "2.6.0+cu118", "requires": ["nvidia-b-cu11"]}
+    rows = ("nvidia-a-cu11 1", "nvidia-b-cu11 1", "numpy 1")
+    app = {"name": "app", "version": "1", "requires": ["nvidia-b-cu11"]}
+    before = here(torch | {"requires": [*torch["requires"], *shared["requires"]]}, app, *rows)
+
+    assert list(orphaned_distributions(before, here("torch 2.7.1", *rows))) == ["nvidia-a-cu11"]
+    assert list(orphaned_distributions(before, here("torch 2.6.0+cu118", *rows))) == []
+    assert list(orphaned_distributions(before, here(*rows))) == []
+    assert list(orphaned_distributions(here(*rows), before)) == []
+    toolkit = {"name": "cuda-toolkit", "version": "11.8", "requires": ["nvidia-a-cu11"]}
+    both = here(torch, toolkit, "nvidia-a-cu11 1")
+    assert list(orphaned_distributions(both, here("torch 2.7.1"))) == ["nvidia-a-cu11"]
+
+
+def refused(torch: str, version: str = "1.26.0", platform: str = LINUX) -> list[Any]:
+    [row] = [row for row in MATRIX.builds if (row.version, row.platform) == (version, platform)]
+    return [(why.code, dict(why.values)) for why in against_torch(row, here(torch))]
+
+
+def test_who_cannot_share_a_process() -> None:
+    assert refused("torch 2.7.1") == []
+    assert refused("torch 2.7.1+cpu") == []
+    assert refused("torch 2.7.1", "1.31.0") == [
+        ("torch-other-cuda", {"torch": "torch 2.7.1", "cuda": "12.8", "needs": "13"})
+    ]
+    other = MATRIX._replace(torch=TorchTable(builds=(PYPI._replace(cudnn="8.9.7"),)))
+    at = situation(synthetic.facts("torch 2.7.1"), PlanOptions(), other)
+    [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
+    assert [(why.code, dict(why.values)) for why in against_torch(row, at)] == [
+        (
+            "torch-other-cudnn",
+            {"torch": "torch 2.7.1", "cudnn": "8.9.7", "needs": "9"},
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cublas", "cudnn", "found"),
+    [
+        ("12.8.4", "9.1.0", []),
+        ("12.0.1", "9.1.0", [("libcublas.so.12", "12.0.1", "12.2.0")]),
+        ("12.2.0", "9.1.0", []),
+    ],
+)
+def test_the_libraries_in_a_torch_must_have_every_symbol(
+    cublas: str, cudnn: str, found: list[tuple[str, str, str]]
+) -> None:
+    inside = OTHER._replace(toolkit={"nvidia-cublas-cu12": cublas}, cudnn=cudnn)
+    matrix = MATRIX._replace(torch=TorchTable(builds=(inside,)))
+    at = situation(synthetic.facts("torch 2.7.1+cu128"), PlanOptions(), matrix)
+    [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
+
+    reasons = [dict(why.values) for why in against_torch(row, at)]
+    assert [(why["library"], why["found"], why["needs"]) for why in reasons] == found
+    assert {why["torch"] for why in reasons} <= {"2.7.1+cu128"}
+
+
+def test_why_a_torch_cannot_run_on_a_machine() -> None:
+    def why(torch: TorchBuild, **machine: Any) -> str | None:
+        refusal = against_machine(torch, here(**machine))
+        return refusal.code if refusal else None
+
+    assert why(PYPI) is None
+    assert why(PYPI, python="3.12.1") == "no-wheel-python"
+    assert why(PYPI, driver="11.8") == "driver-too-old"
+    assert why(PYPI, gpus=("7.5",)) == "no-gpu-code"
+    assert why(PYPI._replace(glibc="2.36")) == "glibc-too-old"
+    assert without_code(PYPI, here(gpus=("8.6", "9.0"))) is None
+    ptx = without_code(PYPI, here(gpus=("10.0",)))  # PTX does not count
+    assert ptx is not None
+    assert dict(ptx.values)["gpu"] == "10.0"
+
+
+def test_the_build_to_prefer_of_one_release() -> None:
+    """The installed one; natively supported ones, the newest; then the oldest of the others."""
+
+    def order(*packages: str, driver: str) -> list[str]:
+        at = here(*packages, driver=driver)
+        rows = sorted((CU126, PYPI, OTHER, CU118), key=lambda row: preference(row, at))
+        return [row.local + ("" if row.wheels else " index") for row in rows]
+
+    newest = ["cu128", "cu128 index", "cu126 index", "cu118 index"]
+    assert order(driver="12.8") == newest
+    assert order(driver="13.0") == newest
+    assert order(driver="12.6") == ["cu126 index", "cu118 index", "cu128", "cu128 index"]
+    assert order(driver="12.2") == ["cu118 index", "cu126 index", "cu128", "cu128 index"]
+    assert order("torch 2.7.1+cu126", driver="12.8")[0] == "cu126 index"
