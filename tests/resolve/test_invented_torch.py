@@ -10,7 +10,9 @@ from packaging.specifiers import SpecifierSet
 import synthetic
 from ortgpu_fix.facts.model import Package
 from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
+from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import Situation, situation
 from ortgpu_fix.resolve.torch_installed import installed_torch_of, with_known_requirements
 from ortgpu_fix.resolve.torch_rules import against_machine, against_torch, preference, without_code
@@ -272,3 +274,254 @@ def test_the_build_to_prefer_of_one_release() -> None:
     assert order(driver="12.6") == ["cu126 index", "cu118 index", "cu128", "cu128 index"]
     assert order(driver="12.2") == ["cu118 index", "cu126 index", "cu128", "cu128 index"]
     assert order("torch 2.7.1+cu126", driver="12.8")[0] == "cu126 index"
+
+
+def told(*packages: Any, wish: str = "keep", **machine: Any) -> dict[str, list[dict[str, str]]]:
+    """Return severity, evidence and values of the findings about torch, by code."""
+    facts = synthetic.facts(*packages, **machine)
+    made = resolve(facts, PlanOptions(torch=wish), MATRIX, unlocking=False)
+    found: dict[str, list[dict[str, str]]] = {}
+    for row in made.findings:
+        if row.code.startswith("torch-") or row.code == "two-cuda-majors":
+            evidence = {"evidence": ", ".join(row.evidence)} if row.evidence else {}
+            values = {"severity": row.severity, **evidence, **dict(row.values)}
+            found.setdefault(row.code, []).append(values)
+    return found
+
+
+SET = ("nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.1.0")
+PINNED = {"name": "torch", "version": "2.7.1", "requires": [*PINS]}
+
+
+def test_a_torch_that_fits_is_not_spoken_of() -> None:
+    assert told(PINNED, *SET, driver="12.8") == {}
+
+
+def test_a_torch_without_cuda_and_one_that_nobody_knows_are_worth_knowing() -> None:
+    assert told("torch 2.7.1+cpu") == {
+        "torch-without-cuda": [{"severity": "info", "torch": "torch 2.7.1+cpu"}]
+    }
+    assert told("torch 9.9") == {"torch-unknown": [{"severity": "info", "torch": "torch 9.9"}]}
+
+
+def test_a_torch_that_cannot_run_is_told_with_the_one_that_can() -> None:
+    [old] = told("torch 2.7.1", driver="11.8")["torch-driver-too-old"]
+    assert old == {
+        "severity": "warning",
+        "torch": "torch 2.7.1",
+        "cuda": "12.8",
+        "floor": "525.60.13",
+        "driver_cuda": "11.8",
+        "instead": "torch 2.6.0+cu118, https://download.pytorch.org/whl/cu118",
+    }
+    [none] = told("torch 2.7.1", gpus=("7.5",))["torch-no-gpu-code"]
+    assert (none["gpu"], none["carried"], none["instead"]) == ("7.5", "8.0, 9.0; as PTX 9.0", "-")
+    assert "torch-driver-too-old" not in told("torch 2.7.1", driver="12.0")
+
+
+def test_who_holds_a_torch_that_cannot_run_is_named() -> None:
+    exact = {"name": "app", "version": "1", "requires": ["torch==2.7.1"]}
+    newer = {"name": "b", "version": "1", "requires": ["torch>2.6.0"]}
+    rows = told("torch 2.7.1", exact, newer, driver="11.8")
+
+    assert rows["torch-held"] == [
+        {"severity": "warning", "by": "app 1 (torch==2.7.1), b 1 (torch>2.6.0)"}
+    ]
+    assert "torch-held" not in told("torch 2.7.1", driver="11.8")
+    assert "torch-held" not in told("torch 2.7.1", exact, driver="12.8")
+
+
+def test_a_wish_that_no_torch_meets_is_told_with_one_that_would_run() -> None:
+    [row] = told(wish="==9.9", driver="12.8")["torch-wish-unfit"]
+
+    assert row == {
+        "severity": "error",
+        "wish": "--torch 9.9",
+        "instead": "torch 2.7.1, pypi",
+    }
+    assert "torch-wish-unfit" not in told(wish="==9.9", gpus=())
+    assert "torch-wish-unfit" not in told(wish="==9.9", driver=None)
+
+
+def test_libraries_for_another_cuda_beside_torch_are_named() -> None:
+    rows = told(PINNED, *SET, "nvidia-cublas 13.0.2", "onnxruntime-gpu 1.31.0", driver="13.0")
+    [row] = rows["two-cuda-majors"]
+
+    what = "onnxruntime-gpu 1.31.0, nvidia-cublas 13.0.2"
+    assert row == {
+        "severity": "warning",
+        "evidence": what,
+        "torch": "torch 2.7.1",
+        "cuda": "12.8",
+        "other": "13",
+        "what": what,
+    }
+    three = told(PINNED, *SET, "nvidia-cublas 13.0.2", "nvidia-cublas-cu11 11.11.3", driver="13.0")
+    assert [one["other"] for one in three["two-cuda-majors"]] == ["11", "13"]
+
+
+def test_what_only_an_import_of_torch_loads_is_told() -> None:
+    whole = ("onnxruntime-gpu 1.26.0", "numpy 2.2.6", "flatbuffers 25.0")
+    [row] = told(PINNED, *SET, *whole, driver="12.8")["torch-first"]
+
+    assert row == {
+        "severity": "info",
+        "torch": "torch 2.7.1",
+        "libraries": "libcublas.so.12, libcudnn.so.9",
+    }
+    loaded = {"name": "ortgpu-fix-libraries", "version": "1.26.0"}
+    assert "torch-first" not in told(PINNED, *SET, *whole, loaded, driver="12.8")
+    assert "torch-first" not in told(PINNED, *SET, *whole[1:], driver="12.8")
+    system = [{"name": "LIBCUBLAS.so.12", "path": "/x"}]
+    [one] = told(PINNED, *SET, *whole, libraries=system, driver="12.8")["torch-first"]
+    assert one["libraries"] == "libcudnn.so.9"
+    unpinned = {"name": "torch", "version": "2.7.1", "requires": ["nvidia-cublas-cu12==12.8.4"]}
+    [part] = told(unpinned, *SET, *whole, driver="12.8")["torch-first"]
+    assert part["libraries"] == "libcublas.so.12"
+    inside = told("torch 2.7.1+cu128", *whole, driver="12.8")
+    assert inside["torch-first"][0]["libraries"] == "libcublas.so.12, libcudnn.so.9"
+
+
+@pytest.mark.parametrize(
+    ("cudnn", "code"), [("9.0.9", "older"), ("9.10.2", "newer"), ("9.1.0", None), (None, None)]
+)
+def test_a_cudnn_that_was_moved_under_torch(cudnn: str | None, code: str | None) -> None:
+    rows = told(PINNED, *([f"nvidia-cudnn-cu12 {cudnn}"] if cudnn else []), driver="12.8")
+    found = {name: row for name, row in rows.items() if name.startswith("torch-cudnn")}
+
+    assert found == (
+        {
+            f"torch-cudnn-{code}": [
+                {
+                    "severity": "warning",
+                    "torch": "torch 2.7.1",
+                    "installed": f"nvidia-cudnn-cu12 {cudnn}",
+                    "wanted": "9.1.0",
+                }
+            ]
+        }
+        if code
+        else {}
+    )
+
+
+def test_who_was_compiled_against_a_torch_that_goes_is_named() -> None:
+    bound = {"name": "flash", "version": "2", "requires": ["torch==2.6.0"]}
+    loose = {"name": "loose", "version": "2", "requires": ["torch>=2"]}
+    vision = {"name": "torchvision", "version": "0.21.0", "requires": ["torch==2.6.0"]}
+    rows = told("torch 2.6.0", loose, vision, wish="==2.7.1", driver="12.8")
+    assert "torch-bound" not in rows
+
+    exact = {"name": "flash", "version": "2", "requires": ["torch==2.7.1"]}
+    rows = told("torch 2.6.0", exact, loose, vision, wish="==2.7.1", driver="12.8")
+    assert rows["torch-bound"] == [{"severity": "warning", "torch": "torch 2.6.0", "by": "flash 2"}]
+    assert "torch-bound" not in told("torch 2.6.0", bound, driver="12.8")
+
+
+def chosen(*packages: Any, wish: str = "match", **machine: Any) -> Plan:
+    facts = synthetic.facts(*packages, **machine)
+    return resolve(facts, PlanOptions(torch=wish), MATRIX, unlocking=False)
+
+
+def torches(made: Plan) -> dict[str, str]:
+    names = {"torch", "torchvision", "torchaudio"}
+    return {row.name: row.version for row in made.selection if row.name in names}
+
+
+def rejected(made: Plan) -> list[tuple[str, str]]:
+    return [(row.version, row.reasons[0].code) for row in made.rejected if row.package == "torch"]
+
+
+@pytest.mark.parametrize(
+    ("packages", "wish", "driver", "version"),
+    [
+        (("torch 2.7.1",), "match", "12.8", "2.7.1"),
+        (("torch 2.7.1+cu126",), "match", "12.8", "2.7.1+cu126"),
+        # Of a release the build that the driver supports natively.
+        ((), "==2.7.1", "12.6", "2.7.1+cu126"),
+        ((), "==2.7.1", "12.8", "2.7.1"),
+        # A label asks for the build of PyTorch's own index.
+        ((), "==2.7.1+cu128", "12.8", "2.7.1+cu128"),
+        ((), ">=2.6", "12.8", "2.7.1"),
+        ((), "<2.7", "12.8", "2.6.0"),
+    ],
+)
+def test_which_torch_is_taken(
+    packages: tuple[str, ...], wish: str, driver: str, version: str
+) -> None:
+    made = chosen(*packages, wish=wish, driver=driver)
+
+    assert torches(made) == {"torch": version}
+    assert rejected(made) == []
+
+
+def test_which_torches_were_passed_over_and_why() -> None:
+    made = chosen("torch 2.7.1", driver="11.8")
+
+    assert torches(made) == {"torch": "2.6.0+cu118"}
+    assert rejected(made) == [
+        ("2.7.1+cu128", "driver-too-old"),
+        ("2.7.1+cu126", "driver-too-old"),
+        ("2.6.0+cu124", "driver-too-old"),
+    ]
+
+
+def test_what_belongs_to_a_torch_moves_along() -> None:
+    made = chosen("torch 2.6.0", "torchvision 0.21.0", wish="==2.7.1", driver="12.8")
+
+    assert torches(made) == {"torch": "2.7.1", "torchvision": "0.22.1"}
+    assert {"torch", "torchvision"} <= {row.name for row in made.install}
+    kept = chosen("torch 2.7.1", "torchvision 0.22.1", driver="12.8")
+    assert torches(kept) == {"torch": "2.7.1", "torchvision": "0.22.1"}
+    assert not {"torch", "torchvision"} & {row.name for row in kept.install}
+
+
+def test_where_nothing_that_belongs_to_it_fits_a_torch_is_passed_over() -> None:
+    made = chosen("torch 2.6.0", "torchaudio 2.6.0", wish=">=2.6", driver="12.8")
+    assert torches(made) == {"torch": "2.6.0", "torchaudio": "2.6.0"}
+
+    none = chosen("torch 2.6.0", "torchaudio 2.6.0", wish="==2.7.1", driver="12.8")
+    assert none.verdict == "impossible"
+    assert ("2.7.1+cu128", "torch-without-companion") in rejected(none)
+
+
+def test_who_requires_another_torch_is_in_the_way() -> None:
+    app = {"name": "app", "version": "1", "requires": ["torch<2.7"]}
+    made = chosen("torch 2.6.0", app, wish="==2.7.1", driver="12.8")
+
+    assert made.verdict == "impossible"
+    [row, *_] = [row for row in made.rejected if row.package == "torch"]
+    assert dict(row.reasons[0].values) == {"by": "app 1", "requires": "torch<2.7"}
+
+
+def test_a_torch_without_a_partner_is_told_as_that() -> None:
+    options = PlanOptions(torch="==2.7.1", cuda="13")
+    made = resolve(synthetic.facts(driver="13.0"), options, MATRIX, unlocking=False)
+
+    assert made.verdict == "impossible"
+    assert {code for _, code in rejected(made)} == {"torch-without-partner"}
+    partners = [row for row in made.rejected if row.package == "onnxruntime-gpu"]
+    assert "torch-none-fits" in {why.code for row in partners for why in row.reasons}
+
+
+@pytest.mark.parametrize(
+    ("packages", "wish", "code", "values"),
+    [
+        (("torch 2.7.1",), "match", "why-torch-kept", {"torch": "torch 2.7.1", "cuda": "12"}),
+        ((), "==2.7.1", "why-torch-newest", {"torch": "torch 2.7.1", "cuda": "12"}),
+        (
+            ("torch 2.6.0",),
+            "==2.7.1",
+            "why-torch-nearest",
+            {"torch": "torch 2.7.1", "cuda": "12", "before": "torch 2.6.0"},
+        ),
+    ],
+)
+def test_why_a_torch_was_taken(
+    packages: tuple[str, ...], wish: str, code: str, values: dict[str, str]
+) -> None:
+    made = chosen(*packages, wish=wish, driver="12.8")
+
+    assert [dict(why.values) for why in made.why if why.code == code] == [values]
+    others = {"why-torch-kept", "why-torch-newest", "why-torch-nearest"} - {code}
+    assert not others & {why.code for why in made.why}
