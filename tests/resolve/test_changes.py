@@ -1,0 +1,212 @@
+"""What changes from what is installed to the set that a plan takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import synthetic
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.resolve.candidate import make_candidate
+from ortgpu_fix.resolve.changes import Changes, changes_for
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.situation import situation
+
+MATRIX = synthetic.matrix()
+GPU = "onnxruntime-gpu 1.26.0"
+LIBRARIES = ("nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
+ORDINARY = ("numpy 2.2.6", "flatbuffers 25.0")
+WHOLE = (GPU, *LIBRARIES, *ORDINARY)
+FOLDER = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
+SYSTEM: dict[str, str | None] = {"libcublas.so.12": None, "libcudnn.so.9": None}
+
+
+def changes(
+    *packages: Any,
+    folder: Any = FOLDER,
+    system: dict[str, str | None] | None = None,
+    autoload: bool | None = None,
+    options: PlanOptions | None = None,
+    version: str = "1.26.0",
+    **machine: Any,
+) -> Changes:
+    libraries = [
+        {"name": name, "path": f"/usr/lib/{name}", "version": number}
+        for name, number in (system or {}).items()
+    ]
+    document = synthetic.document(*packages, onnxruntime=folder, libraries=libraries, **machine)
+    document["python"]["autoload"] = autoload
+    here = situation(facts_json.from_json(document), options or PlanOptions(), MATRIX)
+    [build] = [
+        row for row in MATRIX.builds if row.version == version and row.platform == "linux_x86_64"
+    ]
+    return changes_for(make_candidate(build, here), here)
+
+
+def names(rows: Any) -> list[str]:
+    return [row.name for row in rows]
+
+
+def test_nothing_is_to_be_done_where_all_is_there() -> None:
+    found = changes(*WHOLE)
+
+    assert not found
+    assert names(found.selection) == [
+        *("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "onnxruntime-gpu"),
+    ]
+    assert (found.install, found.uninstall, found.companions, found.requires) == ((), (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("folder", "comes"),
+    [
+        (FOLDER, False),
+        (None, True),
+        (FOLDER | {"intact": False}, True),
+        (FOLDER | {"distribution": "onnxruntime"}, True),
+        (FOLDER | {"distribution": None}, False),
+        (FOLDER | {"version": "1.25.0"}, True),
+        (FOLDER | {"version": None}, False),
+        (FOLDER | {"cuda": None}, False),
+    ],
+)
+def test_the_gpu_build_comes_where_its_folder_is_not_whole(folder: Any, *, comes: bool) -> None:
+    found = changes(*WHOLE, folder=folder)
+
+    assert names(found.install) == (["onnxruntime-gpu"] if comes else [])
+    assert bool(found) is comes
+
+
+def test_another_release_comes_over_the_one_that_is_there() -> None:
+    older = ("onnxruntime-gpu 1.23.0", *WHOLE[1:])
+    found = changes(*older, folder=FOLDER | {"version": "1.23.0"})
+
+    assert [(row.name, row.version) for row in found.install] == [("onnxruntime-gpu", "1.26.0")]
+    assert found.uninstall == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "goes"),
+    [
+        ("onnxruntime 1.22.0", True),
+        ("onnxruntime-directml 1.22.0", True),
+        ({"name": "onnxruntime", "version": "1.26.0", "provided": True}, False),
+        ({"name": "onnxruntime", "version": "1.22.0", "outside": True}, False),
+        ("ort-helper 1.0", False),
+    ],
+)
+def test_every_other_build_goes_and_the_gpu_build_comes_again(other: Any, *, goes: bool) -> None:
+    found = changes(*WHOLE, other)
+    name = other if isinstance(other, str) else other["name"]
+
+    assert found.uninstall == ((name.split()[0],) if goes else ())
+    assert names(found.install) == (["onnxruntime-gpu"] if goes else [])
+
+
+def test_what_owns_the_same_files_goes() -> None:
+    rival = "nvidia-cudnn-cu11 8.9.6"
+    assert changes(*WHOLE, rival).uninstall == ("nvidia-cudnn-cu11",)
+    outside = {"name": "nvidia-cudnn-cu11", "version": "8.9.6", "outside": True}
+    assert changes(*WHOLE, outside).uninstall == ()
+
+
+def test_libraries_of_the_system_serve_where_nothing_else_is_to_be_done() -> None:
+    found = changes(GPU, *ORDINARY, system=SYSTEM)
+
+    assert not found
+    assert {name: row.path for name, row in found.system.items()} == {
+        name: f"/usr/lib/{name}" for name in SYSTEM
+    }
+    assert names(found.selection) == ["onnxruntime-gpu"]
+    one = changes(GPU, *ORDINARY, system={"libcublas.so.12": None})
+    assert (names(one.install), one.system) == (["nvidia-cublas-cu12", "nvidia-cudnn-cu12"], {})
+    beside = changes(GPU, *ORDINARY, "onnxruntime 1.22.0", system=SYSTEM)
+    assert len(beside.install) == 3
+    assert beside.system == {}
+    rival = changes(GPU, *ORDINARY, "nvidia-cudnn-cu11 8.9.6", system=SYSTEM)
+    assert (rival.uninstall, len(rival.install)) == (("nvidia-cudnn-cu11",), 2)
+    kept = changes(GPU, LIBRARIES[0], *ORDINARY, system=SYSTEM)
+    assert names(kept.selection) == ["nvidia-cublas-cu12", "onnxruntime-gpu"]
+
+
+@pytest.mark.parametrize(
+    ("library", "version", "gpu", "serves"),
+    [
+        ("libcublas.so.12", "12.2.0", "8.0", True),
+        ("libcublas.so.12", "12.1.9", "8.0", False),  # without the symbols that are needed
+        ("libcublas.so.12", "12", "8.0", True),  # it may be any of that major
+        ("libcudnn.so.9", "9.28.0", "6.0", False),  # without code for the GPU
+        ("libcudnn.so.9", "9.10.2", "6.0", True),
+        ("libcudnn.so.9", "9.5", "6.0", True),
+        ("libcudnn.so.9", "9", "6.0", True),
+        ("libcudnn.so.9", "9.99", "6.0", True),  # nobody has read that one
+        ("libcudnn.so.9", None, "6.0", True),
+    ],
+)
+def test_which_library_of_the_system_can_serve(
+    library: str, version: str | None, gpu: str, *, serves: bool
+) -> None:
+    found = changes(GPU, *ORDINARY, system={**SYSTEM, library: version}, gpus=(gpu,))
+
+    assert (library in found.system) is serves
+
+
+def test_of_two_libraries_of_a_name_the_loader_takes_the_first() -> None:
+    rows = [
+        {"name": "libcublas.so.12", "path": "/first", "version": "12.1.0"},
+        {"name": "libcublas.so.12", "path": "/second", "version": "12.8.0"},
+        {"name": "libcudnn.so.9", "path": "/cudnn"},
+    ]
+    document = synthetic.document(GPU, *ORDINARY, onnxruntime=FOLDER, libraries=rows)
+    here = situation(facts_json.from_json(document), PlanOptions(), MATRIX)
+    [build] = [row for row in MATRIX.builds if row.version == "1.26.0"]
+
+    assert changes_for(make_candidate(build, here), here).system == {}
+
+
+def test_a_numpy_that_is_replaced_comes_with_the_set() -> None:
+    found = changes("numpy 2.2.6", "flatbuffers 25.0", folder=None, version="1.18.0", driver="11.8")
+
+    assert ("numpy", "1.26.4") in [(row.name, row.version) for row in found.install]
+    assert "numpy" in names(found.selection)
+
+
+USER = {"name": "user", "version": "1", "requires": ["onnxruntime"]}
+
+
+@pytest.mark.parametrize(
+    ("packages", "autoload", "options", "companions"),
+    [
+        (WHOLE, None, {}, []),
+        (WHOLE, True, {}, ["ortgpu-fix-libraries"]),
+        (WHOLE, False, {}, ["ortgpu-fix-libraries"]),
+        (WHOLE, True, {"autoload": False}, []),
+        ((*WHOLE, USER), True, {}, ["ortgpu-fix-libraries", "onnxruntime"]),
+        ((*WHOLE, USER), True, {"provide": False}, ["ortgpu-fix-libraries"]),
+        ((*WHOLE, USER), None, {}, []),
+        (WHOLE[1:], None, {}, ["ortgpu-fix-libraries", "onnxruntime"]),
+        (WHOLE[:4], None, {}, ["ortgpu-fix-libraries", "onnxruntime"]),
+        (WHOLE[1:], None, {"provide": False}, ["ortgpu-fix-libraries"]),
+        (
+            (*WHOLE, USER, {"name": "onnxruntime", "version": "1.26.0", "provided": True}),
+            True,
+            {},
+            ["ortgpu-fix-libraries"],
+        ),
+    ],
+)
+def test_companions_come_with_other_changes_or_where_they_are_used(
+    packages: tuple[Any, ...],
+    autoload: bool | None,  # noqa: FBT001
+    options: dict[str, bool],
+    companions: list[str],
+) -> None:
+    found = changes(*packages, autoload=autoload, options=PlanOptions(**options))  # type: ignore[arg-type]
+
+    assert names(found.companions) == companions
+
+
+@pytest.mark.parametrize("autoload", [True, False])
+def test_system_libraries_need_no_companion(*, autoload: bool) -> None:
+    assert not changes(GPU, *ORDINARY, system=SYSTEM, autoload=autoload)
