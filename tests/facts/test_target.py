@@ -148,3 +148,13 @@ def test_what_is_linked_and_what_a_user_installed_belong_to_the_environment() ->
 
     assert [package.outside for package in packages_of(linked)] == [False]
     assert {package.outside for package in packages_of(users)} == {False}
+
+
+@pytest.mark.parametrize(("folder", "outside"), [("", False), ("-of-another", True)])
+def test_a_folder_whose_name_only_begins_alike_is_another_environment(
+    folder: str, *, outside: bool
+) -> None:
+    purelib = parse_target(answer(), "python").purelib
+    row = {"name": "app", "version": "1", "path": f"{purelib}{folder}/app-1.dist-info"}
+    (package,) = packages_of(parse_target(answer(installed=[row]), "python"))
+    assert package.outside == outside
