@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from example_target import target_at
 
 from ortgpu_fix.apply import apply_plan
 from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
@@ -21,7 +22,7 @@ from ortgpu_fix.apply.staged_tree import StagedTree
 from ortgpu_fix.apply.staging import StagedWheels
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 
@@ -77,27 +78,7 @@ class Stand:
         return StagedWheels((NEW,), tree)
 
     def apply(self, *, allowed: Allowed | None = None, works: bool = True) -> Applied:
-        target = Target(
-            executable=f"{self.site.prefix}/bin/python",
-            version="3.11.7",
-            implementation="cpython",
-            free_threaded=False,
-            platform="linux-x86_64",
-            bits=64,
-            prefix=self.site.prefix,
-            base_prefix="/usr",
-            purelib=self.site.purelib,
-            platlib=self.site.platlib,
-            scripts=self.site.scripts,
-            kind="venv",
-            externally_managed=False,
-            pip_version=None,
-            pth=True,
-            libc=None,
-            build=None,
-            installed=self.installed,
-            broken=(),
-        )._replace(**self.target_more)
+        target = target_at(self.site, installed=self.installed)._replace(**self.target_more)
         engine: Any = type("Engine", (), {"name": "uv 9"})()
         index: Any = None
         plan = Plan(

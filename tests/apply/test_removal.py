@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from example_target import target_at
 
 from ortgpu_fix.apply.removal import (
     bytecode,
@@ -62,27 +63,7 @@ class Tree:
         return self.installed[-1]
 
     def target(self) -> Target:
-        return Target(
-            executable=str(self.prefix / "bin" / "python"),
-            version="3.11.7",
-            implementation="cpython",
-            free_threaded=False,
-            platform="linux-x86_64",
-            bits=64,
-            prefix=self.site.prefix,
-            base_prefix="/usr",
-            purelib=self.site.purelib,
-            platlib=self.site.platlib,
-            scripts=self.site.scripts,
-            kind=self.kind,
-            externally_managed=False,
-            pip_version=None,
-            pth=True,
-            libc=None,
-            build=None,
-            installed=tuple(self.installed),
-            broken=(),
-        )
+        return target_at(self.site, kind=self.kind, installed=tuple(self.installed))
 
     def removed(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from example_target import TARGET
 from packaging.specifiers import SpecifierSet
 
 from ortgpu_fix.apply import staging, torch_closure
@@ -57,27 +58,7 @@ class Engine:
 
 def target(*installed: tuple[str, str]) -> Target:
     rows = [Installed(name=name, version=version, metadata_path="") for name, version in installed]
-    return Target(
-        executable="/v/bin/python",
-        version="3.11.7",
-        implementation="cpython",
-        free_threaded=False,
-        platform="linux-x86_64",
-        bits=64,
-        prefix="/v",
-        base_prefix="/usr",
-        purelib="/v/lib",
-        platlib="/v/lib",
-        scripts="/v/bin",
-        kind="venv",
-        externally_managed=False,
-        pip_version=None,
-        pth=True,
-        libc="glibc 2.35",
-        build=None,
-        installed=tuple(rows),
-        broken=(),
-    )
+    return TARGET._replace(pip_version=None, installed=tuple(rows))
 
 
 def plan(*install: Wheel, requires: tuple[str, ...] = ()) -> Plan:

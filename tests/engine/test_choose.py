@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from engine_target import TARGET
+from example_target import TARGET
 
 from ortgpu_fix.engine.choose import choose_engine, choose_resolver, find_uv
 from ortgpu_fix.engine.pip import Pip

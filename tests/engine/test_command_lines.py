@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import engine_target
+import example_target
 import pytest
 from packaging.utils import parse_wheel_filename
 
@@ -40,7 +40,7 @@ HOME = tempfile.gettempdir()
 """A folder that can be written to: uv can have its cache there."""
 EMPTY = 'lock-version = "1.0"\n'
 NUMPY = Installed(name="numpy", version="2.1.0", metadata_path="/x", requires=())
-TARGET = engine_target.TARGET._replace(installed=(NUMPY,))
+TARGET = example_target.TARGET._replace(installed=(NUMPY,))
 FREE = machine(version="3.13.0+", free_threaded=True)
 
 

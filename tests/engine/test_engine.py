@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_target import TARGET
 from environments import site_packages
+from example_target import TARGET
 
 from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.engine.common import Prefix, StagedFile, constraints

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.facts.target import Target
 
 TARGET = Target(
@@ -25,3 +28,9 @@ TARGET = Target(
     installed=(),
     broken=(),
 )
+
+
+def target_at(site: Site, **changes: Any) -> Target:
+    """Return the target with the folders of `site`."""
+    folders = {**site._asdict(), "executable": f"{site.prefix}/bin/python"}
+    return TARGET._replace(**folders, pip_version=None, libc=None)._replace(**changes)
