@@ -5,28 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from measured_model import bench, report
 
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row, Section
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.measurement import bench_sections, milliseconds, model_sections
 from ortgpu_fix.verify.advice import Advice
-from ortgpu_fix.verify.bench import Bench, Configuration, Timing
+from ortgpu_fix.verify.bench import Timing
 from ortgpu_fix.verify.measurement import CPU, Failed
-from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ModelReport, ProviderShare
+from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ProviderShare
 
 EN = load_texts("en")
 GPU = "CUDAExecutionProvider"
-
-
-def report(**more: Any) -> ModelReport:
-    values: dict[str, Any] = {
-        "file": "m.onnx",
-        "verdict": "works",
-        "values": (("total", "7"), ("shape_nodes", "0")),
-        "gpu": "A10 (8.6)",
-    }
-    return ModelReport(**{**values, **more})
 
 
 def section(sections: tuple[Section, ...], heading: str) -> list[Row]:
@@ -140,23 +131,6 @@ def test_outputs_that_are_wrong_are_red() -> None:
         ("cannot be compared (nan)", "red"),
         ("cannot be compared (?)", "red"),
     ]
-
-
-def bench(*timings: Timing, **more: Any) -> Bench:
-    values: dict[str, Any] = {
-        "release": "1.26.0",
-        "gpu": None,
-        "processors": 8,
-        "threads": 4,
-        "shapes": ((("x", (1, 3)),), (("x", (4, 3)),)),
-        "given": True,
-        "configurations": (
-            Configuration(key=CPU, on_gpu=False),
-            Configuration(key="cuda", on_gpu=True),
-        ),
-        "create_ms": (),
-    }
-    return Bench(timings=timings, **{**values, **more})
 
 
 NO_ADVICE = Advice(rows=())

@@ -7,6 +7,7 @@ import hashlib
 import re
 from typing import Any
 
+import measured_model
 import pytest
 from pages import Shown
 
@@ -25,7 +26,7 @@ from ortgpu_fix.report.page_parts import (
 )
 from ortgpu_fix.report.page_style import SCRIPT, STYLE
 from ortgpu_fix.verify.advice import Advice
-from ortgpu_fix.verify.bench import Bench, Configuration, Timing
+from ortgpu_fix.verify.bench import Bench, Timing
 from ortgpu_fix.verify.measurement import CPU, Failed
 from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ModelReport, ProviderShare
 from ortgpu_fix.verify.smoke_result import LoadedLibrary
@@ -35,31 +36,13 @@ GPU = "CUDAExecutionProvider"
 
 
 def report(**more: Any) -> ModelReport:
-    values: dict[str, Any] = {
-        "file": "m.onnx",
-        "verdict": "works",
-        "values": (("total", "7"), ("shape_nodes", "0")),
-        "gpu": "A10 (8.6)",
-        "shares": (ProviderShare(provider=GPU, nodes=7, ms=1.5),),
-    }
-    return ModelReport(**{**values, **more})
+    shares = (ProviderShare(provider=GPU, nodes=7, ms=1.5),)
+    return measured_model.report(**{"shares": shares, **more})
 
 
 def bench(*timings: Timing, **more: Any) -> Bench:
-    values: dict[str, Any] = {
-        "release": "1.26.0",
-        "gpu": "A10 (8.6)",
-        "processors": 8,
-        "threads": 4,
-        "shapes": ((("x", (1, 3)),), (("x", (4, 3)),)),
-        "given": True,
-        "configurations": (
-            Configuration(key=CPU, on_gpu=False),
-            Configuration(key="cuda", on_gpu=True),
-        ),
-        "create_ms": ((CPU, 20.0),),
-    }
-    return Bench(timings=timings, **{**values, **more})
+    values: dict[str, Any] = {"gpu": "A10 (8.6)", "create_ms": ((CPU, 20.0),)}
+    return measured_model.bench(*timings, **{**values, **more})
 
 
 def shown(model: ModelReport, **more: Any) -> Shown:

@@ -1,0 +1,38 @@
+"""A model that was run and timed, as values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ortgpu_fix.verify.bench import Bench, Configuration, Timing
+from ortgpu_fix.verify.measurement import CPU
+from ortgpu_fix.verify.model_report import ModelReport
+
+
+def report(**more: Any) -> ModelReport:
+    """Return what is told of a model that works, changed by `more`."""
+    values: dict[str, Any] = {
+        "file": "m.onnx",
+        "verdict": "works",
+        "values": (("total", "7"), ("shape_nodes", "0")),
+        "gpu": "A10 (8.6)",
+    }
+    return ModelReport(**{**values, **more})
+
+
+def bench(*timings: Timing, **more: Any) -> Bench:
+    """Return the times of a model with two shapes, on the CPU and with CUDA."""
+    values: dict[str, Any] = {
+        "release": "1.26.0",
+        "gpu": None,
+        "processors": 8,
+        "threads": 4,
+        "shapes": ((("x", (1, 3)),), (("x", (4, 3)),)),
+        "given": True,
+        "configurations": (
+            Configuration(key=CPU, on_gpu=False),
+            Configuration(key="cuda", on_gpu=True),
+        ),
+        "create_ms": (),
+    }
+    return Bench(timings=timings, **{**values, **more})
