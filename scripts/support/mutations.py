@@ -127,6 +127,13 @@ LEFT_ALONE = (
     cst.TypeAlias,
 )
 """What is for the reader and the type checker, or fails at once when it is changed."""
+GENERIC = frozenset(
+    {
+        *("Callable", "Iterable", "Iterator", "Mapping", "Sequence"),
+        *("dict", "frozenset", "list", "set", "tuple"),
+    }
+)
+"""What has its types in brackets, in an alias, too: they are for the type checker."""
 ELSEWHERE = ("TYPE_CHECKING", "sys.platform", "sys.version_info")
 """Conditions with these have one answer on a machine."""
 NOT_HERE = ("TYPE_CHECKING", 'sys.platform == "win32"')
@@ -144,7 +151,7 @@ class _Visitor(cst.CSTVisitor):
         self._statements: list[int] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, LEFT_ALONE):
+        if isinstance(node, LEFT_ALONE) or _is_type(node):
             return False
         line = self.get_metadata(PositionProvider, node).start.line
         if isinstance(node, (cst.BaseStatement, cst.BaseSmallStatement)):
@@ -170,6 +177,10 @@ class _Visitor(cst.CSTVisitor):
             return
         if isinstance(original_node, (cst.BaseStatement, cst.BaseSmallStatement)):
             self._statements.pop()
+
+
+def _is_type(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Subscript) and _code(node.value) in GENERIC
 
 
 def _is_elsewhere(node: cst.BaseExpression) -> bool:

@@ -80,6 +80,8 @@ def changes(source: str) -> list[tuple[str, str]]:
         ("def a():\n    return b()\n", []),
         ("a: int | None = True\n", ["a: int | None = False"]),
         ("def a(b: int | str = 3) -> None: ...\n", ["def a(b: int | str = 4) -> None: ..."]),
+        ("a = Callable[[b, c], d | None]\n", []),
+        ("a = b[c | d]\n", ["a = b[c & d]"]),
         ("if TYPE_CHECKING:\n    b()\n", []),
         ('if sys.platform == "win32":\n    b()\nelse:\n    c()\n', ["pass"]),
         ('if sys.platform == "win32":\n    b()\nelif c:\n    d = e\n',
