@@ -14,6 +14,7 @@ from pathlib import Path
 import drivers
 import environments
 import pytest
+from disk_steps import Steps, note_steps
 from hypothesis import settings
 from stand import HANG_UP, PIP, Kind, Stand
 
@@ -164,3 +165,9 @@ def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     yield mount
     for point in points:
         subprocess.run(["umount", point], check=True)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """What is flushed to the disk and what is moved, in its order."""
+    return note_steps(monkeypatch)

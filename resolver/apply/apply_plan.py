@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..companions.build import LocalWheel
 from ..engine.choose import Engine
 from ..errors import Error
 from ..facts.target import Target
@@ -64,13 +65,12 @@ def apply(
     progress: Progress,
     allowed: Allowed | None = None,
     confirm: Confirm = lambda _: None,
-    local: Mapping[str, bytes] | None = None,
+    companions: Sequence[LocalWheel] = (),
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
-    `confirm` is asked once, before the download. `local` are further wheels to install, by file
-    name. On return everything is done and verified, and `rollback.undo_last` can undo it until the
-    next change.
+    `confirm` is asked once, before the download. `companions` are installed, too. On return
+    everything is done and verified, and `rollback.undo_last` can undo it until the next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
@@ -94,7 +94,7 @@ def apply(
                 engine=engine,
                 progress=progress,
                 confirm=confirm,
-                local=local,
+                companions=companions,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
             _check_unchanged(plan, target, staged)

@@ -37,7 +37,7 @@ from .removal import (
     is_interpreter,
     recorded_files,
 )
-from .state_folder import Site, absolute, join
+from .state_folder import Site, absolute, join, plain_paths
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
     for whole in install.whole if install is not None and install.sizes else ():
-        inside = {site.plain(path) for path in files_under(absolute(site, whole))}
+        inside = {*plain_paths(files_under(absolute(site, whole))).values()}
         found.changed |= inside - created - {path + COPY for path in created}
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))

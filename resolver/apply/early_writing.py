@@ -37,7 +37,7 @@ def _write(folder: Path, done: threading.Event) -> None:
         import ctypes  # noqa: PLC0415 - only who installs needs it
 
         syncfs = ctypes.CDLL(None).syncfs
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
             while not done.wait(_SECONDS):
                 syncfs(descriptor)

@@ -216,8 +216,8 @@ def _record(line: str) -> Record | None:
 def _from_table(table: Mapping[str, object]) -> Record | None:
     fields = dict(table)
     step = fields.pop("step", None)
-    version = fields.pop("version", VERSION if step != "begin" else None)
-    if step == "begin" and isinstance(version, int) and version > VERSION:
+    version = fields.pop("version", None)
+    if isinstance(version, int) and version > VERSION:
         raise Error("journal-newer", version=version, known=VERSION)
     if not isinstance(step, str):
         return None

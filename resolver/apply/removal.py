@@ -19,7 +19,7 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Installed, Target
 from ..utils.files import file_digest
-from .state_folder import Site, join
+from .state_folder import Site, join, plain_paths
 
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
 METADATA = (".dist-info", ".egg-info")
@@ -49,7 +49,7 @@ def files_to_remove(
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
     again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as
-    `Site.plain` returns it; `whole` are the folders that must be empty before. What other
+    `plain_paths` returns it; `whole` are the folders that must be empty before. What other
     distributions own stays. In a venv a distribution without RECORD is removed all the same where
     its files are known without it: it comes again, or has its files in the shared folder.
 
@@ -91,7 +91,8 @@ def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) ->
 
     A file of the same bytes may belong to several, and so may what all of NVIDIA's wheels have.
     """
-    if path == str(site.state) or path.startswith(join(str(site.state), "")):
+    state = join(site.purelib, STATE_FOLDER)
+    if path == state or path.startswith(join(state, "")):
         raise Error("wheel-overwrites", path=path, owner="ortgpu-fix")
     if is_interpreter(site, path):
         raise Error("wheel-overwrites", path=path, owner="Python")
@@ -149,11 +150,11 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
         raise Error("installed-editable", name=name, path=path)
     if installed.installer == "conda":
         raise Error("installed-conda", name=name, path=path)
-    listed = recorded_files(installed.metadata_path)
+    listed = recorded_files(path)
     if listed is None and not known:
         raise Error("no-record", name=name, path=path)
-    metadata = files_under(site.plain(installed.metadata_path))
-    return {file for file in listed or () if site.inside(file)}.union(metadata)
+    (metadata,) = plain_paths([path]).values()
+    return {file for file in listed or () if site.inside(file)}.union(files_under(metadata))
 
 
 def recorded_files(metadata_path: str) -> set[str] | None:
@@ -164,15 +165,8 @@ def recorded_files(metadata_path: str) -> set[str] | None:
     except OSError:
         return None
     base = os.path.realpath(record.parent.parent)
-    real: dict[str, str] = {}
-    paths = set()
-    for row in csv.reader(text.splitlines()):
-        if row and row[0]:
-            folder, name = os.path.split(os.path.normpath(join(base, row[0])))
-            if folder not in real:
-                real[folder] = os.path.realpath(folder)
-            paths.add(join(real[folder], name))
-    return paths
+    rows = [row[0] for row in csv.reader(text.splitlines()) if row and row[0]]
+    return {*plain_paths(join(base, row) for row in rows).values()}
 
 
 def _leftovers(site: Site, paths: set[str]) -> set[str]:

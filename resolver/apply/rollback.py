@@ -7,7 +7,7 @@ libraries in use. Deleting the journal ends the roll back; `prune_history` then 
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH101, PTH103, PTH106, PTH112, PTH114, PTH116, PTH120, PTH208
+# ruff: noqa: PTH101, PTH103, PTH106, PTH112, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _put_all_back(
         if os.path.lexists(source):
             with failures.noted(path):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                if os.path.isdir(path) and not os.path.islink(path):
+                if os.path.isdir(path):  # which no file can replace
                     trash.take([path])
                 move(source, path)
     for name in {os.path.dirname(path) for path, _ in moves}:

@@ -38,6 +38,8 @@ _RESERVE = 1 << 18
 _RESERVE_PER_FILE = 256
 """Bytes kept back so that a roll back finds room on a full disk, for entries of folders and for the
 journal. Its folders exist before the first change, and files are renamed: no more is needed."""
+_AT_ONCE = 8
+"""Files that are flushed at the same time: one after the other, each would wait for the disk."""
 _PATIENCE = 2.0
 """Seconds that a file on Windows may be in use before moving it has failed."""
 
@@ -156,8 +158,15 @@ class JournaledChange:
 
 def sync_files(paths: Iterable[str]) -> None:
     """Flush files to the disk. Raises OSError."""
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        list(pool.map(_sync_file, paths))
+    files = list(paths)
+    shares = [files[at::_AT_ONCE] for at in range(_AT_ONCE)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(_sync_share, shares))
+
+
+def _sync_share(paths: Iterable[str]) -> None:
+    for path in paths:
+        _sync_file(path)
 
 
 def append(folder: Path, record: Record) -> None:

@@ -5,7 +5,7 @@ the bytecode of it, comes into the environment by renaming; whatever else an eng
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH113, PTH116, PTH114, PTH118, PTH119, PTH120, PTH206
+# ruff: noqa: PTH116, PTH118, PTH119, PTH120, PTH206
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import base64
 import contextlib
 import csv
 import os
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ class _Row(NamedTuple):
 
     path: str
     """Absolute, in the staging folder."""
+    about: os.stat_result
     digest: str
     size: str
 
@@ -67,7 +69,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     `wheel-overwrites` where two wheels have different files for one path.
     """
     places = _Places(tree, site, wheels)
-    files: dict[str, str] = {places.goal(path): _long(path) for path in places.compiled}
+    files: dict[str, str] = {places.goal(path): long_path(path) for path in places.compiled}
     hashes: dict[str, str] = {}
     shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
     for wheel, info in zip(wheels, places.infos, strict=True):
@@ -82,7 +84,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
                 if goal not in shared:
                     raise Error("wheel-overwrites", path=goal, owner=wheel.name)
                 hashes[goal] = ""
-            files[goal] = _long(row.path)
+            files[goal] = long_path(row.path)
     return StagedTree(
         files=files,
         hashes=hashes,
@@ -105,26 +107,26 @@ def spoiled_wheels(tree: Path, site: Site, wheels: Sequence[Wheel]) -> tuple[Whe
     return tuple(
         wheel
         for wheel, info in zip(wheels, places.infos, strict=True)
-        if not all(
-            _is_right(row, info)
-            for row in _rows(info, wheel, places)
-            if not row.path.endswith(NAMESPACE)  # that of the wheel that came last
-        )
+        if not all(_are_right(_rows(info, wheel, places), info))
     )
 
 
-def _is_right(row: _Row, info: str) -> bool:
-    about, whole = os.stat(_long(row.path)), os.stat(join(_long(info), "WHEEL"))
-    linked = about.st_nlink > 1 and about.st_mtime_ns <= whole.st_mtime_ns
-    if not row.digest or (linked and about.st_size > _SMALL):
-        return True
-    return file_digest(Path(_long(row.path))) == row.digest
+def _are_right(rows: Iterable[_Row], info: str) -> Iterator[bool]:
+    """Yield of each of the `rows` whether the file is what its hash says."""
+    unpacked = os.stat(join(long_path(info), "WHEEL")).st_mtime_ns
+    for row in rows:
+        if not row.digest or row.path.endswith(NAMESPACE):  # that is of the wheel that came last
+            continue
+        about = row.about
+        if about.st_size > _SMALL and about.st_nlink > 1 and about.st_mtime_ns <= unpacked:
+            continue
+        yield file_digest(Path(long_path(row.path))) == row.digest
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
     """Return the dist-info folders, the folders without a file, and the bytecode below `tree`."""
     infos, empty, compiled = [], [], []
-    root = _long(str(tree))
+    root = long_path(str(tree))
     for found, folders, names in os.walk(root):
         folder = f"{tree}{found.removeprefix(root)}"
         infos += [join(folder, name) for name in folders if name.endswith(".dist-info")]
@@ -181,8 +183,9 @@ class _Places:
         return any(path.startswith(root + os.sep) for root in self.roots)
 
     def parts(self, path: str) -> list[str]:
-        """Return the parts of `path` below the staging prefix; the first is `..` outside of it."""
-        return os.path.relpath(path, self._tree).split(os.sep)
+        """Return the parts of `path`, a normal one, below the staging prefix; none outside."""
+        root = join(self._tree, "")
+        return path[len(root) :].split(os.sep) if path.startswith(root) else []
 
     def moves(self, path: str, info: str) -> bool:
         """Return whether `path` lies elsewhere, seen from `info`, in the environment."""
@@ -205,25 +208,28 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
     for path, *about in listed:
         where = os.path.normpath(join(root, path))
         parts = places.parts(where)
-        if parts[0] == os.pardir or STATE_FOLDER in (part.casefold() for part in parts):
+        if not parts or STATE_FOLDER in (part.casefold() for part in parts):
             raise Error("wheel-escapes", file=wheel.file, member=path)
-        if not os.path.lexists(_long(where)):
-            raise Error("install-failed", said=f"{path} of {wheel.name} was not installed")
-        if os.path.islink(_long(where)) or not os.path.isfile(_long(where)):
+        try:
+            found = os.lstat(long_path(where))
+        except (OSError, ValueError) as error:
+            said = f"{path} of {wheel.name} was not installed"
+            raise Error("install-failed", said=said) from error
+        if not stat.S_ISREG(found.st_mode):
             raise Error("wheel-odd", file=wheel.file, member=path)
-        kind, _, digest = (about[0] if about else "").partition("=")
-        found = ""
+        kind, _, packed = (about[0] if about else "").partition("=")
+        digest = ""
         with contextlib.suppress(ValueError):
             if kind == "sha256":
-                found = base64.urlsafe_b64decode(f"{digest}=").hex()
-        yield _Row(where, found, about[1] if len(about) > 1 else "")
+                digest = base64.urlsafe_b64decode(f"{packed}=").hex()
+        yield _Row(where, found, digest, about[1] if len(about) > 1 else "")
 
 
 def _text(info: str, name: str, errors: str) -> str:
-    return Path(_long(info), name).read_text(encoding="utf-8", errors=errors)
+    return Path(long_path(info), name).read_text(encoding="utf-8", errors=errors)
 
 
-def _long(path: str) -> str:
+def long_path(path: str) -> str:
     """Return an absolute path that Windows takes however long it is.
 
     The prefix lies deeper than the environment. Source:
@@ -237,7 +243,9 @@ def _long(path: str) -> str:
 def _write_record(rows: Sequence[_Row], info: str, places: _Places) -> None:
     """Write RECORD with the paths as they are in the environment."""
     root = os.path.dirname(places.goal(info))
-    with Path(_long(info), "RECORD").open("w", encoding="utf-8", errors="surrogateescape") as file:
+    with Path(long_path(info), "RECORD").open(
+        "w", encoding="utf-8", errors="surrogateescape"
+    ) as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
             where = os.path.relpath(places.goal(row.path), root).replace(os.sep, "/")

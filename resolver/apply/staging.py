@@ -5,12 +5,15 @@ After staging no network is needed, and it is known which files will be written.
 
 from __future__ import annotations
 
+import io
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ..companions.build import LocalWheel
 from ..engine.choose import Engine
 from ..engine.common import Prefix, StagedFile
 from ..engine.guard import wait_for_engine
@@ -23,11 +26,11 @@ from ..index.folder import local_path
 from ..index.page import without_credentials
 from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
-from ..plan.wheels import HERE, PYPI, Pinned, Wheel
-from ..utils.files import disk_error, file_digest
+from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .early_writing import written_early
-from .staged_tree import StagedTree, read_staged_tree, spoiled_wheels
+from .staged_tree import StagedTree, long_path, read_staged_tree, spoiled_wheels
 from .state_folder import Site, remove_tree
 from .torch_closure import resolve_torch_closure
 from .torch_requirements import incoming_torch
@@ -69,9 +72,9 @@ def stage_wheels(
     engine: Engine,
     progress: Progress,
     confirm: Confirm,
-    local: Mapping[str, bytes] | None = None,
+    companions: Sequence[LocalWheel] = (),
 ) -> StagedWheels:
-    """Stage what `plan` installs, what that requires besides, and `local` wheels by file name.
+    """Stage what `plan` installs, what that requires besides, and `companions`.
 
     `confirm` is asked once, before the download. uv brings what it can through its own cache; the
     rest is downloaded here, and the downloads of an interrupted run are used. Raises Error
@@ -96,15 +99,15 @@ def stage_wheels(
         paths = download_all(index, to_download, folder, progress, urls)
         pairs = zip(to_download, paths, strict=True)
         staged = [StagedFile(wheel=wheel, path=path) for wheel, path in pairs]
-        staged += [_stage_local(folder / name, data) for name, data in (local or {}).items()]
         _need(folder, sum(read_wheel_contents(file.path).size for file in staged))
-        if to_download:  # what is made here is small
-            progress("install", engine=engine.name, count=len(to_download))
         if staged:
+            progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
                 engine.install(staged, target, into)
+        if companions:
+            _unpack(companions, target, into, engine)
         remove_tree(into.work)
-        every = (*fetched, *(file.wheel for file in staged))
+        every = (*fetched, *to_download, *(companion.wheel for companion in companions))
         return StagedWheels(every, read_staged_tree(into.folder, site, every))
     except BaseException as error:
         remove_tree(into.folder)  # gigabytes that nobody goes on with
@@ -152,18 +155,17 @@ def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
     return ChosenWheel(wheel, without_credentials(base))
 
 
-def _stage_local(path: Path, data: bytes) -> StagedFile:
-    path.write_bytes(data)
-    contents = read_wheel_contents(path)
-    wheel = Wheel(
-        name=contents.name,
-        version=contents.version,
-        index_url=HERE,
-        file=path.name,
-        size=len(data),
-        sha256=file_digest(path),
-    )
-    return StagedFile(wheel=wheel, path=path)
+def _unpack(companions: Sequence[LocalWheel], target: Target, into: Prefix, engine: Engine) -> None:
+    """Unpack `companions` into the prefix: they have modules and metadata alone, and a RECORD.
+
+    What every start of Python runs is compiled here, for nobody may be able to write its bytecode
+    later; all else is compiled when it is used.
+    """
+    root = into.folder / "companions"
+    for companion in companions:
+        with zipfile.ZipFile(io.BytesIO(companion.content)) as file:
+            file.extractall(long_path(str(root)))
+    engine.compile_modules(root, target, into)
 
 
 def _fetch(  # noqa: PLR0917

@@ -17,10 +17,12 @@ names files to move and to delete.
 
 import contextlib
 import errno
+import functools
 import os
 import shutil
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,16 +65,8 @@ class Site(NamedTuple):
         """The file that a running engine holds; need not exist."""
         return self.state / "engine.lock"
 
-    def plain(self, path: str) -> str:
-        """Return `path` (absolute, or relative to purelib) with the links of its folder resolved.
-
-        A link in the last part stays: a file that is a link is moved as a link.
-        """
-        folder, name = os.path.split(os.path.normpath(join(self.purelib, path)))
-        return join(os.path.realpath(folder), name)
-
     def inside(self, path: str) -> bool:
-        """Return whether `path`, as `plain` returns it, is in this environment."""
+        """Return whether `path`, as `plain_paths` returns it, is in this environment."""
         roots = (self.prefix, self.purelib, self.platlib, self.scripts)
         return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
 
@@ -82,6 +76,19 @@ class Site(NamedTuple):
             return os.path.relpath(path, self.purelib)
         except ValueError:
             return path
+
+
+def plain_paths(paths: Iterable[str]) -> dict[str, str]:
+    """Return each of the absolute `paths` with the links of its folder resolved.
+
+    A link in the last part stays: a file that is a link is moved as a link.
+    """
+    real = functools.cache(os.path.realpath)  # most folders have many files
+    found = {}
+    for path in paths:
+        folder, name = os.path.split(os.path.normpath(path))
+        found[path] = join(real(folder), name)
+    return found
 
 
 def absolute(site: Site, path: str) -> str:

@@ -23,7 +23,7 @@ from .removal import files_to_remove
 from .rollback import roll_back
 from .set_aside import Incoming, JournaledChange, sync_files
 from .staging import StagedWheels
-from .state_folder import Site
+from .state_folder import Site, plain_paths
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""
@@ -52,7 +52,7 @@ def swap_distributions(
     tree = staged.tree
     coming = {wheel.name: wheel.version for wheel in staged.wheels}
     # A link to a folder of the environment may lead elsewhere: what counts is where it leads.
-    real = {path: site.plain(path) for path in tree.files}
+    real = plain_paths(tree.files)
     paths = files_to_remove(
         target,
         site,

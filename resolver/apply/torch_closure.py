@@ -62,7 +62,7 @@ def resolve_torch_closure(  # noqa: PLR0917
     while True:
         known |= {wheel: _requires(wheel, index, folder, progress) for wheel in to_read}
         then = distributions_afterwards(plan, target, known)
-        names = [wheel.name for wheel, requires in known.items() if requires is not None]
+        names = [wheel.name for wheel in known]
         needs = torch_requirements(plan, then, names)
         fit = wheel_target_of(target)
         to_read = [wheel for need in needs if (wheel := _from_torch(need, wheels, index, fit))]

@@ -26,7 +26,7 @@ FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 ALLOWANCES = ("conflicts", "conda", "system", "changed")
 PLAN = "plan"
 """What runs without a command."""
-LOOKING = frozenset({PLAN, "check", "check_lock", "download", "facts", "lock", "verify"})
+LOOKING = frozenset({PLAN, "apply", "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
 LONG = frozenset({"apply", "download", "lock", "matrix_update", "undo"})
 """The commands that take long, or much memory."""

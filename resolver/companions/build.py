@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Matrix
-from ..plan.wheels import Wheel
+from ..plan.wheels import HERE, Wheel
 from .contents import (
     LIBRARIES,
     STAND_IN,
@@ -35,9 +35,16 @@ class LocalWheel(NamedTuple):
     content: bytes
 
     @property
-    def sha256(self) -> str:
-        """Return the SHA-256 of its content, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
+    def wheel(self) -> Wheel:
+        """Return it as a wheel of a plan, or of a lock."""
+        return Wheel(
+            name=self.name,
+            version=self.version,
+            index_url=HERE,
+            file=self.file,
+            size=len(self.content),
+            sha256=hashlib.sha256(self.content).hexdigest(),
+        )
 
 
 def build_companions(
@@ -111,7 +118,7 @@ def _zip(members: Mapping[str, str], record: str) -> bytes:
 
 def _member(name: str) -> zipfile.ZipInfo:
     """Return a member's header, which is the same at every time and on every system."""
-    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info = zipfile.ZipInfo(name)  # of 1980-01-01
     info.create_system = 3  # Unix
     info.external_attr = (stat.S_IFREG | 0o644) << 16
     return info

@@ -77,7 +77,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
         Entry("always" if windows else when, held[library][0], _path(library, held))
         for library, when in wanted.items()
     )
-    if windows and model.MSVC_RUNTIME in versions:
+    if model.MSVC_RUNTIME in versions:  # on Windows
         # Each is a group of its own: Python comes with vcruntime140.dll, and none of the others.
         runtime = (Entry("newer", name, f"{_MSVC_FOLDER}/{name}") for name in _MSVC_FILES)
         return (*runtime, *entries)

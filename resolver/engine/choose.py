@@ -44,7 +44,8 @@ and raise Error `requirements-impossible` with the output of the engine.
 `fetch` installs exactly `wheels`, which it brings from the indexes itself, into the prefix `into`,
 and returns whether it could; where `sources` are offline, from its cache alone. `install` does so
 with files that are here, in one folder, and raises Error `install-failed` with the output of the
-engine. Neither changes the environment: `target` is the Python that the scripts will name.
+engine. `compile_modules` makes the bytecode of what is staged in `into`, where that can be made.
+None of them changes the environment: `target` is the Python that the scripts will name.
 """
 Resolver = Engine
 
@@ -68,7 +69,7 @@ def choose_engine(
     # -B: the bytecode of a pip that has none must not come into the environment
     command: tuple[str, ...] = (target.executable, "-I", "-B", "-m", "pip")
     if not at_least(version, OLDEST_PIP):
-        version = _own_pip(target) or ""
+        version = _own_pip(target)
         command = (sys.executable, "-I", "-B", "-m", "pip", "--python", target.executable)
     if not version:
         raise Error("no-engine", path=target.executable, version=target.version)
@@ -117,11 +118,11 @@ def _can_use(uv: Uv, target: Target) -> bool:
     return done.returncode == 0
 
 
-def _own_pip(target: Target) -> str | None:
-    """Return the version of our own pip, where it can install into `target`."""
+def _own_pip(target: Target) -> str:
+    """Return the version of our own pip; empty where it cannot install into `target`."""
     try:
         pip = metadata.metadata("pip")
     except metadata.PackageNotFoundError:
-        return None
+        return ""
     pythons = SpecifierSet(pip["Requires-Python"] or "")
-    return pip["Version"] if pythons.contains(Version(target.version), prereleases=True) else None
+    return pip["Version"] if pythons.contains(Version(target.version), prereleases=True) else ""

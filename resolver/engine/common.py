@@ -14,7 +14,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..companions.contents import LIBRARIES, PACKAGE
 from ..errors import Error
 from ..facts.target import Target
 from ..plan.wheels import Wheel
@@ -93,26 +92,29 @@ class EngineBase:
             raise Error("requirements-impossible", requires=names, said=said) from error
 
     def install_staged(
-        self, argv: Sequence[str], staged: Sequence[StagedFile], target: Target, into: Prefix
+        self, argv: Sequence[str], staged: Sequence[StagedFile], into: Prefix
     ) -> None:
-        """Run the engine `argv` with the options for installing `staged` into the prefix `into`.
+        """Run the engine `argv` with the options for installing `staged` into the prefix `into`."""
+        argv = [*argv, "--quiet", "--no-index", "--find-links", as_link(staged[0].path.parent)]
+        self.install_pinned(argv, [file.wheel for file in staged], into, self._without_network())
 
-        The package that every start of Python runs is compiled here, for nobody may be able to
-        write its bytecode later; the rest is compiled when it is used.
+    def compile_modules(self, folder: Path, target: Target, into: Prefix) -> None:
+        """Have the Python of `target` compile what lies in `folder`, which is staged in `into`.
+
+        Bytecode is not required: that it cannot be made is no failure.
         """
-        env = {
+        compiling = ["-m", "compileall", "-q", "-d", target.purelib]  # what a traceback names
+        with contextlib.suppress(Error):
+            argv = [target.executable, "-I", "-S", *compiling, str(folder)]
+            self._run_guarded(argv, into, self._without_network())
+
+    def _without_network(self) -> dict[str, str]:
+        """Return the environment of an engine that reads what is here."""
+        return {
             name: value
             for name, value in install_environment(self.environ).items()
             if name.upper() not in _NETWORK
         }
-        argv = [*argv, "--quiet", "--no-index", "--find-links", as_link(staged[0].path.parent)]
-        self.install_pinned(argv, [file.wheel for file in staged], into, env)
-        if any(file.wheel.name == LIBRARIES for file in staged):
-            (package,) = into.folder.rglob(PACKAGE)
-            place = str(Path(target.purelib, PACKAGE))
-            compiling = ["-m", "compileall", "-q", "-d", place, str(package)]
-            with contextlib.suppress(Error):  # bytecode is not required
-                self._run_guarded([target.executable, "-I", "-S", *compiling], into, env)
 
     def install_pinned(
         self,

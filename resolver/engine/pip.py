@@ -136,11 +136,16 @@ class Pip(EngineBase):
         del wheels, target, sources, into, progress
         return False
 
-    def install(self, staged: Sequence[StagedFile], target: Target, into: Prefix) -> None:
+    def install(
+        self,
+        staged: Sequence[StagedFile],
+        target: Target,  # noqa: ARG002 - the command has its Python
+        into: Prefix,
+    ) -> None:
         """Install exactly `staged`; see `Engine`."""
         argv = [*self.command, "install", "--no-cache-dir", "--no-compile"]
         argv += ["--no-warn-script-location", "--only-binary", ":all:", "--ignore-installed"]
-        self.install_staged(argv, staged, target, into)
+        self.install_staged(argv, staged, into)
 
 
 def _parse_report(text: bytes) -> Iterator[tuple[Pinned, list[str]]]:

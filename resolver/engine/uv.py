@@ -174,7 +174,7 @@ class Uv(EngineBase):
         argv = [self.program, "pip", "install", "--no-progress", "--no-config"]
         argv += ["--python", target.executable, "--offline", "--no-build"]
         argv += ["--cache-dir", str(into.work / "cache"), "--link-mode", "hardlink"]
-        self.install_staged(argv, staged, target, into)
+        self.install_staged(argv, staged, into)
 
     def _environment(self, sources: IndexConfig) -> dict[str, str]:
         env = own_environment(self.environ)

@@ -11,12 +11,10 @@ import http.client
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from threading import Event, local
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
-
-import requests
-import urllib3
 
 from ..errors import Error
 from ..plan.wheels import PYPI, Wheel
@@ -26,6 +24,9 @@ from .credentials import Credentials
 from .folder import folder_page, local_path
 from .network_errors import TransferInterrupted, network_error, reason_of
 from .page import ACCEPT, IndexFile, parse_index_page, without_credentials
+
+if TYPE_CHECKING:
+    import requests  # it takes a while, and uv downloads by itself
 
 _CHUNK = 1 << 16
 """Bytes to read at a time: no more arrives at once, and room for more costs time."""
@@ -141,7 +142,7 @@ class Index:
                 yield -1, iter(())
                 return
             _refuse(response, url)
-            resumed = response.status_code == requests.codes.partial_content
+            resumed = response.status_code == HTTPStatus.PARTIAL_CONTENT
             begins = response.headers.get("Content-Range", "")
             if resumed and not begins.startswith(f"bytes {start}-"):
                 shown = without_credentials(url)
@@ -158,7 +159,7 @@ class Index:
             with self._open(url, {"Range": f"bytes={byte_range}"}) as response:
                 _refuse(response, url)
                 total = response.headers.get("Content-Range", "").rpartition("/")[2]
-                partial = response.status_code == requests.codes.partial_content
+                partial = response.status_code == HTTPStatus.PARTIAL_CONTENT
                 if not partial or not total.isdigit():
                     raise Error("index-without-ranges", url=without_credentials(url))
                 return b"".join(self._chunks(response, url)), int(total)
@@ -178,6 +179,9 @@ class Index:
         return parse_index_page(kind, body.decode("utf-8", errors="replace"), base)
 
     def _open(self, url: str, headers: dict[str, str], method: str = "GET") -> requests.Response:
+        import requests
+        import urllib3
+
         if not hasattr(self._local, "session"):
             self._local.session = requests.Session()
         session: requests.Session = self._local.session
@@ -215,6 +219,8 @@ class Index:
 
     def _chunks(self, response: requests.Response, url: str) -> Iterator[bytes]:
         """Yield the bytes of `response` as they arrive. Raises Error `download-too-slow`."""
+        import urllib3
+
         began, moved = time.monotonic(), 0
         read = getattr(response.raw, "read1", response.raw.read)  # does not wait for all
         while True:
@@ -239,7 +245,7 @@ class Index:
 
 
 def _refuse(response: requests.Response, url: str) -> None:
-    if response.status_code in {requests.codes.ok, requests.codes.partial_content}:
+    if response.status_code in {HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT}:
         return
     error = Error("index-refused", url=without_credentials(url), status=response.status_code)
     if response.status_code in _AGAIN:

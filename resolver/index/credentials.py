@@ -33,24 +33,26 @@ class Credentials:
             if index.username and _scheme_and_host(address) == (scheme, host):
                 name = unquote(index.username)
                 if index.password is None and self._keyring is not None:
-                    return name, self._from_keyring(without_credentials(address), host, name)
+                    shown = without_credentials(address)
+                    return name, self._from_keyring(self._keyring, shown, host, name)
                 return name, unquote(index.password or "")
         return None
 
-    def _from_keyring(self, address: str, host: str, name: str) -> str:
+    def _from_keyring(self, keyring: str, address: str, host: str, name: str) -> str:
         """Ask the `keyring` program as pip and uv do: for the address, then for the host."""
         with self._lock:
             if (address, name) not in self._passwords:
-                self._passwords[address, name] = self._ask(address, name) or self._ask(host, name)
+                found = _ask(keyring, address, name) or _ask(keyring, host, name)
+                self._passwords[address, name] = found
             return self._passwords[address, name]
 
-    def _ask(self, service: str, name: str) -> str:
-        command = [self._keyring or "", "get", service, name]
-        try:
-            reply = run(command, timeout=SECONDS, env=dict(os.environ))
-        except OSError:
-            return ""
-        return reply.stdout.strip("\r\n") if reply.returncode == 0 else ""
+
+def _ask(keyring: str, service: str, name: str) -> str:
+    try:
+        reply = run([keyring, "get", service, name], timeout=SECONDS, env=dict(os.environ))
+    except OSError:
+        return ""
+    return reply.stdout.strip("\r\n") if reply.returncode == 0 else ""
 
 
 def _scheme_and_host(url: str) -> tuple[str, str]:

@@ -57,7 +57,6 @@ def download_all(
     if absent:
         folder = index.sources.find_links
         raise Error("files-not-here", files=", ".join(absent), folder=str(folder or "-"))
-    index.stop.clear()
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         jobs = [pool.submit(downloader.download, wheel) for wheel in wheels]
         try:
@@ -65,11 +64,11 @@ def download_all(
         finally:
             index.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-    for job in jobs:
-        failure = None if job.cancelled() else job.exception()
+    index.stop.clear()  # every job has ended, and the index is used again
+    for job in jobs:  # one that failed comes before those that were cancelled
+        failure = job.exception()
         if failure is not None and not isinstance(failure, TransferStopped):
             raise failure
-    index.stop.clear()  # every job has ended, and the index is used again
     return tuple(job.result() for job in jobs)
 
 
@@ -171,7 +170,7 @@ class _Downloader:
         for _ in range(2):  # the partial file of an earlier run may be wrong
             if self._index.retry(fetch, size) == wheel.sha256:
                 part.replace(path)
-                if self._index.sources.kept not in {None, path.parent}:
+                if self._index.sources.kept is not None:
                     keep(self._index.sources.kept, path)
                 return path
             part.unlink()

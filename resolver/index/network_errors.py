@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ssl
 
-import requests
-import urllib3
-
 from ..errors import Error
 from .page import without_credentials
 
@@ -21,6 +18,9 @@ class TransferInterrupted(Exception):  # noqa: N818 - another try may succeed
 
 def network_error(error: BaseException, url: str) -> Exception:
     """Return the Error, or TransferInterrupted, for what requests or urllib3 raised."""
+    import requests
+    import urllib3
+
     shown = without_credentials(url)
     if isinstance(error, requests.exceptions.SSLError | urllib3.exceptions.SSLError):
         return Error("index-certificate", url=shown, reason=_certificate(error))
@@ -53,6 +53,9 @@ def _certificate(error: BaseException) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Return the innermost reason of a network error, which never contains an address."""
+    import requests
+    import urllib3
+
     chain = _chain(error)
     for cause in reversed(chain):
         if isinstance(cause, OSError) and cause.strerror:

@@ -89,7 +89,7 @@ def _newest(
     try:
         page, files = index.project(base, name)
     except Error as error:
-        if error.code == "index-refused" and error.values["status"] in {403, 404}:
+        if error.values.get("status") in {403, 404}:
             return None  # a bucket without a listing answers 403 for what it does not have
         raise
     file = find_newest(files, name, specifier, fit)

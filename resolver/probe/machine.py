@@ -65,6 +65,11 @@ def target_of(
     return parse_target(stdout, str(interpreter))
 
 
+def described_target(processes: ProbeProcesses) -> Target:
+    """Return the environment of `processes`; raises as `describe_target` and `parse_target`."""
+    return parse_target(processes.inside.result(), str(processes.interpreter))
+
+
 def probe(
     processes: ProbeProcesses,
     *,
@@ -77,8 +82,7 @@ def probe(
     Raises what `describe_target` and `parse_target` raise. What cannot be read of the machine is no
     error but a fact.
     """
-    inside = processes.inside.result()
-    target = parse_target(inside, str(processes.interpreter))
+    inside, target = processes.inside.result(), described_target(processes)
     conda = target.base_prefix if Path(target.base_prefix, "conda-meta").is_dir() else None
     windows = sys.platform == "win32"
     toolkits = find_toolkits(environ, conda, root, windows=windows)

@@ -36,7 +36,7 @@ def write(path: Path, content: str | bytes) -> None:
     except UnicodeEncodeError as error:
         raise Error("file-unwritable", file=path, cause="a path in it is no text") from error
     except OSError as error:
-        raise Error("file-unwritable", file=path, cause=error.strerror or error) from error
+        raise Error("file-unwritable", file=path, cause=error.strerror) from error
 
 
 def _umask() -> int:

@@ -42,7 +42,7 @@ _FRAGMENT = re.compile(
 
 def without_controls(text: str) -> str:
     """Return `text` without escape sequences and control characters but tab and line break."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return _CONTROLS.sub("", _SEQUENCES.sub("", text.replace("\r\n", "\n")))
 

@@ -109,7 +109,7 @@ class StrictObject:
     def read(self, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of this object."""
         result = make(self)
-        if self._ignored is None and not self._closed:
+        if not self._closed:
             return result
         unknown = sorted(str(name) for name in self._value.keys() - self._read)
         if self._ignored is not None:
@@ -132,41 +132,47 @@ class StrictObject:
             raise self._refuse(self._key(name), "is missing")
         return self._value.get(name) is None
 
-    def _get(self, name: str, kind: type[T], what: str, *, required: bool) -> T | None:
+    def _get(self, name: str, kind: type[T], what: str) -> T | None:
         self._read.add(name)
         found = self._value.get(name)
         if type(found) is kind:  # the usual case, a million times in the facts of a fleet
             return found
         if found is None:
-            if required:
-                raise self._refuse(self._key(name), "is missing")
             return None
         raise self._refuse(self._key(name), f"must be {what}")
 
+    def _required(self, name: str, kind: type[T], what: str) -> T:
+        found = self._get(name, kind, what)
+        if found is None:
+            raise self._refuse(self._key(name), "is missing")
+        return found
+
     def text(self, name: str) -> str:
         """Return a required text."""
-        return self._get(name, str, "a text", required=True) or ""
+        return self._required(name, str, "a text")
 
     def text_or_none(self, name: str) -> str | None:
         """Return a text, or None."""
-        return self._get(name, str, "a text or null", required=False)
+        return self._get(name, str, "a text or null")
 
     def integer(self, name: str) -> int:
         """Return a required whole number."""
-        return self._get(name, int, "a whole number", required=True) or 0
+        return self._required(name, int, "a whole number")
 
     def integer_or_none(self, name: str) -> int | None:
         """Return a whole number, or None."""
-        return self._get(name, int, "a whole number or null", required=False)
+        return self._get(name, int, "a whole number or null")
 
     def flag(self, name: str, *, default: bool = False, required: bool = False) -> bool:
         """Return true or false; `default` where the key is absent and not `required`."""
-        value = self._get(name, bool, "true or false", required=required)
+        if required:
+            return self._required(name, bool, "true or false")
+        value = self._get(name, bool, "true or false")
         return default if value is None else value
 
     def flag_or_none(self, name: str) -> bool | None:
         """Return true, false, or None."""
-        return self._get(name, bool, "true, false or null", required=False)
+        return self._get(name, bool, "true, false or null")
 
     def choice(self, name: str, choices: tuple[C, ...]) -> C:
         """Return a required text that is one of `choices`."""
@@ -178,35 +184,35 @@ class StrictObject:
 
     def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
         """Return a text of this form, or None where the key is absent and not `required`."""
-        value = self._get(name, str, "a text", required=required)
+        value = (self._required if required else self._get)(name, str, "a text")
         if value is not None and not form.fullmatch(value):
             raise self._refuse(self._key(name), f"is {value!r}, which is no such number")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts, empty where the key is absent."""
-        values = self._get(name, list, "a list of texts", required=False) or []
+        values = self._get(name, list, "a list of texts") or []
         if not all(isinstance(value, str) for value in values):
             raise self._refuse(self._key(name), "must be a list of texts")
         return tuple(values)
 
     def strings(self, name: str) -> dict[str, str]:
         """Return an object of texts, empty where the key is absent."""
-        values = self._get(name, dict, "an object of texts", required=False) or {}
+        values = self._get(name, dict, "an object of texts") or {}
         if not all(isinstance(value, str) for value in values.values()):
             raise self._refuse(self._key(name), "must be an object of texts")
         return dict(values)
 
     def table(self, name: str, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of a required object."""
-        value = self._get(name, dict, "an object", required=True)
+        value = self._required(name, dict, "an object")
         return self._inner(value, self._key(name), make)
 
     def tables(
         self, name: str, make: Callable[[StrictObject], T], *, required: bool = True
     ) -> tuple[T, ...]:
         """Return what `make` makes of each object of a list."""
-        rows = self._get(name, list, "a list", required=required) or []
+        rows = (self._required if required else self._get)(name, list, "a list") or []
         path = self._key(name)
         return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
 

@@ -29,7 +29,7 @@ from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.set_aside import JournaledChange
 from ortgpu_fix.apply.staging import ChosenWheel
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
-from ortgpu_fix.companions.build import library_wheel
+from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile
 from ortgpu_fix.errors import Error
@@ -239,6 +239,23 @@ def test_ordinary_requirements_are_shown_before_anything_is_downloaded(stand: St
     assert ["protobuf", "6.33.0", "pypi", digest] in begin["packages"]
 
 
+def test_what_is_downloaded_here_is_said_to_be_installed(quick: Stand, tmp_path: Path) -> None:
+    """uv brings what an index has; a folder's wheel is staged beside, and so is what is made."""
+    own = make_wheel(tmp_path, "own", "1.0", files={"own.py": ""})
+    said: list[tuple[str, dict[str, object]]] = []
+
+    quick.apply(
+        quick.plan(GOOD, own),
+        companions=[stand_in_wheel("1.26.0")],
+        progress=lambda code, /, **values: said.append((code, values)),
+    )
+
+    assert [values for code, values in said if code == "install"] == [
+        {"engine": "uv 0", "count": 1},
+        {"engine": "uv 0", "count": 1},
+    ]
+
+
 def test_who_says_no_has_downloaded_nothing(quick: Stand) -> None:
     def decline(_: object) -> None:
         assert list((quick.state / "stage" / "wheels").iterdir()) == []
@@ -289,11 +306,10 @@ def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> N
     assert stand.names()["flatbuffers"] == "99.0+local"
 
 
-def test_a_wheel_made_here_is_installed_too(stand: Stand, tmp_path: Path) -> None:
-    made = make_wheel(tmp_path / "made", "onnxruntime", "1.26.0", requires=["onnxruntime-gpu"])
+def test_a_wheel_made_here_is_installed_too(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
 
-    stand.apply(stand.plan(GOOD), local={made.name: made.read_bytes()})
+    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")])
 
     assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
@@ -304,7 +320,7 @@ def test_a_wheel_made_here_is_installed_too(stand: Stand, tmp_path: Path) -> Non
 def test_what_runs_at_every_start_is_compiled_and_goes_without_a_trace(stand: Stand) -> None:
     made = library_wheel("1.26.0", (), companion_modules())
 
-    stand.apply(stand.plan(), local={made.file: made.content})
+    stand.apply(stand.plan(), companions=[made])
 
     package = stand.venv.site / "_ortgpu_fix_libraries"
     compiled = {path.name.partition(".")[0] for path in package.glob("__pycache__/*.pyc")}
@@ -312,7 +328,7 @@ def test_what_runs_at_every_start_is_compiled_and_goes_without_a_trace(stand: St
     stand.undo()
     assert stand.unchanged()
 
-    stand.apply(stand.plan(), local={made.file: made.content})
+    stand.apply(stand.plan(), companions=[made])
     wanted = ["uninstall", "ortgpu-fix-libraries", "--python", str(stand.venv.python)]
     subprocess.run([find_uv(), "pip", *wanted], check=True, env=clean_environment())
     assert not package.exists()
@@ -389,6 +405,30 @@ def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> 
     assert failure.code == code
     assert stand.unchanged()
     assert not stand.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "values"),
+    [
+        (errno.ENOSPC, "disk-full", {"folder"}),
+        (errno.EDQUOT, "disk-full", {"folder"}),
+        (errno.EIO, "disk-failed", {"path", "reason"}),
+    ],
+)
+def test_a_disk_that_fails_before_anything_is_changed(
+    quick: Stand, monkeypatch: pytest.MonkeyPatch, number: int, code: str, values: set[str]
+) -> None:
+    """While what comes is flushed: nothing was moved, and it is the disk that is to be named."""
+
+    def refused(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    quick.have("onnxruntime 1.22.1")
+    monkeypatch.setattr(os, "fsync", refused)
+    failure = code_of(quick, quick.plan(*CUDA, uninstall=("onnxruntime",)))
+
+    assert (failure.code, {*failure.values}) == (code, values)
+    assert quick.unchanged()
 
 
 def test_who_interrupts_an_engine_keeps_the_downloads_and_nothing_else(quick: Stand) -> None:
@@ -650,7 +690,6 @@ def test_a_symbolic_link_to_the_environment(quick: Stand, tmp_path: Path) -> Non
 
 
 def test_what_the_python_below_has_is_not_of_the_change(quick: Stand, tmp_path: Path) -> None:
-    made = make_wheel(tmp_path / "made", "onnxruntime", "1.26.0", requires=["onnxruntime-gpu"])
     below = tmp_path / "below"
     with zipfile.ZipFile(quick.wheels["onnxruntime 1.22.1"]) as file:
         file.extractall(below)
@@ -658,7 +697,7 @@ def test_what_the_python_below_has_is_not_of_the_change(quick: Stand, tmp_path: 
     quick.before = state_of(quick.venv.folder)
     plan = quick.plan(GOOD, uninstall=("onnxruntime",))
 
-    quick.apply(plan, local={made.name: made.read_bytes()})
+    quick.apply(plan, companions=[stand_in_wheel("1.26.0")])
 
     target = quick.venv.target()
     assert [one.version for one in target.installed if one.key == "onnxruntime"] == [
@@ -711,9 +750,12 @@ def test_an_index_that_fails_half_way(quick: Stand, fault: Fault) -> None:
     message = load_texts("en").error(error)
     assert message.exit_code == 7
     assert cause in message.text
-    # What a network brought is kept for the next run; what is wrong leaves nothing behind.
-    kept = {path.name for path in quick.state.glob("stage/wheels/*.whl")}
-    assert quick.state.exists() == (code != "download-hash-mismatch")
+    # What a network brought is kept for the next run; what is wrong leaves nothing behind. An
+    # answer without content may come before the others have brought anything.
+    left = {path.name for path in quick.state.glob("stage/wheels/*")}
+    kept = {name for name in left if name.endswith(".whl")}
+    assert quick.state.exists() == bool(left)
+    assert bool(left) == (code != "download-hash-mismatch") or fault in {"missing", "busy", "reset"}
 
     quick.server.behaviour.faults.clear()
     quick.server.behaviour.requests.clear()
@@ -780,10 +822,7 @@ def test_ordinary_requirements_that_do_not_exist(stand: Stand) -> None:
 def test_a_wheel_that_is_hostile(quick: Stand, tmp_path: Path) -> None:
     evil = make_wheel(tmp_path, "evil", "1.0", files={"../../../../evil.py": "x"})
 
-    assert (
-        code_of(quick, quick.plan(GOOD), local={evil.name: evil.read_bytes()}).code
-        == "wheel-escapes"
-    )
+    assert code_of(quick, quick.plan(GOOD, evil)).code == "wheel-escapes"
     assert quick.unchanged()
 
 

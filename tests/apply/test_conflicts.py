@@ -22,6 +22,7 @@ def test_the_target_s_python_counts_not_ours() -> None:
 
     assert environment["python_version"] == "3.8"
     assert environment["python_full_version"] == "3.8.18"
+    assert environment["implementation_name"] == "pypy"
     assert environment["platform_python_implementation"] == "PyPy"
 
 
@@ -32,12 +33,12 @@ def test_what_nothing_meets() -> None:
             "1",
             (
                 "b>=2",
-                "missing",
                 "old; python_version < '3.8'",
                 "more; extra == 'all'",
                 "odd>=1",
                 "!!",
                 "c==1.0",
+                "missing",
             ),
         ),
         installed("b", "1.5"),

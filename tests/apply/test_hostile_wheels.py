@@ -40,7 +40,7 @@ HOSTILE = {
 def refusal(stand: Stand, wheel: Path) -> Error:
     base = Path(sys.base_prefix)
     before = sorted(base.iterdir()), sorted((base / "lib").iterdir())
-    error = stand.fails(stand.plan(GOOD), local={wheel.name: wheel.read_bytes()})
+    error = stand.fails(stand.plan(GOOD, wheel))
     assert (sorted(base.iterdir()), sorted((base / "lib").iterdir())) == before
     return error
 
@@ -74,7 +74,7 @@ def test_the_same_bytes_may_belong_to_two(stand: Stand, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "kind", "kind", "1.0", files=files)
     cudnn = "nvidia-cudnn-cu12 9.28.0.42"  # whose `nvidia/__init__.py` is another
 
-    stand.apply(stand.plan(cudnn), local={wheel.name: wheel.read_bytes()})
+    stand.apply(stand.plan(cudnn, wheel))
     stand.undo()
 
     assert stand.unchanged()
@@ -105,6 +105,7 @@ class Overreaching:
         ("../../../.ortgpu-fix/evil.py,,\n", "wheel-escapes"),
         ("/etc/evil,,\n", "wheel-escapes"),
         ("evil.py,,\n", "install-failed"),
+        ("ev\0il.py,,\n", "install-failed"),
         ("onnxruntime,,\n", "wheel-odd"),
         ('"evil.py,,\n', "install-failed"),
     ],

@@ -280,6 +280,7 @@ def test_a_newer_journal_names_what_is_known() -> None:
     assert caught.value.values == {"version": 4, "known": 2}
     assert decode(with_field("begin", version=2))
     assert decode(with_field("begin", version=1))
+    assert decode(with_field("begin", version="4"))  # no number: of nobody's
 
 
 def test_what_has_come_is_what_was_recorded_last() -> None:
@@ -287,3 +288,10 @@ def test_what_has_come_is_what_was_recorded_last() -> None:
 
     assert written_of((*ALL[:6], later)) == later
     assert written_of(ALL[:5]) is None
+
+
+@pytest.mark.parametrize("version", ["9", None, [9]])
+def test_a_version_that_is_no_number_is_not_newer(version: object) -> None:
+    line = json.dumps({**json.loads(encode(BEGIN)), "version": version})
+
+    assert begin_of(decode(f"{line}\n")) == BEGIN

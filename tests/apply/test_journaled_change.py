@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from disk_steps import Steps, flushed
 
+from ortgpu_fix.apply import set_aside
 from ortgpu_fix.apply.fingerprints import fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
@@ -19,7 +23,7 @@ from ortgpu_fix.apply.journal import (
     Written,
     decode,
 )
-from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, move, move_folder
+from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, move, move_folder, sync_files
 from ortgpu_fix.apply.state_folder import Site
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes and links of Unix")
@@ -182,6 +186,85 @@ def test_the_end_of_a_change_is_recorded(change: JournaledChange) -> None:
     assert records(change) == (Mark(step="commit"),)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> None:
+    """What a power cut leaves is then always something that a roll back knows."""
+    platlib = str(Path(site.prefix, "lib64", "site"))
+    site = site._replace(platlib=platlib)
+    gone, source = put(site, "a/b/one.py"), put(site, ".ortgpu-fix/stage/1")
+    kept = str(Path(put(site, "a/other.py")).parent)
+    change = JournaledChange(site)
+    journal = str(change.folder / "journal")
+
+    change.begin(BEGIN, 1)
+    assert [*dict.fromkeys(path for _, path in steps)][-3:] == [
+        journal,
+        str(change.folder),
+        str(site.state),
+    ]
+    assert flushed(steps) >= {str(change.folder / "reserve")}
+
+    steps.clear()
+    change.set_aside([gone])
+    moves = [at for at, (step, _) in enumerate(steps) if step == "move"]
+    assert [steps[at][1] for at in moves] == [gone, f"{kept}/b"]
+    assert steps[0] == ("flush", journal)
+    assert flushed(steps[moves[0] : moves[1]]) == {journal}  # which names the folder, now
+    assert flushed(steps[moves[1] :]) == {str(change.folder / "aside")}  # its own is gone
+
+    steps.clear()
+    Path(platlib).mkdir(parents=True)
+    change.place([Incoming(f"{platlib}/new/inner/x.py", source, "")], [])
+    at = steps.index(("move", source))
+    assert flushed(steps[:at]) == {journal}
+    assert flushed(steps[at:]) == {
+        *(f"{platlib}/new/inner", f"{platlib}/new", platlib, site.purelib)
+    }
+
+    steps.clear()
+    change.commit()
+    assert flushed(steps) == {journal}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_folder_that_a_file_was_taken_from_is_flushed(
+    site: Site, change: JournaledChange, steps: Steps
+) -> None:
+    one, other = put(site, "a/one.py"), put(site, "b/two.py")
+    stays = Path(put(site, "a/stays.py")).parent
+
+    change.set_aside([one, other])
+
+    last = max(at for at, (step, _) in enumerate(steps) if step == "move")
+    assert flushed(steps[last:]) == {str(change.folder / "aside"), str(stays)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 30])
+def test_all_files_that_come_are_flushed(site: Site, steps: Steps, number: int) -> None:
+    paths = [put(site, f"{at}.py") for at in range(number)]
+
+    sync_files(iter(paths))
+    assert sorted(path for _, path in steps) == sorted(paths)
+
+    with pytest.raises(FileNotFoundError):
+        sync_files([*paths, f"{site.purelib}/not-there"])
+
+
+def test_what_may_not_be_moved_is_an_error_at_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only on Windows another program may let go of it."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "replace", refused)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
+    with pytest.raises(PermissionError):
+        move(put(site, "a.py"), f"{site.purelib}/b.py")
+
+
 def test_a_folder_on_another_filesystem_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,3 +309,38 @@ def test_a_copy_keeps_mode_and_time_and_a_link_stays_one(
     assert (about.st_mode & 0o7777, about.st_mtime_ns) == (0o640, 10**18)
     assert (tmp_path / "moved").readlink() == Path("nowhere")
     assert {path.name for path in tmp_path.iterdir()} == {"b", "moved"}
+
+
+def test_on_windows_a_file_that_is_looked_at_is_waited_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a virus scanner, for two seconds; elsewhere nothing is waited for."""
+    real, now, refusals = os.replace, [0.0], [30]
+
+    def replace(one: str, other: str) -> None:
+        if refusals[0]:
+            refusals[0] -= 1
+            raise PermissionError(13, "in use", one)
+        real(one, other)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(os, "replace", replace)
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(set_aside, "time", clock)
+    (tmp_path / "a").write_text("x")
+    paths = str(tmp_path / "a"), str(tmp_path / "b")
+
+    with pytest.raises(PermissionError):
+        move(*paths)
+    assert now == [0.0]
+    monkeypatch.setattr(set_aside, "sys", SimpleNamespace(platform="win32"))
+    move(*paths)
+    assert (tmp_path / "b").read_text() == "x"
+    assert 1 < now[0] < 2
+    (tmp_path / "a").write_text("y")
+    refusals[0] = 1000
+    with pytest.raises(PermissionError):
+        move(*paths)
+    assert 3 < now[0] < 4

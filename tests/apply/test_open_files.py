@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ortgpu_fix.apply import open_files
 from ortgpu_fix.apply.open_files import check_files_movable, processes_using
+from ortgpu_fix.errors import Error
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
@@ -48,6 +51,20 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "2" / "maps").write_text("0-1 r--p 0 0:0 0 /\nshort /\n")
     (tmp_path / "self").mkdir()
     assert processes_using(["/a.so"], tmp_path) == ()
+
+
+def test_on_windows_a_file_that_cannot_be_moved_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the system only its name is simulated."""
+    monkeypatch.setattr(open_files, "sys", SimpleNamespace(platform="win32"))
+    (tmp_path / "a.dll").touch()
+    missing = str(tmp_path / "b.dll")
+
+    check_files_movable([str(tmp_path / "a.dll")])
+    with pytest.raises(Error, match="files-in-use") as caught:
+        check_files_movable([str(tmp_path / "a.dll"), missing])
+    assert caught.value.values["path"] == missing
 
 
 def test_linux_moves_everything(tmp_path: Path) -> None:

@@ -224,8 +224,7 @@ def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
     before, kept = complaints(), digests()
     assert [line for line in before if "protobuf" in line]
 
-    provided = stand_in_wheel("1.26.0")
-    stand.apply(stand.plan(GOOD), local={provided.file: provided.content}, allowed=Allowed())
+    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")], allowed=Allowed())
 
     assert complaints() == before
     assert digests() == kept

@@ -10,6 +10,7 @@ from ortgpu_fix.apply import apply_plan, rollback
 from ortgpu_fix.apply.history import (
     change_folders,
     changed_since,
+    delete_journal,
     discard_undo_data,
     history_summary,
     prune_history,
@@ -292,3 +293,9 @@ def test_downloads_that_were_begun_are_discarded_and_weighed(site: Site) -> None
 
     assert discard_downloads(site) == 1234
     assert not site.stage.exists()
+
+
+def test_a_change_that_is_gone_has_no_journal_to_remove(site: Site) -> None:
+    delete_journal(site.state / "7")
+
+    assert not (site.state / "7").exists()

@@ -21,7 +21,7 @@ from ortgpu_fix.apply.removal import (
     is_interpreter,
     recorded_files,
 )
-from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.apply.state_folder import Site, plain_paths
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
 
@@ -73,7 +73,9 @@ class Tree:
         whole: tuple[str, ...] = (),
     ) -> set[str]:
         """Return what is set aside, relative to the packages."""
-        arriving = {self.site.plain(path): digest for path, digest in (incoming or {}).items()}
+        places = {path: str(self.purelib / path) for path in incoming or {}}
+        real = plain_paths(places.values())
+        arriving = {real[places[path]]: digest for path, digest in (incoming or {}).items()}
         found = files_to_remove(
             self.target(),
             self.site,
@@ -107,6 +109,14 @@ def test_all_that_record_lists_goes_and_all_of_the_metadata(tree: Tree) -> None:
         *("old/a.py", "old/data.bin", "../../../bin/old", "old/__pycache__/a.cpython-311.pyc"),
         *(f"old-1.dist-info/{name}" for name in ("METADATA", "RECORD", "direct_url.json")),
     }
+
+
+def test_an_empty_line_of_a_record_names_nothing(tree: Tree) -> None:
+    tree.have("a", "a/x.py")
+    record = tree.purelib / "a-1.dist-info" / "RECORD"
+    record.write_text(f'\n"",,\n{record.read_text()}\n')
+
+    assert tree.removed("a") == {"a/x.py", "a-1.dist-info/METADATA", "a-1.dist-info/RECORD"}
 
 
 def test_what_another_distribution_owns_too_stays(tree: Tree) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from disk_steps import Steps, flushed
 
 from ortgpu_fix.apply import environment_lock, history, rollback
 from ortgpu_fix.apply import state_folder as state
@@ -132,6 +133,40 @@ def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(wor
 
     assert recover_interrupted(world.site) == ()
     assert not world.site.state.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_is_back_is_on_the_disk_before_the_journal_goes(world: World, steps: Steps) -> None:
+    change = world.change()
+    change.commit()
+    steps.clear()
+
+    undo_last(world.site, [("new", "1")])
+
+    journal = str(change.folder / "journal")
+    assert steps[0] == ("flush", journal)  # that the roll back begins
+    last = max(at for at, (step, _) in enumerate(steps) if step == "move")
+    folders = {str(Path(path).parent) for path in world.old()}
+    assert flushed(steps[last:]) == {*folders, str(change.folder)}
+    assert steps[-1] == ("flush", str(change.folder))  # that the journal is gone
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_in_the_place_of_a_file_goes_where_that_is_allowed(
+    world: World, *, link: bool
+) -> None:
+    world.change().commit()
+    place = world.folder / "bin" / "tool"
+    if link:
+        place.symlink_to(world.folder)
+    else:
+        (place / "inner").mkdir(parents=True)
+
+    with pytest.raises(Error, match="undo-changed"):
+        undo_last(world.site, [("new", "1")])
+    undo_last(world.site, [("new", "1")], allow_changed=True)
+
+    assert world.state() == world.before
 
 
 def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> None:

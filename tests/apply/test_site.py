@@ -11,6 +11,7 @@ from ortgpu_fix.apply.state_folder import (
     Site,
     absolute,
     check_state_folder,
+    plain_paths,
     prepare_state_folder,
     read_only,
     remove_tree,
@@ -53,8 +54,14 @@ def test_links_of_the_folder_are_followed_and_that_of_the_file_is_not(site: Site
     (Path(site.purelib) / "linked").symlink_to("real")
     (Path(site.purelib) / "real" / "file").symlink_to("nowhere")
 
-    assert site.plain("linked/file") == f"{site.purelib}/real/file"
-    assert site.plain("linked/../linked/x") == f"{site.purelib}/real/x"
+    file, other, twice = (
+        f"{site.purelib}/{path}" for path in ("linked/file", "linked/x", "linked/../linked/x")
+    )
+    assert plain_paths([file, other, twice]) == {
+        file: f"{site.purelib}/real/file",
+        other: f"{site.purelib}/real/x",
+        twice: f"{site.purelib}/real/x",
+    }
 
 
 def test_a_folder_weighs_what_its_files_do(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def test_a_prefix_like_the_environment(tree: Tree) -> None:
     tree.add("a-b", "a/x.py", "../../../bin/tool", "../../../share/man/tool.1")
     tree.write("a/__pycache__/x.cpython-311.pyc")
     tree.write("a/left.tmp")  # of the engine: in no RECORD
+    tree.write("a/__pycache__/x.cpython-311.pyc.140")  # half written
     (tree.folder / ".lock").touch()
     (tree.folder / VENV / "empty" / "inner").mkdir(parents=True)
     (tree.folder / "include").mkdir()
@@ -295,3 +296,26 @@ def test_a_file_that_somebody_changed_in_the_cache(
     found = spoiled_wheels(tree.folder, tree.site(), tree.wheels)
 
     assert [wheel.name for wheel in found] == (["a"] if seen else [])
+
+
+def test_what_only_looks_like_metadata_or_bytecode_is_neither(tree: Tree) -> None:
+    tree.add("a", "a.py")
+    (tree.folder / "a-1.0").mkdir()
+    tree.write("__pycache__/a.cpython-311.pyc.140211")  # of a compiler that was ended
+    tree.write("cached/a.pyc")
+
+    read = tree.read()
+
+    info = f"{VENV}/a-1.0.dist-info"
+    assert read.infos == (str(tree.environment / info),)
+    assert tree.goals(read) == {
+        f"{VENV}/a.py",
+        *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
+    }
+
+
+@pytest.mark.parametrize("folder", ["bin", "Scripts"])
+def test_scripts_go_where_the_environment_has_them(tree: Tree, folder: str) -> None:
+    tree.add("a", f"../../../{folder}/tool")
+
+    assert "tools/tool" in tree.goals(tree.read(tree.site(scripts="tools")))

@@ -113,15 +113,60 @@ def test_a_companion_for_another_torch_is_refused(tmp_path: Path) -> None:
 def test_whose_requirements_are_asked(torch: dict[Wheel, Sequence[str] | None]) -> None:
     assert incoming_torch(plan()._replace(install=tuple(torch)))
     assert not incoming_torch(plan(*PLANNED))
+    for name in ("torch", "torchaudio", "torchvision"):
+        assert incoming_torch(plan(*PLANNED, (name, "1")))
+
+
+def test_what_others_lack_is_not_asked_for() -> None:
+    there = Installed(name="app", version="1", metadata_path="", requires=("missing",))
+    then = TARGET._replace(installed=(there,))
+
+    assert torch_requirements(plan(), then, ["torch"]) == ()
+    assert [need.by for need in torch_requirements(plan(), then, ["app"])] == ["app"]
+
+
+def test_what_comes_takes_the_place_of_what_has_its_name() -> None:
+    there = installed(("torch", "1"), ("old", "1"), ("numpy", "1"))
+    coming = {wheel("torch", "2"): ["numpy"], wheel("new", "1"): None}
+
+    then = distributions_afterwards(
+        plan(uninstall=["old"]), TARGET._replace(installed=there), coming
+    )
+
+    assert [(row.key, row.version, row.requires) for row in then.installed] == [
+        ("numpy", "1", ()),
+        ("torch", "2", ("numpy",)),
+        ("new", "1", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        plan()._replace(selection=(wheel("nvidia-cudnn-cu12", "9.28.0.42"),)),
+        plan()._replace(install=(wheel("nvidia-cudnn-cu12", "9.28.0.42"),)),
+    ],
+    ids=["kept", "installed"],
+)
+def test_what_the_plan_keeps_and_what_it_installs_is_not_for_torch_to_choose(made: Plan) -> None:
+    asks = Installed(
+        name="torch", version="2", metadata_path="", requires=("nvidia-cudnn-cu12==9.1.0",)
+    )
+    target = TARGET._replace(installed=(asks, *installed(("nvidia-cudnn-cu12", "9.28.0.42"))))
+
+    assert movable_distributions(made, target) == frozenset()
+    with pytest.raises(Error, match="torch-contradicts-plan"):
+        torch_requirements(made, target, ["torch"])
 
 
 def test_what_came_with_the_torch_before_may_move() -> None:
-    rows = ("nvidia-nccl-cu12", "cuda-bindings", "triton", "nvidia-cudnn-cu12", "numpy", "tritonx")
+    movable = {"nvidia-nccl-cu12", "cuda-bindings", "triton", "pytorch-triton"}
+    rows = (*sorted(movable), "nvidia-cudnn-cu12", "numpy", "tritonx")
     there = installed(*((name, "1") for name in rows))
 
     moving = movable_distributions(plan(*PLANNED), TARGET._replace(installed=there))
 
-    assert moving >= {"nvidia-nccl-cu12", "cuda-bindings", "triton"}
+    assert moving >= movable
     assert not moving & {"nvidia-cudnn-cu12", "numpy"}
 
 

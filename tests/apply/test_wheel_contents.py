@@ -19,6 +19,7 @@ from ortgpu_fix.apply.wheel_contents import (
     Member,
     WheelContents,
     check_entry_points,
+    info_folder,
     wheel_contents,
 )
 from ortgpu_fix.apply.wheel_reader import read_wheel_contents
@@ -245,6 +246,19 @@ def test_a_version_in_the_name_of_the_folder_that_is_none() -> None:
         wheel_contents(FILE, 1000, [member(name) for name in names], {})
 
 
+@pytest.mark.parametrize(
+    ("file", "info"),
+    [
+        ("a-1.0-py3-none-any.whl", "a-1.0.dist-info"),
+        ("a_b-1.0.post1-py3-none-any.whl", "a_b-1.0-1.dist-info"),  # another spelling of it
+    ],
+)
+def test_the_metadata_of_a_vendored_copy_are_not_the_wheel_s(file: str, info: str) -> None:
+    names = (f"{info}/METADATA", f"{info}/licenses/A", "a/_vendor/b-2.0.dist-info/METADATA")
+
+    assert info_folder(file, [member(name) for name in names]) == info
+
+
 def test_no_record() -> None:
     with pytest.raises(Error, match="wheel-broken"):
         wheel_contents(FILE, 1000, [member(f"{INFO}/METADATA")], {"RECORD": f"{INFO}/METADATA,,\n"})
@@ -287,6 +301,25 @@ def test_real_zips(tmp_path: Path, name: str, mode: int, expected: str) -> None:
 def test_a_real_zip_with_a_member_twice(tmp_path: Path) -> None:
     with pytest.raises(Error, match="wheel-odd"):
         read_wheel_contents(hostile(tmp_path, "a.py"))
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(8, 1), (10, zipfile.ZIP_BZIP2)], ids=["encrypted", "packed-otherwise"]
+)
+def test_a_real_zip_with_a_member_that_no_installer_opens(
+    tmp_path: Path, at: int, value: int
+) -> None:
+    """Its bit, or its way of packing, in the last entry of the zip's directory."""
+    path = hostile(tmp_path, "secret.py")
+    data = bytearray(path.read_bytes())
+    entry = data.rindex(b"PK\x01\x02")
+    data[entry + at : entry + at + 2] = value.to_bytes(2, "little")
+    path.write_bytes(data)
+
+    with pytest.raises(Error) as caught:
+        read_wheel_contents(path)
+
+    assert (caught.value.code, caught.value.values["member"]) == ("wheel-odd", "secret.py")
 
 
 def test_a_real_zip_with_an_impossible_size(tmp_path: Path) -> None:

@@ -180,14 +180,14 @@ def test_a_healthy_environment_that_programs_do_not_import_from_is_not_right(
         assert command("--check", *two).returncode == expected
 
 
-def interrupt(stand: Stand) -> None:
+def interrupt(stand: Stand, path: str = "onnxruntime/__init__.py") -> None:
     """Leave a change half done, as a power cut would."""
     stand.have("onnxruntime 1.22.1")
     site = Site.of(stand.venv.target())
     prepare_state_folder(site)
     change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=()))
-    change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
+    change.set_aside([str(stand.venv.site / path)])
 
 
 def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Command) -> None:
@@ -208,10 +208,16 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
     assert not quick.state.exists()
 
 
-def test_apply_puts_back_first_what_was_interrupted(quick: Stand, command: Command) -> None:
-    interrupt(quick)
+@pytest.mark.parametrize(
+    "machine", [("--facts", "example"), ("--driver", "535.104.12", "--gpu", "A100")]
+)
+def test_apply_puts_back_first_what_was_interrupted(
+    quick: Stand, command: Command, machine: tuple[str, ...]
+) -> None:
+    """And looks at the environment again: at first it had no readable CPU build."""
+    interrupt(quick, "onnxruntime-1.22.1.dist-info/METADATA")
 
-    argv = ("--apply", "--facts", "example", "--offline", "--python", str(quick.venv.folder))
+    argv = ("--apply", *machine, "--offline", "--python", str(quick.venv.folder))
     half = state_of(quick.venv.folder)
 
     assert command(*argv).returncode == 2  # nobody said yes to putting back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,10 +17,12 @@ from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 
 import synthetic
 from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, find_uv
 
+SHA256 = "0" * 64
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -192,6 +195,38 @@ def test_download_needs_a_folder(flags: list[str], run: Run) -> None:
 
     assert done.returncode == 2
     assert "`download` goes with `-d DIR`" in done.stderr
+
+
+def test_what_was_downloaded_is_told_file_by_file(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the gigabytes themselves; what this program makes is there."""
+    monkeypatch.setattr(download_commands, "download_all", lambda *_: [])
+
+    done = run("download", "--facts", "example", "-d", "wheels", "--json")
+
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["folder"]) == (1, "wheels")
+    files = document["files"]
+    assert [row["name"] for row in files] == sorted(row["name"] for row in files)
+    assert {frozenset(row) for row in files} == {
+        frozenset({"name", "version", "file", "size", "sha256"})
+    }
+    rows = {row["name"]: row for row in files}
+    gpu = rows["onnxruntime-gpu"]
+    assert gpu["version"] == "1.26.0"
+    assert gpu["file"].startswith("onnxruntime_gpu-1.26.0-cp")
+    assert gpu["size"] > 100_000_000
+    assert len(gpu["sha256"]) == len(SHA256)
+    for name in ("onnxruntime", "ortgpu-fix-libraries"):
+        content = (tmp_path / "wheels" / rows[name]["file"]).read_bytes()
+        assert rows[name]["size"] == len(content)
+        assert rows[name]["sha256"] == hashlib.sha256(content).hexdigest()
+    assert rows["onnxruntime"]["version"] == "1.26.0"
+
+    shown = run("download", "--facts", "example", "-d", "wheels")
+    assert f"{len(files)} " in shown.stderr
 
 
 def test_an_index_without_a_file_is_named(run: Run, tmp_path: Path) -> None:

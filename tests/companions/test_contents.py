@@ -50,7 +50,12 @@ CUDA_12 = {
     "nvidia-cuda-runtime-cu12": ["nvidia/cuda_runtime/lib/lib*.so.12", "cudart"],
     "nvidia-cufft-cu12": ["nvidia/cufft/lib/lib*.so.11", "cufft", "cufftw"],
     "nvidia-nvjitlink-cu12": ["nvidia/nvjitlink/lib/lib*.so.12", "nvJitLink"],
-    "nvidia-cuda-nvrtc-cu12": ["nvidia/cuda_nvrtc/lib/lib*.so.12", "nvrtc", "nvrtc.alt"],
+    "nvidia-cuda-nvrtc-cu12": [
+        "nvidia/cuda_nvrtc/lib/lib*.so.12",
+        "nvrtc",
+        "nvrtc.alt",
+        "nvrtc-builtins",
+    ],
     "nvidia-cudnn-cu12": [
         "nvidia/cudnn/lib/lib*.so.9",
         *("cudnn", "cudnn_adv", "cudnn_cnn", "cudnn_graph", "cudnn_heuristic", "cudnn_ops"),
@@ -128,6 +133,7 @@ MATRIX = Matrix(
         build("1.26.0", LINUX, (*NEEDS_12, "libcufft.so.11")),
         build("1.20.2", LINUX, (*NEEDS_12, "libcudnn_adv.so.9", "libcudnn_graph.so.9")),
         build("1.31.1", LINUX, ("libcublasLt.so.13", "libcudnn.so.9", "libcufft.so.12")),
+        build("1.99.1", LINUX, ("libcublas.so.12",)),
     ),
     distributions={
         name: distribution(
@@ -193,12 +199,49 @@ def test_what_the_provider_needs_is_loaded_and_cudnns_parts_only_where_they_are_
     ]
 
 
+def test_each_library_has_its_distribution_and_its_path() -> None:
+    entries = {
+        (row.distribution, row.path)
+        for row in libraries(selection("1.26.0", CUDA_12), MATRIX, LINUX)
+    }
+
+    assert {row for row in entries if row[0].startswith(("nvidia-cublas", "nvidia-cuda-"))} == {
+        ("nvidia-cublas-cu12", "nvidia/cublas/lib/libcublas.so.12"),
+        ("nvidia-cublas-cu12", "nvidia/cublas/lib/libcublasLt.so.12"),
+        ("nvidia-cuda-runtime-cu12", "nvidia/cuda_runtime/lib/libcudart.so.12"),
+        ("nvidia-cuda-nvrtc-cu12", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
+    }
+
+
+def test_the_libraries_are_those_of_the_release_from_its_index() -> None:
+    """Whatever else has the version of another release, and although PyPI has one of it, too."""
+    rows = selection("1.20.2", CUDA_12)
+    namesake = rows[0]._replace(name="sympy", version="1.26.0")
+    elsewhere = MATRIX.builds[-1]._replace(version="1.20.2", index_url="https://x.example")
+    matrix = MATRIX._replace(builds=(elsewhere, *MATRIX.builds))
+
+    found = libraries([*rows, namesake], matrix, LINUX)
+
+    assert found == libraries(rows, MATRIX, LINUX)
+    assert (
+        libraries([rows[0]._replace(index_url="https://y.example"), *rows[1:]], matrix, LINUX) == ()
+    )
+
+
 def test_parts_of_cudnn_that_the_provider_links_are_always_loaded() -> None:
     entries = listed(libraries(selection("1.20.2", CUDA_12), MATRIX, LINUX))
 
     assert "always libcudnn_adv.so.9" in entries
     assert "always libcudnn_graph.so.9" in entries
     assert "shadowed libcudnn_ops.so.9" in entries
+
+
+def test_parts_of_a_cudnn_that_nobody_loads_are_loaded_by_nobody() -> None:
+    """Another distribution may need the wheel of cuDNN; that release of onnxruntime does not."""
+    entries = listed(libraries(selection("1.99.1", CUDA_12), MATRIX, LINUX))
+
+    assert "always libcublas.so.12" in entries
+    assert not [entry for entry in entries if "cudnn" in entry]
 
 
 def test_what_lies_beside_the_one_that_opens_it_is_left_to_that_one() -> None:

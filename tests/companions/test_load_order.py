@@ -10,7 +10,7 @@ LINUX = (
     *("libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_ops_infer.so.8"),
     *("libcudnn_ops_train.so.8", "libcudnn_cnn.so.9", "libcudnn_cnn_infer.so.8"),
     *("libcudnn_cnn_train.so.8", "libcudnn_adv_infer.so.8", "libcudnn_adv.so.9"),
-    *("libother.so.1", "libcudnn.so.9"),
+    *("libacme.so.1", "libother.so.1", "libcudnn.so.9"),
 )
 WINDOWS = (
     *("cudart64_12.dll", "nvJitLink_120_0.dll", "nvrtc-builtins64_128.dll", "nvrtc64_120_0.dll"),
@@ -18,7 +18,7 @@ WINDOWS = (
     *("cudnn_graph64_9.dll", "cudnn_ops64_9.dll", "cudnn_ops_infer64_8.dll"),
     *("cudnn_ops_train64_8.dll", "cudnn_cnn64_9.dll", "cudnn_cnn_infer64_8.dll"),
     *("cudnn_cnn_train64_8.dll", "cudnn_adv_infer64_8.dll", "cudnn_adv64_9.dll"),
-    *("other64_1.dll", "cudnn64_9.dll"),
+    *("acme64_1.dll", "other64_1.dll", "cudnn64_9.dll"),
 )
 
 

@@ -20,7 +20,6 @@ import example_target
 import pytest
 from packaging.utils import parse_wheel_filename
 
-from ortgpu_fix.companions.contents import LIBRARIES, PACKAGE
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile, constraints, write_installed_as_wheels
 from ortgpu_fix.engine.pip import Pip
@@ -349,7 +348,7 @@ def assert_installs(make: Callable[..., Engine], folder: Path, words: tuple[str,
     runner = Recorded()
     installing(make, folder, "a", "b", runner=runner)
     stage = (folder / "stage").as_uri()
-    [(argv, *_)] = runner.calls  # nothing is compiled: the loader is not among them
+    [(argv, *_)] = runner.calls  # and nothing is compiled
 
     assert has(argv, *(word.format(stage=stage, folder=folder) for word in words))
     assert "--break-system-packages" not in argv
@@ -393,26 +392,20 @@ def test_pip_installs(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("make", [uv, pip])
 @pytest.mark.parametrize("code", [0, 1])
-def test_the_loader_is_compiled_which_every_start_of_python_runs(
-    tmp_path: Path, make: Callable[..., Engine], code: int
-) -> None:
-    """Nobody may be able to write its bytecode later; that none can be made is no failure."""
-    there = tmp_path / "tree" / "lib" / "site-packages" / PACKAGE
-    there.mkdir(parents=True)
+def test_modules_are_compiled(tmp_path: Path, make: Callable[..., Engine], code: int) -> None:
+    """That it cannot be done is no failure."""
+    runner = Recorded(returncode=code)
+    there, into = tmp_path / "tree", Prefix(*(tmp_path / name for name in ("t", "w", "l")))
 
-    class Compiling(Recorded):
-        def __call__(self, argv: Sequence[str], **how: Any) -> Finished:
-            self.returncode = code if "compileall" in argv else 0
-            return super().__call__(argv, **how)
+    make(runner).compile_modules(there, TARGET, into)
 
-    runner = Compiling()
-    installing(make, tmp_path, "a", LIBRARIES, runner=runner)
-
-    _, (argv, env, _, how) = runner.calls
-    place = f"{TARGET.purelib}/{PACKAGE}"  # what a traceback names
-    assert argv[-9:] == [PYTHON, "-I", "-S", "-m", "compileall", "-q", "-d", place, str(there)]
-    assert env["TMPDIR"] == str(tmp_path / "work" / "tmp")
-    assert how == {"lifeline": True}
+    [(argv, env, seconds, how)] = runner.calls
+    words = ["-m", "compileall", "-q", "-d", TARGET.purelib]  # what a traceback names
+    assert argv[-9:] == [PYTHON, "-I", "-S", *words, str(there)]
+    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(tmp_path / "w" / "tmp"))
+    assert env == install_environment({"HOME": HOME}) | temporary
+    assert seconds == 3600  # an hour
+    assert how == {"lifeline": True}  # it ends with us
 
 
 @pytest.mark.parametrize("make", [uv, pip])

@@ -108,10 +108,14 @@ def start(lock: Path) -> subprocess.Popen[str]:
 def test_an_engine_ends_with_whoever_started_it(tmp_path: Path) -> None:
     with start(tmp_path / "lock") as process:
         assert process.stdin is not None
+        process.stdin.write("what it has said before changes nothing")
         process.stdin.close()  # as a program that is killed does
 
-        wait_for_engine(tmp_path / "lock")
-        assert process.wait(5) == 1
+        try:
+            wait_for_engine(tmp_path / "lock")
+            assert process.wait(5) == 1
+        finally:
+            process.kill()
 
 
 def test_an_engine_that_cannot_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import io
+import json
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -319,10 +321,23 @@ def test_too_slow_is_less_than_four_kibibytes_a_second_over_a_minute(
         assert caught.value.values == {"url": FILE, "speed": speed}
 
 
-def test_a_transfer_that_breaks_off_may_go_on(network: Network) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            urllib3.exceptions.ProtocolError("x", OSError(104, "Connection reset by peer")),
+            "Connection reset by peer",
+        ),
+        (ConnectionResetError(104, "Connection reset by peer"), "Connection reset by peer"),
+        (http.client.IncompleteRead(b""), "the connection broke off"),
+    ],
+)
+def test_a_transfer_that_breaks_off_may_go_on(
+    network: Network, error: Exception, reason: str
+) -> None:
     class Broken(io.RawIOBase):
         def read1(self, _: int) -> bytes:
-            raise urllib3.exceptions.ProtocolError("x", OSError(104, "Connection reset by peer"))
+            raise error
 
     def broken() -> requests.Response:
         made = answer()()
@@ -334,7 +349,26 @@ def test_a_transfer_that_breaks_off_may_go_on(network: Network) -> None:
         body_of(index())
 
     assert caught.value.error.code == "index-unreachable"
-    assert caught.value.error.values == {"url": FILE, "reason": "Connection reset by peer"}
+    assert caught.value.error.values == {"url": FILE, "reason": reason}
+
+
+def test_an_address_that_only_the_name_service_refuses_is_none(network: Network) -> None:
+    def refused() -> requests.Response:
+        raise UnicodeError("label too long")
+
+    network.answers = [refused]
+    with pytest.raises(Error) as caught:
+        body_of(index())
+
+    assert caught.value.code == "index-unreachable"
+    assert caught.value.values == {"url": FILE, "reason": "no address of an index"}
+
+
+def test_a_page_may_come_in_many_pieces(network: Network) -> None:
+    rows = [{"filename": f"a-{at}-py3-none-any.whl", "url": f"x/{at}"} for at in range(5000)]
+    network.answers = [answer(body=json.dumps({"files": rows}).encode(), Content_Type=JSON)]
+
+    assert len(index().project("pypi", "a")[1]) == 5000
 
 
 def test_a_server_that_does_not_begin_is_given_up_and_its_connection_left(

@@ -113,6 +113,18 @@ def test_what_is_there_is_told_as_whole(tmp_path: Path) -> None:
     assert served.asked == []
 
 
+@pytest.mark.parametrize("content", [b"", b"of an earlier release"])
+def test_what_is_there_and_is_another_file_is_brought_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.whl").write_bytes(content)
+    served = Served()
+
+    served.bring(tmp_path)
+
+    assert served.asked == [(URL, 0)]
+    with pytest.raises(Error, match="files-not-here"):
+        Served(offline=True).bring(tmp_path, wheel(content=b"another"))
+
+
 @pytest.mark.parametrize("offline", [False, True])
 def test_what_lies_near_is_copied(tmp_path: Path, *, offline: bool) -> None:
     near = tmp_path / "near"
@@ -252,6 +264,16 @@ def test_a_file_that_is_shorter_may_be_whole_next_time(tmp_path: Path) -> None:
     assert (tmp_path / "a.whl.part").read_bytes() == BYTES[:9]
 
 
+def test_what_the_disk_refuses_is_told_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.whl" / "folder").mkdir(parents=True)
+
+    with pytest.raises(Error) as caught:
+        Served().bring(tmp_path)
+
+    assert caught.value.code == "disk-failed"
+    assert caught.value.values == {"path": str(tmp_path / "a.whl"), "reason": "Is a directory"}
+
+
 def test_one_file(tmp_path: Path) -> None:
     served = cast("Index", Served())
     for _ in range(2):  # the second time the folder is there
@@ -310,7 +332,6 @@ def test_four_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     replaced(monkeypatch, step)
     served = cast("Index", Served())
-    served.stop.set()  # of an earlier one that was ended
     download_all(served, WHEELS, tmp_path, silent)
 
     assert max(most) == 4
@@ -338,3 +359,4 @@ def test_the_first_that_fails_ends_the_others_and_is_raised(
         download_all(cast("Index", served), WHEELS, tmp_path, silent)
 
     assert len(begun) < len(WHEELS)
+    assert not served.stop.is_set()  # the index is used again

@@ -71,7 +71,7 @@ def test_json() -> None:
             "requires-python": ">=3.8",
         },
         {"filename": "b", "url": "b", "hashes": {}, "size": True, "yanked": False},
-        {"filename": "c", "url": "c", "hashes": 3},
+        {"filename": "c", "url": "c", "hashes": 3, "requires-python": 3},
     )
 
     assert parse_index_page(JSON, text, "https://example.org/simple/a/") == (
@@ -147,6 +147,29 @@ def test_the_content_types_of_a_page(kind: str, *, as_json: bool) -> None:
     text = page({"filename": "a.whl", "url": "a.whl"}) if as_json else '<a href="a.whl">'
 
     assert [file.name for file in parse_index_page(kind, text, BASE)] == ["a.whl"]
+
+
+@pytest.mark.parametrize("rest", ["<a href='b.whl'", "<!-- <a href='b.whl'>", "<a"])
+def test_of_a_page_that_ends_too_early_what_is_whole_counts(rest: str) -> None:
+    found = parse_index_page("", f"<a href='a.whl'>{rest}", BASE)
+
+    assert [file.name for file in found] == ["a.whl"]
+
+
+@pytest.mark.parametrize(("kind", "digest"), [("sha256", DIGEST), ("blake2s", None)])
+def test_of_the_hashes_of_a_link_that_which_is_compared(kind: str, digest: str | None) -> None:
+    [file] = parse_index_page("", f"<a href='a.whl#{kind}={DIGEST}'>", BASE)
+
+    assert file.sha256 == digest
+
+
+def test_an_attribute_needs_no_value() -> None:
+    text = "<base href><meta name><a href></a><a href='a.whl' data-yanked data-requires-python></a>"
+
+    [file] = parse_index_page("", text, "https://a.org/simple/")
+
+    assert (file.url, file.yanked) == ("https://a.org/simple/a.whl", True)
+    assert not file.requires_python
 
 
 def test_other_elements_that_name_a_file_are_no_links() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from support.local_index import Fault, LocalIndex, make_wheel
 from support.torch_index import CUDNN, TorchIndex, make_index, make_torch
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
+DIGEST = "ab" * 32
 FIT = WheelTarget(
     python="3.11.7",
     tags=(
@@ -229,10 +231,8 @@ def test_offline_without_the_file(server: TorchIndex, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         pin_from_index(wanted(server), index(server, find_links=tmp_path, offline=True), HERE)
 
-    assert (caught.value.code, caught.value.values["files"]) == (
-        "files-not-here",
-        "torch 2.10.0+cu128",
-    )
+    assert caught.value.code == "files-not-here"
+    assert caught.value.values == {"files": "torch 2.10.0+cu128", "folder": str(tmp_path)}
 
 
 def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_the_tags_of_other_implementations() -> None:
     )
 
 
-@pytest.mark.parametrize("fault", ["denied", "missing", "busy"])
+@pytest.mark.parametrize("fault", ["denied", "missing", "busy", "reset"])
 def test_an_index_that_has_no_such_project(tmp_path: Path, fault: Fault) -> None:
     """A bucket without a listing answers 403 for what it does not have."""
     folder = tmp_path / "served"
@@ -303,11 +303,48 @@ def test_an_index_that_has_no_such_project(tmp_path: Path, fault: Fault) -> None
 
         server.behaviour.faults["one"] = fault
         again = Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
-        if fault == "busy":
-            with pytest.raises(Error, match="index-refused"):
+        if fault in {"busy", "reset"}:
+            with pytest.raises(Error, match=r"index-(refused|unreachable)"):
                 newest_from_index("one", SpecifierSet(), server.url, again, HERE)
         else:
             assert newest_from_index("one", SpecifierSet(), server.url, again, HERE) is None
+
+
+def test_the_hash_of_a_folder_s_own_page_counts_and_not_that_of_the_file(
+    server: TorchIndex, tmp_path: Path
+) -> None:
+    """Whoever damages a file of the folder cannot change what the page says of it."""
+    made = make_torch(tmp_path / "index" / "torch", "torch", "2.10.0+cu128")
+    page = f'<a href="{made.name}#sha256={DIGEST}">'
+    (made.parent / "index.html").write_text(page)
+    local = wanted(server)._replace(index_url=(tmp_path / "index").as_uri())
+
+    wheel = pin_from_index(local, index(server), HERE)
+
+    assert (wheel.sha256, wheel.size) == (DIGEST, made.stat().st_size)
+
+
+def test_a_size_that_the_page_has_is_not_asked_for(server: TorchIndex) -> None:
+    row = {"filename": linux("2.10.0+cu128"), "url": "x", "hashes": {"sha256": DIGEST}, "size": 7}
+    page = json.dumps({"files": [row]})
+    server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
+
+    assert pin_from_index(wanted(server), index(server), FIT).size == 7
+    assert len(server.behaviour.requests) == 1
+
+
+def test_of_two_places_of_a_file_the_first_counts() -> None:
+    there = [*files(linux("2.7.1")), IndexFile(name=linux("2.7.1"), url="https://mirror/x")]
+
+    assert find_exact(there, "torch", "2.7.1", FIT, PAGE) == there[0]
+
+
+def test_of_the_wanted_release_every_variant_is_named_however_many() -> None:
+    there = [f"2.7.0+cu{number}" for number in (111, 118, 121, 124, 126)]
+
+    code, offers = refused(*map(linux, [*there, "2.6.0", "2.8.0"]), version="2.7.0+cu130")
+
+    assert (code, offers) == ("index-lacks-version", ", ".join([*there, "2.8.0"]))
 
 
 def test_what_does_not_count_hides_nothing_that_comes_after_it() -> None:

@@ -43,6 +43,8 @@ class Stand:
     def __init__(self, venv: Venv, index: LocalIndex, wheels: dict[str, Path], kind: Kind) -> None:
         self.venv, self.server, self.wheels, self.kind = venv, index, wheels, kind
         self.before = state_of(venv.folder)
+        self.folder: Path | None = None
+        """Where the wheels of the plan lie that no index has."""
 
     def have(self, *names: str) -> None:
         self.venv.install(*(self.wheels[name] for name in names))
@@ -50,9 +52,12 @@ class Stand:
         self.before = state_of(self.venv.folder)
 
     def plan(
-        self, *install: str, uninstall: tuple[str, ...] = (), requires: tuple[str, ...] = ()
+        self, *install: str | Path, uninstall: tuple[str, ...] = (), requires: tuple[str, ...] = ()
     ) -> Plan:
-        return as_plan([self.wheels[name] for name in install], uninstall, requires)
+        """Return the plan with wheels of the index, by their names, and of another folder."""
+        paths = [self.wheels[name] if isinstance(name, str) else name for name in install]
+        self.folder = next((path.parent for path in install if isinstance(path, Path)), None)
+        return as_plan(paths, uninstall, requires)
 
     def engine(self) -> Engine:
         cache = str(self.venv.folder.parent / "cache-of-uv")
@@ -69,7 +74,7 @@ class Stand:
     def apply(self, plan: Plan, **changes: object) -> Applied:
         options: dict[str, object] = {
             "index": Index(
-                IndexConfig(index_url=self.server.url, origin="flag"),
+                IndexConfig(index_url=self.server.url, origin="flag", find_links=self.folder),
                 Limits(read=2, pauses=(0.01,)),
             ),
             "engine": self.engine(),

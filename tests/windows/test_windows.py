@@ -241,8 +241,8 @@ def test_staged_files_may_have_longer_paths(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_text("x")
 
-    assert Path(staged_tree._long(str(file))).read_text() == "x"
-    assert staged_tree._long("\\\\server\\share\\x") == "\\\\?\\UNC\\server\\share\\x"
+    assert Path(staged_tree.long_path(str(file))).read_text() == "x"
+    assert staged_tree.long_path("\\\\server\\share\\x") == "\\\\?\\UNC\\server\\share\\x"
 
 
 PRESS = """

@@ -13,14 +13,14 @@ from ...apply.apply_plan import Allowed, apply, check_environment_owner
 from ...apply.rollback import pending_recovery, recover_interrupted
 from ...apply.staging import ChosenWheel
 from ...apply.state_folder import Site
-from ...companions.build import build_companions
+from ...companions.build import LocalWheel, build_companions
 from ...companions.contents import LIBRARIES
 from ...engine.choose import choose_engine
 from ...facts.target import Target
 from ...index.client import Index
 from ...messages.catalog import Language, Texts, load_texts
 from ...plan.model import Plan
-from ...probe.machine import target_of
+from ...probe.machine import described_target, target_of
 from ...report.plan import plan_sections
 from ...report.plan_document import plan_json
 from ...report.requirements import requirements_json, requirements_section
@@ -151,7 +151,7 @@ def _do(  # noqa: PLR0917
             progress=progress,
             allowed=allowed,
             confirm=agreed,
-            local=_companions(plan, inputs),
+            companions=_companions(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
@@ -175,18 +175,21 @@ def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 
 
-def _companions(plan: Plan, inputs: PlanInputs) -> dict[str, bytes]:
-    """Make the companions that the plan lacks, and return the wheels by their file names."""
+def _companions(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
+    """Make the companions that the plan says are to come."""
     wanted = {companion.name for companion in plan.companions}
     platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix)
-    wheels = build_companions(plan.selection, matrix, platform, matrix.modules)
-    return {wheel.file: wheel.content for wheel in wheels if wheel.name in wanted}
+    made = build_companions(plan.selection, matrix, platform, matrix.modules)
+    return [wheel for wheel in made if wheel.name in wanted]
 
 
 def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: Texts) -> None:
     """Put back what an interrupted run left half done, before anything is planned on it."""
-    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
+    if arguments.processes is not None:
+        target = described_target(arguments.processes)
+    else:
+        target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
     site = Site.of(target)
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
@@ -194,4 +197,5 @@ def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: T
     def restored() -> None:
         console.print_notice(texts.label("recovered", path=target.prefix))
 
-    recover_interrupted(site, restored, allow_changed="changed" in arguments.allow)
+    if recover_interrupted(site, restored, allow_changed="changed" in arguments.allow):
+        arguments.processes = None  # another environment was described

@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     with console.progress(texts, quiet=arguments.json) as progress:
         download_all(maker.index, wheels, into, progress, urls)
     made = write_companions(maker, groups, into)
-    rows = [(row.name, row.version, row.file, row.size, row.sha256) for row in wheels]
-    rows += [(row.name, row.version, row.file, len(row.content), row.sha256) for row in made]
+    every = [*wheels, *(companion.wheel for companion in made)]
+    rows = [(row.name, row.version, row.file, row.size, row.sha256) for row in every]
     if arguments.json:
         keys = ("name", "version", "file", "size", "sha256")
         files = [dict(zip(keys, row, strict=True)) for row in sorted(rows)]

@@ -1,0 +1,96 @@
+"""A file is written whole or not at all, with the permissions that it should have."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.utils.files import disk_error, file_digest, hash_of, write
+
+
+@pytest.fixture
+def umask() -> Iterator[int]:
+    """A umask that is nobody's, meanwhile."""
+    before = os.umask(0o037)
+    yield 0o037
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_a_new_file_has_the_permissions_of_the_umask_which_stays(
+    tmp_path: Path, umask: int
+) -> None:
+    write(tmp_path / "new", "é\n")
+
+    assert (tmp_path / "new").read_bytes() == b"\xc3\xa9\n"
+    assert mode(tmp_path / "new") == 0o666 & ~umask
+    assert os.umask(umask) == umask
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("permissions", [0o604, 0o462, 0o777])
+def test_a_file_that_is_there_keeps_its_permissions(tmp_path: Path, permissions: int) -> None:
+    (tmp_path / "there").write_text("before, and longer")
+    (tmp_path / "there").chmod(permissions)
+    (tmp_path / "link").symlink_to("there")
+
+    write(tmp_path / "link", b"after")
+
+    assert (tmp_path / "there").read_bytes() == b"after"
+    assert mode(tmp_path / "there") == permissions
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    for path, content, cause in (
+        (tmp_path / "folder", b"", "Is a directory"),
+        (tmp_path / "none" / "file", b"", "No such file or directory"),
+        (tmp_path / "file", "\udce9", "a path in it is no text"),
+    ):
+        with pytest.raises(Error) as caught:
+            write(path, content)
+        assert caught.value.code == "file-unwritable"
+        assert caught.value.values == {"file": path, "cause": cause}
+
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert [*(tmp_path / "folder").iterdir()] == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_without_room_is_full(number: int) -> None:
+    error = disk_error(OSError(number, os.strerror(number)), Path("/a/b"))
+
+    assert (error.code, error.values) == ("disk-full", {"folder": "/a"})
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(OSError(errno.EIO, "Input/output error"), "Input/output error"), (OSError(), "OSError")],
+)
+def test_of_another_failure_of_a_disk_the_reason(failure: OSError, reason: str) -> None:
+    error = disk_error(failure, Path("/a/b"))
+
+    assert (error.code, error.values) == ("disk-failed", {"path": "/a/b", "reason": reason})
+
+
+@pytest.mark.parametrize("size", [0, 1, 3 << 20])
+def test_the_hash_of_a_file_is_that_of_all_of_it(tmp_path: Path, size: int) -> None:
+    content = b"ab" * (size // 2) + b"c" * (size % 2)
+    (tmp_path / "file").write_bytes(content)
+    more = hash_of(tmp_path / "file")
+    more.update(b"d")
+
+    assert file_digest(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+    assert more.hexdigest() == hashlib.sha256(content + b"d").hexdigest()
