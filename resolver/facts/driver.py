@@ -193,6 +193,6 @@ def _unusable(
         return "libcuda-missing: there is a driver, and its library libcuda is not here", "libcuda"
     if nvml.lost:
         return f"gpu-lost: {nvml.lost}", "nvml"
-    if gpus and libcuda.state == "answered" and libcuda.code:
+    if gpus and libcuda.code:
         return f"cuinit-{libcuda.code}: cuInit answers {libcuda.code}", "libcuda"
     return None

@@ -80,7 +80,7 @@ def _gpu(row: LenientObject) -> Gpu:
     return Gpu(
         name=_text(row, "name") or None,
         compute_capability=capability,
-        memory_mib=memory // 2**20 if memory and memory > 0 else None,
+        memory_mib=memory // 2**20 if memory is not None and memory >= 2**20 else None,
     )
 
 

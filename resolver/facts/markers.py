@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
-from packaging.version import InvalidVersion
 
 from .model import Facts
 
@@ -47,5 +46,5 @@ def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str
 def _holds(marker: str, environment: tuple[tuple[str, str], ...], extra: str) -> bool:
     try:
         return Marker(marker).evaluate({**dict(environment), "extra": extra})
-    except (UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
+    except (UndefinedComparison, UndefinedEnvironmentName):
         return False

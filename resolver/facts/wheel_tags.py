@@ -70,5 +70,6 @@ def tags_on(
     minor = numbers(version)[:2]
     if implementation == "cpython":
         yield from tags.cpython_tags(minor, [abi(version, free_threaded=free_threaded)], platforms)
-    interpreter = f"{implementation[:2]}{minor[0]}{minor[1]}"
+    short = tags.INTERPRETER_SHORT_NAMES.get(implementation, implementation)
+    interpreter = f"{short}{minor[0]}{minor[1]}"
     yield from tags.compatible_tags(minor, interpreter, platforms)

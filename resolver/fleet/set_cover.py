@@ -43,7 +43,7 @@ def maximal_subsets(count: int, works: Callable[[int], bool]) -> list[int]:
             else:
                 subsets[home] |= 1 << at
         return subsets
-    for mask in sorted(range(1, 1 << count), key=lambda mask: (-mask.bit_count(), mask)):
+    for mask in sorted(range(1, 1 << count), key=lambda mask: -mask.bit_count()):
         if not any(mask & larger == mask for larger in subsets) and works(mask):
             subsets.append(mask)
     return subsets

@@ -68,7 +68,7 @@ def choose_shared_wheels(platforms: Sequence[PlatformNeeds]) -> Chosen | None:
 
     A version may differ between platforms only where no set serves all of them.
     """
-    strictest = max(platforms, key=lambda needs: numbers(needs.build.cuda)[:2])
+    strictest = max(platforms, key=lambda needs: numbers(needs.build.cuda))
     for toolkit in toolkits_to_try(strictest.build, strictest.machines.each[0]):
         chosen = _from_toolkit(toolkit, platforms)
         if chosen is not None:

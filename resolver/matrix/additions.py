@@ -129,7 +129,7 @@ def _with_distributions(
     """Return the distributions with their new releases, and the files and code of those."""
     by_name = {row["name"]: row for row in rows}
     for row in new:
-        known = by_name.get(row["name"], {"releases": [], "files": [], "code": []})
+        known = by_name.get(row["name"], {"releases": []})
         there = {_identity(release) for release in known["releases"]}
         fresh = [release for release in row["releases"] if _identity(release) not in there]
         versions = {(release["version"], release["platform"]) for release in fresh}

@@ -85,7 +85,7 @@ def parse(
         consumers: dict[str, tuple[ConsumerRow, ...]] = {}
         for row in tables["consumers"]["consumer"]:
             consumers[row["name"]] = (*consumers.get(row["name"], ()), _consumer(row))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError) as error:
         raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
     return Matrix(
         date=tables["onnxruntime"]["date"],

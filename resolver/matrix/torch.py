@@ -103,7 +103,7 @@ def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
             for version in row["versions"]
             if (version, row["platform"]) in on_pypi
         ]
-    builds.sort(key=lambda build: (newest_first(build.version), build.local, not build.wheels))
+    builds.sort(key=lambda build: (newest_first(build.version), build.local))  # PyPI's stay first
     return TorchTable(
         builds=tuple(builds),
         companions=tuple(

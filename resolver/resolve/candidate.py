@@ -48,6 +48,6 @@ def without_wheels(
     return Candidate(
         version=build.version,
         build=build,
-        wheel=wheel_for(build, here.abi) if build.platform == here.platform else None,
+        wheel=wheel_for(build, here.abi),
         components=components,
     )

@@ -132,9 +132,6 @@ def _build_is_installed(subject: Candidate, here: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
     installed = here.facts.package(GPU_BUILD)
     build = here.facts.onnxruntime
-    unknown = here.installed_build
-    if unknown is not None:
-        return subject.build is unknown
     return (
         installed is not None
         and installed.version == subject.version

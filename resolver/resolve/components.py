@@ -197,7 +197,7 @@ def _pick(
         for row in allowed:
             if row.version == installed.version and refusal_of(row) is None:
                 return Component(release=row, installed=True)
-    rows = [row for row in allowed if version in {None, row.version} and row.index_url != INSTALLED]
+    rows = [row for row in allowed if version in {None, row.version}]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     refusals: list[Reason] = []
     for row in rows:
@@ -268,7 +268,7 @@ def _why_unusable(
     """Return why `release` lacks what is needed of it here, or None."""
     named = f"{release.name} {release.version}"
     if not glibc_suffices(here, release.glibc):
-        return reason("library-glibc", distribution=named, glibc=release.glibc or "")
+        return reason("library-glibc", distribution=named, glibc=str(release.glibc))
     contents = libraries_of(distribution, release)
     for need in needs:
         exported = need.since is None or at_least(release.version, need.since)

@@ -48,11 +48,10 @@ def _extras_in_force(
     versions = {package.name: package.version for package in packages}
     found: dict[str, tuple[str, ...]] = {}
     for package in packages:
-        lines = [line for line in package.requires if "extra" in line]
-        if not any(line.startswith("nvidia") for line in lines):
+        if not any(line.startswith("nvidia") for line in package.requires):
             continue
         extras: dict[str, list[tuple[str, SpecifierSet]]] = {}
-        for wanted in filter(None, map(requirement, lines)):
+        for wanted in filter(None, map(requirement, package.requires)):
             for extra in re.findall(r"""extra\s*==\s*['"]([^'"]+)['"]""", str(wanted.marker)):
                 if is_in_force(wanted, markers, extra):
                     row = canonicalize_name(wanted.name), wanted.specifier
@@ -94,14 +93,14 @@ def torch_consumer(
     torch: InstalledTorch, matrix: Matrix, platform: str, wheels: Collection[str]
 ) -> Consumer:
     """Return the installed torch, which is built for CUDA, as one more consumer."""
-    cuda = major(torch.cuda or "")
+    cuda = str(torch.cuda)
     return Consumer(
         name=TORCH,
         version=torch.version,
-        cuda=cuda,
+        cuda=major(cuda),
         cudnn=major(torch.cudnn) if torch.cudnn else None,
         needs=_libraries_of(wheels, matrix, platform),
-        why=reason("consumer-built", cuda=torch.cuda or ""),
+        why=reason("consumer-built", cuda=cuda),
     )
 
 
@@ -192,7 +191,7 @@ def _cuda_here(facts: Facts, matrix: Matrix) -> frozenset[str | None]:
     }
     system = {library.name for library in facts.libraries}
     majors: dict[str, set[str]] = {}
-    for cuda, library in matrix.providers if system else ():
+    for cuda, library in matrix.providers:
         if library in system:
             majors.setdefault(library, set()).add(cuda)
     return frozenset(here.union(*(found for found in majors.values() if len(found) == 1)))

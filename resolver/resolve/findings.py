@@ -40,15 +40,14 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
-    machine = tuple(machine_findings(here))
     rows = [
         *_change(here),
         *_place(here),
-        *machine,
+        *machine_findings(here),
         *_wish(here),
         *(_owner(here) if changes else ()),
         *_builds(here),
-        *_installed_release(here, rejected, machine),
+        *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
     ]
@@ -79,7 +78,7 @@ def _wish(here: Situation) -> Iterator[Finding]:
     """Say where the matrix ends if it holds no release that `--ort` allows."""
     wish = here.options.onnxruntime
     versions = [build.version for build in here.matrix.builds]
-    if wish and not any(allows(SpecifierSet(wish), version) for version in versions):
+    if not any(allows(SpecifierSet(wish), version) for version in versions):
         newest = max(versions, key=newest_first)
         yield finding(
             "release-not-in-matrix",
@@ -151,15 +150,11 @@ def _builds(here: Situation) -> Iterator[Finding]:
         yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
-def _installed_release(
-    here: Situation, rejected: Sequence[Rejected], machine: Sequence[Finding]
-) -> Iterator[Finding]:
+def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
     """Say why the installed release cannot be used: with the reasons of the rules.
 
-    Where an error of the `machine` is said already, the rules that follow from it say no more.
+    What follows from an error of the machine is left out: that is said already.
     """
-    wrong = any(row.severity == "error" for row in machine)
-    said = WITHOUT_A_DRIVER if wrong else frozenset[str]()
     gpu = here.facts.package(GPU_BUILD)
     if gpu is None:
         return
@@ -167,7 +162,7 @@ def _installed_release(
         yield finding("release-gone", "info", version=gpu.version)
     for row in [row for row in rejected if row.version == gpu.version][:1]:
         for why in row.reasons:
-            if why.code in said:
+            if why.code in WITHOUT_A_DRIVER:
                 continue
             values = (("version", gpu.version), *why.values)
             yield Finding(code=why.code, severity="error", values=values)
@@ -188,7 +183,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
 
 
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    installing = {wheel.name for wheel in changes.install}
+    installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
@@ -219,12 +214,11 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
         yield finding("system-library", "info", library=library, **values)
     if changes.requires:
         yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
-    for wheel in [wheel for wheel in changes.install if wheel.name == "numpy"]:
-        numpy = here.facts.package("numpy")
-        version = numpy.version if numpy else ""
-        old = numpy is not None and newest_first(version) < newest_first(wheel.version)
+    numpy = here.facts.package("numpy")
+    if numpy is not None and numpy.name in installing:
+        old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
         code = "numpy-too-old" if old else "numpy-too-new"
-        yield finding(code, "error", installed=version, version=best.version)
+        yield finding(code, "error", installed=numpy.version, version=best.version)
     yield from removal_findings(here, changes)
 
 

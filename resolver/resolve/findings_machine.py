@@ -12,7 +12,7 @@ from ..plan.reasons import Finding, finding
 from .situation import Situation
 
 WITHOUT_A_DRIVER = frozenset({"driver-unreadable", "driver-unknown", "no-driver", "no-gpu"})
-"""Reasons of the rules that follow from an error of the machine."""
+"""Reasons of the rules that follow from an error of the machine, which is a finding of its own."""
 
 
 def machine_findings(here: Situation) -> Iterator[Finding]:

@@ -60,8 +60,7 @@ def _cannot_run(
 def _instead(here: Situation, choice: TorchChoice | None) -> str:
     """Return the torch that runs here, and its index: `torch 2.7.1+cu128, https://…/cu128`."""
     if choice is not None:
-        wheel = next(row for row in choice.wheels if row.name == TORCH)
-        return f"{TORCH} {wheel.version}, {wheel.index_url}"
+        return f"{TORCH} {choice.torch.version}, {choice.torch.index_url}"
     build = nearest_runnable(here)
     if build is None:
         return "-"

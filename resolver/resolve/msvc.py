@@ -24,9 +24,9 @@ LIBRARY = "msvcp140.dll"
 
 def runtime_for(build: Build, here: Situation) -> Component | None:
     """Return the wheel of the runtime for `build`; None if none is needed or none serves."""
-    if build.toolset is None or build.platform != here.platform:
+    if build.toolset is None:
         return None
-    rows = [row for row in here.matrix.msvc if suffices(row.version, build)]
+    rows = [row for row in here.matrix.msvc if _suffices(row.version, build.toolset)]
     installed = here.facts.package(MSVC_RUNTIME)
     for row in rows:
         if installed and installed.intact and row.version == installed.version:
@@ -43,19 +43,14 @@ def is_unfit(build: Build, here: Situation) -> bool:
     return _lack(build, here) in {"old", "absent"}
 
 
-def suffices(version: str, build: Build) -> bool:
-    """Tell whether a runtime (`14.42.34433`) is as new as the build tools of `build`."""
-    return numbers(version)[:2] >= numbers(build.toolset or "0")[:2]
-
-
 def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> Iterator[Finding]:
     """Say what is wrong with the system's runtime, where no wheel that is installed makes up."""
     if (runtime and runtime.installed) or not is_unfit(build, here):
         return
     system = _system(here)
-    values = {"needs": build.toolset or "", "release": build.version}
+    values = {"needs": str(build.toolset), "release": build.version}
     if system:
-        values |= {"version": system.version or "", "path": system.path or LIBRARY}
+        values |= {"version": str(system.version), "path": system.path or LIBRARY}
     kind = "old" if system else "absent"
     if runtime:
         wheel = f"{MSVC_RUNTIME} {runtime.release.version}"
@@ -67,18 +62,26 @@ def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> I
 def why_msvc_runtime(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
     """Say why the runtime is installed where the system's is not known to be too old."""
     if runtime and not runtime.installed and _lack(build, here) == "unknown":
-        yield reason("why-msvc", needs=build.toolset or "", wheel=runtime.release.version)
+        yield reason("why-msvc", needs=str(build.toolset), wheel=runtime.release.version)
 
 
 def _lack(build: Build, here: Situation) -> str | None:
     """Return `old`, `absent` or `unknown`; None if the system's runtime is new enough.
 
-    A library of the system whose version is not known counts as new enough.
+    A library of the system whose version is not known counts as new enough, as does any where the
+    build tools of `build` are not known.
     """
+    if build.toolset is None:
+        return None
     system = _system(here)
     if system is None:
         return "absent" if LIBRARIES_SEARCHED in here.facts.sources else "unknown"
-    return "old" if system.version and not suffices(system.version, build) else None
+    return "old" if system.version and not _suffices(system.version, build.toolset) else None
+
+
+def _suffices(version: str, toolset: str) -> bool:
+    """Tell whether a runtime (`14.42.34433`) is as new as build tools (`14.40`)."""
+    return numbers(version) >= numbers(toolset)
 
 
 def _system(here: Situation) -> Library | None:

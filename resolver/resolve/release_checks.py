@@ -67,4 +67,4 @@ def too_old_glibc(floor: str | None, here: Situation) -> Reason | None:
     """Return the reason if the target's libc is known and is not glibc `floor` or newer."""
     if glibc_suffices(here, floor):
         return None
-    return reason("glibc-too-old", glibc=str(floor), libc=here.facts.platform.libc or "")
+    return reason("glibc-too-old", glibc=str(floor), libc=str(here.facts.platform.libc))

@@ -198,12 +198,10 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
 
 def _is_installed(build: Build, here: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
-    installed, unknown = here.facts.package(GPU_BUILD), here.installed_build
-    if installed is None or unknown is not None:
-        return installed is not None and build is unknown
-    folder = here.facts.onnxruntime
-    cuda = folder.cuda if folder else None
-    return build.version == installed.version and is_same_major(build.cuda, cuda)
+    installed, folder = here.facts.package(GPU_BUILD), here.facts.onnxruntime
+    if installed is None or build.version != installed.version:
+        return False
+    return folder is None or is_same_major(build.cuda, folder.cuda)
 
 
 def _shares_cuda(build: Build, here: Situation) -> bool:

@@ -93,8 +93,8 @@ def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
             yield reason(
                 "consumer-other-cuda",
                 by=consumer.by,
-                cuda=consumer.cuda or "",
-                cudnn=consumer.cudnn or "",
+                cuda=str(consumer.cuda),
+                cudnn=subject.build.cudnn,
                 needs=major(subject.build.cuda),
             )
 
@@ -146,7 +146,7 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
         return
     for name, needed in dependencies_of(subject.build, here).items():
         demands = here.demanded(name)
-        installed = here.facts.package(name) if demands else None
+        installed = here.facts.package(name)
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         # Of a thousand demands most are the same text, and `requirement` makes one object of it.
@@ -154,7 +154,7 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
         refused = {key for key, wanted in different.items() if not _overlap(needed, wanted)}
         refusing = [demand for demand in demands if id(demand.specifier) in refused]
         together = reduce(SpecifierSet.__and__, different.values(), needed)
-        if not refusing and demands and not _overlap(needed, together):
+        if not refusing and not _overlap(needed, together):
             refusing = [*demands]  # each allows some versions, and all of them none
         for demand in refusing:
             yield reason(

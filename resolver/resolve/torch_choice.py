@@ -46,6 +46,11 @@ class TorchChoice(NamedTuple):
     leaving: tuple[str, ...]
     """Canonical names of what only the torch before it needed."""
 
+    @property
+    def torch(self) -> Wheel:
+        """Return the wheel of torch, which is the first by name."""
+        return self.wheels[0]
+
 
 class TorchSearch(NamedTuple):
     """The result of the search for a torch."""
@@ -108,8 +113,7 @@ def refusing_release(release: str, here: Situation) -> list[Demand]:
     return [
         demand
         for demand in here.demanded(TORCH)
-        if demand.by.partition(" ")[0] not in {TORCH, *COMPANIONS}
-        and not allows(demand.specifier, release)
+        if demand.by.partition(" ")[0] not in COMPANIONS and not allows(demand.specifier, release)
     ]
 
 
@@ -188,10 +192,8 @@ def why_torch(here: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
     """Yield why the torch of `choice` was chosen."""
     if choice is None:
         return
-    there = choice.there.torch
-    name = there.name if there else TORCH
-    cuda = major(choice.build.cuda)
-    if not any(wheel.name == TORCH for wheel in choice.install):
+    name, cuda = f"{TORCH} {choice.torch.version}", major(choice.build.cuda)
+    if choice.torch not in choice.install:
         yield reason("why-torch-kept", torch=name, cuda=cuda)
     elif here.torch is None:
         yield reason("why-torch-newest", torch=name, cuda=cuda)
@@ -205,5 +207,5 @@ def _choice(
     intact = {(row.name, row.version) for row in here.facts.packages if row.intact}
     chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
     install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
-    leaving = tuple(sorted(orphaned_distributions(here, there))) if install else ()
+    leaving = tuple(sorted(orphaned_distributions(here, there)))
     return TorchChoice(there=there, build=build, wheels=chosen, install=install, leaving=leaving)

@@ -57,8 +57,6 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
         alike.sort(key=lambda build: bool(build.wheels) == from_index)
         build = alike[0] if alike else None
         cuda: str | None = f"{labelled[1]}.{labelled[2]}"
-    elif _NO_CUDA.match(local):
-        cuda = None
     else:
         on_pypi = next((row for row in builds if row.wheels and not local), None)
         build = on_pypi if on_pypi and _may_be_from_pypi(package, on_pypi) else None

@@ -78,6 +78,6 @@ def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
     """
     installed = here.torch is not None and build == here.torch.build
     cuda = numbers(build.cuda or "")
-    native = here.driver_cuda is None or numbers(here.driver_cuda)[:2] >= cuda[:2]
+    native = here.driver_cuda is None or numbers(here.driver_cuda) >= cuda
     order = tuple(-number for number in cuda) if native else cuda
-    return (not installed, not native, order, not build.wheels)
+    return (not installed, order, not build.wheels)

@@ -77,10 +77,11 @@ def kept_wheel(package: Package, build: TorchBuild | None, here: Situation) -> W
 
 def kept_torch(here: Situation) -> tuple[Wheel, ...]:
     """Return the wheel of the installed torch if it is built for CUDA."""
-    package = here.facts.package(TORCH)
-    if package is None or here.torch is None or here.torch.cuda is None:
+    torch = here.torch
+    if torch is None or torch.cuda is None:
         return ()
-    return (kept_wheel(package, here.torch.build, here),)
+    rows = (row for row in here.facts.packages if row.name == TORCH)
+    return tuple(kept_wheel(row, torch.build, here) for row in rows)
 
 
 def orphaned_distributions(here: Situation, there: Situation) -> Iterator[str]:

@@ -91,8 +91,7 @@ def with_installed_releases(
         unknown.append(
             UnknownRelease(package.name, package.version, like and f"{like.name} {like.version}")
         )
-    if unknown:
-        matrix = matrix._replace(distributions=distributions, providers=providers)
+    matrix = matrix._replace(distributions=distributions, providers=providers)
     if is_unknown_build(facts, matrix):
         return _with_build(facts, matrix, unknown)
     return matrix, tuple(unknown)
@@ -169,7 +168,7 @@ def _with_build(
     like = _nearest_build(package.version, _cuda_of(folder), matrix, _place(facts)[0])
     row = UnknownRelease(package.name, package.version, like and f"{GPU_BUILD} {like.version}")
     unknown = (*unknown, row)
-    if not _is_whole(facts, package, folder, matrix) or not (like or (provider and provider.links)):
+    if not _is_whole(facts, package, folder, matrix) or (like is None and provider is None):
         return matrix, unknown
     build = _build(package, folder, like, facts, matrix)
     toolkits = matrix.toolkits
@@ -194,7 +193,7 @@ def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matri
 
 
 def _serves(toolkit: ToolkitRelease, cuda: str) -> bool:
-    built, release = numbers(cuda)[:2], numbers(toolkit.version)[:2]
+    built, release = numbers(cuda)[:2], numbers(toolkit.version)
     return release[:1] == built[:1] and release >= built
 
 
@@ -223,13 +222,15 @@ def _build(
 ) -> Build:
     platform, tag = _place(facts)
     provider = folder.provider
-    cuda = _cuda_of(folder) or (like.cuda if like else "")
+    source = provider or like
+    assert source is not None  # noqa: S101 - `_with_build` has seen one
+    cuda = _cuda_of(folder) or ""
     cuda = cuda if "." in cuda else like.cuda if like else f"{cuda}.0"
     needs = like.needs if like else ()
     if provider is not None:
         needs = tuple(_needs(provider, cuda, needs, facts, matrix))
     cudnn = (found[1] for need in needs if (found := _CUDNN.match(need.library)))
-    seen = provider is not None and bool(provider.sass or provider.ptx)
+    code = provider if provider and (provider.sass or provider.ptx) else like
     requires = package.requires or (like.wheels[-1].requires if like else ())
     wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=requires)
     return Build(
@@ -238,12 +239,12 @@ def _build(
         cuda=cuda,
         cudnn=next(cudnn, like.cudnn if like else ""),
         needs=needs,
-        sass=provider.sass if provider and seen else like.sass if like else (),
-        ptx=provider.ptx if provider and seen else like.ptx if like else (),
+        sass=code.sass if code else (),
+        ptx=code.ptx if code else (),
         glibc=None,
-        preload_dlls=provider.preload_dlls if provider else bool(like and like.preload_dlls),
+        preload_dlls=source.preload_dlls,
         wheels=(wheel,),
-        toolset=provider.toolset if provider else like and like.toolset,
+        toolset=source.toolset,
         index_url=INSTALLED,
     )
 

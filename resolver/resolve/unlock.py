@@ -81,7 +81,7 @@ def _feeds(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Unlock]:
     able = here.driver_cuda is not None and here.gpus != () and python.implementation == "cpython"
     if not able or platform.machine != "x86_64" or (platform.libc or "").startswith("musl"):
         return
-    majors = [cuda for cuda in here.matrix.feeds if numbers(here.driver_cuda or "")[0] >= int(cuda)]
+    majors = [cuda for cuda in here.matrix.feeds if numbers(str(here.driver_cuda))[0] >= int(cuda)]
     if majors:
         cuda = max(majors, key=int)
         change = reason("ort-index", url=here.matrix.feeds[cuda])
@@ -133,7 +133,7 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
     anything = "match" if here.torch is not None else ">=0"
     matching = here._replace(options=here.options._replace(torch=anything))
     for at, choice in enumerate(torches(matching)):
-        torch = next(wheel.version for wheel in choice.wheels if wheel.name == TORCH)
+        torch = choice.torch.version
         nearest = not at and anything == "match"
         change = reason("match-torch") if nearest else reason("other-torch", torch=torch)
         if now is None or newest_first(choice.build.version) > newest_first(now):
@@ -159,8 +159,7 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
     yield from _forward_compatibility(here)
     for capability in capabilities(here):
         ignoring = options._replace(ignored_gpus=options.ignored_gpus | {capability})
-        if any(gpu.compute_capability != capability for gpu in here.gpus or ()):
-            yield reason("ignore-gpu", gpu=capability), facts, ignoring
+        yield reason("ignore-gpu", gpu=capability), facts, ignoring
     yield from _other_pythons(here)
     yield from _other_platforms(here)
     if options.onnxruntime:
@@ -208,13 +207,13 @@ def _forward_compatibility(here: Situation) -> Iterator[tuple[Reason, Facts, Pla
     platform, driver = facts.platform, facts.driver
     if platform.system != "linux" or platform.wsl or platform.jetson is not None:
         return
-    if driver is None or not driver.version or here.driver_cuda is None:
+    if driver is None or not driver.version:
         return
     if not here.gpus or not all(_is_for_data_centers(gpu, here) for gpu in here.gpus):
         return
     branch = numbers(driver.version)[0]
     for row in here.matrix.forward:
-        if branch in row.branches and numbers(row.cuda) > numbers(here.driver_cuda):
+        if branch in row.branches:
             changed = facts._replace(driver=driver._replace(cuda=row.cuda))
             why = reason("forward-compatibility", package=row.package, cuda=row.cuda)
             yield why, changed, here.options

@@ -123,6 +123,23 @@ def test_systems_without_a_wheel(plain: Capture, system: str, change: tuple[str,
         capture.facts(plain._replace(system=system, inside=inside), NAMES.get)
 
 
+@pytest.mark.parametrize(
+    ("tag", "machine"),
+    [
+        ("linux-x86_64", "x86_64"),
+        ("win-amd64", "x86_64"),
+        ("linux-aarch64", "aarch64"),
+        ("win-arm64", "aarch64"),
+    ],
+)
+def test_the_architecture_is_that_of_the_interpreter(
+    plain: Capture, tag: str, machine: str
+) -> None:
+    inside = plain.inside.replace("linux-x86_64", tag)
+
+    assert capture.facts(plain._replace(inside=inside), NAMES.get).platform.machine == machine
+
+
 def test_a_mac_can_stand_for_another_machine(plain: Capture) -> None:
     inside = plain.inside.replace("linux-x86_64", "macosx-14.0-arm64")
     mac = plain._replace(system="darwin", machine="arm64", inside=inside)

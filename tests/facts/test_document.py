@@ -361,7 +361,9 @@ def test_what_a_newer_program_wrote_is_read_without_what_is_not_known() -> None:
     assert facts_json.from_json(written) == facts
 
 
-@pytest.mark.parametrize("by", [None, "ortgpu-fix 0.0.1", "another 999", "ortgpu-fix", 3])
+@pytest.mark.parametrize(
+    "by", [None, facts_json.WRITTEN_BY, "ortgpu-fix 0.0.1", "another 999", "ortgpu-fix", 3]
+)
 def test_what_no_newer_program_wrote_has_no_unknown_keys(by: object) -> None:
     with pytest.raises(Error) as raised:
         facts_json.from_json(SHORT | {"written_by": by, "moon": "full"})

@@ -51,12 +51,19 @@ def test_a_driver_library_of_another_release_is_noted() -> None:
 
     assert read(NVML, other).sources["driver.library"] == "libcuda.so.580.95.05"
     assert "driver.library" not in read(NVML, LIBCUDA).sources
+    named_alike = LIBCUDA._replace(file="/x/libcuda.so.1.d/libcuda.so.535.104.12")
+    assert read(libcuda=named_alike).driver == Driver(version="535.104.12", cuda="12.2")
     assert "driver.library" not in read(NVML, LIBCUDA._replace(file="/x/libcuda.so.1")).sources
 
 
 def test_the_stub_of_a_toolkit_is_no_driver() -> None:
     """`/usr/local/cuda/lib64/stubs` on the loader's path: cuInit answers 34."""
-    assert read(libcuda=LibraryReply(state="answered", code=34, cuda="12.4")).driver is None
+    stub = LibraryReply(state="answered", code=34, cuda="12.4")
+
+    assert read(libcuda=stub).driver is None
+    beside = read(NVML._replace(cuda="11.7"), stub)
+    assert beside.driver is not None
+    assert (beside.driver.cuda, beside.sources["driver.cuda"]) == ("11.7", "nvml")
 
 
 def test_devices_of_libcuda_where_nothing_else_knows_them() -> None:
@@ -194,7 +201,8 @@ def test_gpus_are_not_known_where_nothing_answers() -> None:
 def test_no_gpus() -> None:
     assert read().gpus == ()
     assert read(LibraryReply(state="answered", code=9)).gpus == ()
-    assert read(libcuda=LibraryReply(state="answered", code=100)).gpus == ()
+    for code in (0, 34, 100):
+        assert read(libcuda=LibraryReply(state="answered", code=code, gpus=())).gpus == ()
     assert read(LibraryReply(state="answered", gpus=())).gpus == ()
 
 
@@ -232,6 +240,23 @@ def test_the_last_word_of_a_library_counts() -> None:
     )
 
 
+def test_a_library_that_is_not_there_has_no_more_to_say() -> None:
+    text = lines({"library": "nvml", "state": "absent"})
+
+    assert parse_reply(text, "nvml", returncode=0, timed_out=False) == ABSENT
+
+
+@pytest.mark.parametrize(
+    ("memory", "mib"),
+    [(80 * 2**30, 81920), (2**20, 1), (2**20 - 1, None), (0, None), (-1, None), (None, None)],
+)
+def test_memory_is_told_in_mebibytes(memory: int | None, mib: int | None) -> None:
+    text = lines({"library": "nvml", "state": "answered", "gpus": [{"memory": memory}]})
+    reply = parse_reply(text, "nvml", returncode=0, timed_out=False)
+
+    assert reply.gpus == (Gpu(memory_mib=mib),)
+
+
 @pytest.mark.parametrize(
     ("returncode", "timed_out", "state"),
     [(0, False, "hangs"), (-9, True, "hangs"), (-11, False, "crashed"), (1, False, "crashed")],
@@ -253,7 +278,11 @@ def test_no_word_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("number", "version"),
-    [(12020, "12.2"), (13000, "13.0"), (11080, "11.8"), (0, None), (None, None), (10**9, None)],
+    [
+        *((12020, "12.2"), (13000, "13.0"), (11080, "11.8"), (12100, "12.10")),
+        *((1000, "1.0"), (99999, "99.99"), (999, None), (100_000, None)),
+        *((0, None), (None, None), (10**9, None)),
+    ],
 )
 def test_cuda_version(number: int | None, version: str | None) -> None:
     assert cuda_version(number) == version
@@ -267,6 +296,10 @@ def test_cuda_version(number: int | None, version: str | None) -> None:
         ("R610 (610.43.02)", "610.43.02"),
         ("libcuda.so.1", None),
         ("", None),
+        ("1.2.3.4", "1.2.3.4"),
+        ("1.2.3.4.5", None),
+        ("12345.6", None),
+        ("535", None),
     ],
 )
 def test_release(text: str, found: str | None) -> None:

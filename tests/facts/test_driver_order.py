@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+import synthetic
 from ortgpu_fix.facts.driver import Evidence, Reading, judge_driver
 from ortgpu_fix.facts.driver_replies import LibraryReply
 from ortgpu_fix.facts.model import Driver, Gpu
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 
 ABSENT = LibraryReply(state="absent")
 
@@ -67,6 +71,7 @@ def test_the_first_source_that_has_gpus_names_them(
         ((), "1.1", "nvml"),
         (("nvml",), "2.2", "/proc/driver/nvidia/version"),
         (("nvml", "proc_version"), "3.3", "nvidia-smi"),
+        (("nvml", "proc_version", "libcuda"), "3.3", "nvidia-smi"),
         (("nvml", "proc_version", "smi"), "4.4", "the name of /x/libcuda.so.4.4"),
     ],
 )
@@ -122,6 +127,9 @@ def test_a_source_is_named_for_what_it_told_alone() -> None:
         # Nothing is wrong.
         (NVML, LIBCUDA, (), None),
         (ABSENT, LIBCUDA, (), None),
+        # pynvml tells with a number that Windows has no NVML.
+        (LibraryReply(state="absent", code=12, problem="NVML Shared Library Not Found"), LIBCUDA,
+         (), None),
         (NVML._replace(gpus=()), LibraryReply(state="answered", code=100), (), None),
     ],
 )  # fmt: skip
@@ -133,6 +141,56 @@ def test_what_is_said_of_a_driver(
     assert found.driver is not None
     assert found.driver.error == error
     assert ("driver.error" in found.sources) is (error is not None)
+
+
+def planned(found: Reading) -> Plan:
+    """Return the plan for a machine of which this was read."""
+    parts = {"driver": found.driver, "gpus": found.gpus, "sources": found.sources}
+    return resolve(synthetic.facts()._replace(**parts), PlanOptions(), synthetic.matrix())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("nvml", "libcuda", "code"),
+    [
+        (LibraryReply(state="answered", code=18), ABSENT, "driver-version-mismatch"),
+        (LibraryReply(state="hangs"), ABSENT, "driver-no-answer"),
+        (LibraryReply(state="answered", code=9), ABSENT, "driver-not-loaded"),
+        (NVML, ABSENT, "driver-libcuda-missing"),
+        (NVML._replace(lost="GPU is lost"), LIBCUDA, "driver-gpu-lost"),
+        (NVML, LibraryReply(state="answered", code=100), "driver-no-device"),
+        (NVML, LibraryReply(state="answered", code=802), "driver-fabric-manager"),
+        (NVML, LibraryReply(state="answered", code=804), "driver-forward-compatibility"),
+        (NVML, LibraryReply(state="answered", code=999), "driver-failed"),
+        (NVML, LibraryReply(state="answered", code=46), "driver-unreadable"),
+        (LibraryReply(state="crashed"), LIBCUDA, "driver-unreadable"),
+        (LibraryReply(state="answered", code=4), LIBCUDA, "driver-unreadable"),
+    ],
+)
+def test_what_a_library_replies_is_a_finding_of_its_own(
+    nvml: LibraryReply, libcuda: LibraryReply, code: str
+) -> None:
+    found = planned(read(nvml, libcuda, pci=(gpu("on the bus"),)))
+
+    assert code in [row.code for row in found.findings]
+
+
+K80 = Gpu(name="Tesla K80", compute_capability="3.7")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "dropped"),
+    [
+        ({"nvml": NVML._replace(driver="535.1.2", gpus=(K80,))}, False),
+        ({"smi": ((K80, "535.1.2"),)}, False),
+        ({"libcuda": LIBCUDA._replace(gpus=(K80,), file="/x/libcuda.so.535.1.2")}, False),
+        ({"proc_gpus": (K80,), "proc_version": "535.1.2"}, False),
+        ({"pci": (K80,), "proc_version": "535.1.2"}, True),  # it need not know what is there
+    ],
+)
+def test_a_driver_that_names_a_gpu_supports_it(evidence: dict[str, Any], *, dropped: bool) -> None:
+    codes = {why.code for row in planned(read(**evidence)).rejected for why in row.reasons}
+
+    assert ("gpu-dropped" in codes) is dropped
 
 
 @pytest.mark.parametrize(

@@ -104,14 +104,24 @@ def test_a_name_means_its_own_product_or_else_all_that_have_its_words() -> None:
     assert list(gpus_like(table, "x1")) == ["8.9", "9.0", "10.0"]
     assert gpus_like(table, "NVIDIA X1 Ti") == {"9.0": ["X1 Ti"]}
     assert gpus_like(table, "super x1") == {"10.0": ["X1 Super"]}
+    table["family"].append({"compute_capability": "8.0", "names": ["Y1 Ti"]})
+    assert gpus_like(table, "NVIDIA Y1") == {"9.0": ["Y1"]}  # and not the other with its word
     assert gpus_like(table, "NVIDIA") == {}
     assert gpus_like(table, "z9") == {}
 
 
 def test_a_machine_written_by_hand_with_names_only() -> None:
-    gpus = (Gpu(name="NVIDIA GeForce RTX 5060"), Gpu(compute_capability="8.6"), Gpu(name="Voodoo"))
+    gpus = (
+        Gpu(name="NVIDIA GeForce RTX 5060"),
+        Gpu(compute_capability="8.6"),
+        Gpu(name="Voodoo"),
+        Gpu(),
+        Gpu(name="NVIDIA GeForce RTX 5060", compute_capability="8.6"),  # what is said stays
+    )
     machine = synthetic.facts()
     named = with_capabilities(machine._replace(gpus=gpus), LOOK_UP)
 
-    assert [gpu.compute_capability for gpu in named.gpus or ()] == ["12.0", "8.6", None]
+    assert [gpu.compute_capability for gpu in named.gpus or ()] == [
+        *("12.0", "8.6", None, None, "8.6"),
+    ]
     assert with_capabilities(machine._replace(gpus=None), LOOK_UP).gpus is None

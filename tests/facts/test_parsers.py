@@ -21,6 +21,9 @@ def test_smi_rows() -> None:
         "Tesla K80, 11441, 470.256.02\n"
         "Quadro, the old one, [Not Supported], 4096, [N/A]\n"
         "Comma, Inc. Card, 8, 4096, 470.1\n"
+        "NVIDIA-SMI has failed\n"
+        "| a table, 4096, 470.1 |\n"
+        ", 8.6, 4096, 470.1\n"
     )
 
     assert readers.parse_smi(text) == (
@@ -29,6 +32,7 @@ def test_smi_rows() -> None:
         (Gpu(name="Tesla K80", memory_mib=11441), "470.256.02"),
         (Gpu(name="Quadro, the old one", memory_mib=4096), None),
         (Gpu(name="Comma, Inc. Card, 8", memory_mib=4096), "470.1"),
+        (Gpu(compute_capability="8.6", memory_mib=4096), "470.1"),
     )
 
 
@@ -71,6 +75,7 @@ def test_proc_gpu() -> None:
         "Tesla V100-SXM2-16GB"
     )
     assert readers.parse_proc_gpu("Model: \t\t Unknown\n") == Gpu()
+    assert readers.parse_proc_gpu("Model: \t\t \nIRQ: 1\n") == Gpu()
     assert readers.parse_proc_gpu("") == Gpu()
 
 
@@ -99,6 +104,7 @@ def test_os_release(text: str, name: str | None) -> None:
         ({"version.json": '{"cuda": {"name": "CUDA SDK", "version": "12.4.0"}}'}, "12.4"),
         ({"version.json": '{"cuda": {}}', "cuda.h": "#define CUDA_VERSION 12040\n"}, "12.4"),
         ({"version.json": '{"cuda": {"version": 12}}'}, None),
+        ({"version.json": "no JSON", "version.txt": "CUDA Version 10.2.89\n"}, "10.2"),
         ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2"),
         ({"cuda.h": "/* */\n#define CUDA_VERSION 13000\n"}, "13.0"),
         ({"cuda.h": "#define CUDA_VERSION NONE\n"}, None),
@@ -207,6 +213,10 @@ def test_json_of_any_shape_is_no_toolkit() -> None:
         ),
         ("Kernel Module 550.54.14  (ci@host-17.example.org)", None, "Kernel Module 550.54.14"),
         ("GPU-12345678-1234-1234-1234-123456789abc", None, "GPU-…"),
+        ("MIG-12345678-1234-1234-1234-123456789abc x", None, "MIG-… x"),
+        ("GPU-5 MIG-1g.5gb", None, "GPU-5 MIG-1g.5gb"),
+        (r"\\files\home\bob\x", None, r"~\x"),
+        ("/x", "", "/x"),
     ],
 )
 def test_private_texts(text: str, home: str | None, clean: str) -> None:
@@ -223,7 +233,8 @@ def test_private_texts(text: str, home: str | None, clean: str) -> None:
         ("/opt/nvidia/cuda/lib", "nvidia", "/opt/nvidia/cuda/lib"),
         ("/usr/local/cuda/lib", "cuda", "/usr/local/cuda/lib"),
         ("/usr/lib/python3", "lib", "/usr/lib/python3"),
-        ("/usr/share/python/x", "Python", "/usr/share/python/x"),
+        ("/usr/share/python/x", "python", "/usr/share/python/x"),
+        ("/usr/share/Python/x", "Python", "/usr/share/Python/x"),
         ("/opt/venv", "opt", "/opt/venv"),
         ("/srv/root/x", "root", "/srv/root/x"),
         ("/srv/user/x", "user", "/srv/user/x"),
@@ -258,7 +269,15 @@ FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
         (b"MZ.." + FIXED + b"..", "14.42.34433.0"),
         (b"\xbd\x04\xef\xfe\0\0\2\0 another structure" + FIXED, "14.42.34433.0"),
         (FIXED[:-1], None),
+        (FIXED, "14.42.34433.0"),
+        (b"MZ" + FIXED[:-1], None),
+        (
+            FIXED[:8] + bytes([255, 255, 1, 0, 255, 255, 254, 255]),
+            "1.65535.65534.65535",
+        ),
         (b"MZ", None),
+        (b"MZ" + bytes(32), None),
+        (FIXED + FIXED.replace(b"\x0e", b"\x0f"), "14.42.34433.0"),  # the first one counts
     ],
 )
 def test_the_version_that_a_dll_carries(content: bytes, version: str | None) -> None:

@@ -89,27 +89,54 @@ def test_an_environment_takes_the_place_of_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "field"),
     [
-        {"version": None},
-        {"version": "three"},
-        {"bits": True},
-        {"bits": "64"},
-        {"environment": "tent"},
-        {"libc": "newlib 4"},
-        {"installed": {}},
-        {"installed": [[]]},
-        {"installed": [{"name": "x", "version": "1"}]},
-        {"installed": [{"name": "x", "version": "1", "path": "/x", "requires": [1]}]},
-        {"onnxruntime": {"version": "1.26.0"}},
+        ({"version": None}, "version"),
+        ({"version": "three"}, "version"),
+        ({"bits": True}, "bits"),
+        ({"bits": "64"}, "bits"),
+        ({"environment": "tent"}, "environment"),
+        ({"libc": "newlib 4"}, "libc"),
+        ({"installed": {}}, "installed"),
+        ({"installed": [[]]}, "installed[0]"),
+        ({"installed": [{"name": "x", "version": "1"}]}, "installed[0].path"),
+        (
+            {"installed": [{"name": "x", "version": "1", "path": "/x", "requires": [1]}]},
+            "installed[0].requires",
+        ),
+        ({"onnxruntime": {"version": "1.26.0"}}, "onnxruntime.intact"),
     ],
 )
-def test_fields_that_are_wrong(change: dict[str, Any]) -> None:
+def test_fields_that_are_wrong(change: dict[str, Any], field: str) -> None:
     with pytest.raises(Error) as caught:
         parse_target(answer(**change), "/the/python")
 
     assert caught.value.code == "python-garbage"
-    assert caught.value.values["path"] == "/the/python"
+    assert caught.value.values == {"path": "/the/python", "field": field}
+
+
+@pytest.mark.parametrize("text", ["", '{"version": ', '{"version": ' + "[" * 100_000])
+def test_what_is_no_answer_is_told_as_none(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse_target(text, "/the/python")
+
+    assert caught.value.code == "python-garbage"
+    assert caught.value.values == {"path": "/the/python", "field": "no answer"}
+
+
+@pytest.mark.parametrize("name", sorted(ANSWER))
+def test_a_field_that_is_missing_is_named_unless_it_need_not_be_there(name: str) -> None:
+    text = json.dumps({key: value for key, value in ANSWER.items() if key != name})
+    missing = None
+    try:
+        parse_target(text, "python")
+    except Error as error:
+        missing = error.values["field"]
+
+    if name in {"pip", "libc", "onnxruntime"}:
+        assert missing is None
+    else:
+        assert missing == ("no answer" if name == "version" else name)
 
 
 def test_too_old() -> None:
@@ -158,3 +185,18 @@ def test_a_folder_whose_name_only_begins_alike_is_another_environment(
     row = {"name": "app", "version": "1", "path": f"{purelib}{folder}/app-1.dist-info"}
     (package,) = packages_of(parse_target(answer(installed=[row]), "python"))
     assert package.outside == outside
+
+
+def test_what_lies_in_either_folder_of_the_environment_is_its_own_also_on_windows() -> None:
+    folders = {"purelib": "C:\\env\\Lib", "platlib": "C:\\env\\Lib64"}
+    rows = [
+        {"name": name, "version": "1", "path": f"{folder}\\{name}-1.dist-info"}
+        for name, folder in (*folders.items(), ("other", "C:\\env\\Lib640"))
+    ]
+    found = packages_of(parse_target(answer(**folders, installed=rows), "python"))
+
+    assert {package.name: package.outside for package in found} == {
+        "purelib": False,
+        "platlib": False,
+        "other": True,
+    }

@@ -8,7 +8,7 @@ import sys
 import pytest
 from packaging import tags
 
-from ortgpu_fix.facts.wheel_tags import abi, platforms, tags_of
+from ortgpu_fix.facts.wheel_tags import abi, platforms, tags_of, tags_on
 from synthetic import machine
 
 
@@ -49,8 +49,48 @@ def test_musl_has_platforms_of_its_own() -> None:
     )
 
 
+def test_a_libc_of_which_only_the_first_number_is_known_is_its_first() -> None:
+    assert platforms(machine(libc="musl 1")) == ("linux_x86_64", "musllinux_1_0_x86_64")
+
+
 def test_a_free_threaded_python_has_another_abi() -> None:
     free = machine(version="3.13.0", free_threaded=True)
 
     assert abi(free.python.version, free_threaded=free.python.free_threaded) == "cp313t"
     assert {tag.abi for tag in tags_of(free)} - {"abi3t"} == {"cp313t", "none"}
+
+
+def test_a_libc_without_a_minor_is_its_oldest() -> None:
+    assert platforms(machine(libc="musl 1")) == ("linux_x86_64", "musllinux_1_0_x86_64")
+    assert platforms(machine(libc="glibc 2")) == ("linux_x86_64",)
+
+
+def test_platforms_that_had_names_of_their_own_stand_beside_the_same_glibc() -> None:
+    names = platforms(machine(libc="glibc 2.17.1"))
+
+    assert names[1:4] == (
+        *("manylinux_2_17_x86_64", "manylinux2014_x86_64"),
+        "manylinux_2_16_x86_64",
+    )
+    at = names.index("manylinux2010_x86_64")
+    assert names[at - 1 : at + 2 : 2] == ("manylinux_2_12_x86_64", "manylinux_2_11_x86_64")
+    assert names[-2:] == ("manylinux_2_5_x86_64", "manylinux1_x86_64")
+    assert len(names) == 1 + 13 + 3
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("3.7.16", "cp37m"), ("3.8.0", "cp38"), ("3.12.1", "cp312")]
+)
+def test_an_abi_lost_its_letter_with_python_3_8(version: str, name: str) -> None:
+    assert abi(version, free_threaded=False) == name
+
+
+def test_what_is_written_in_python_alone_fits_other_pythons_too() -> None:
+    of_pypy = list(tags_on(["linux_x86_64"], "3.10.12", implementation="pypy"))
+    of_cpython = list(tags_on(["linux_x86_64"], "3.10.12"))
+
+    assert {tag.interpreter for tag in of_pypy if tag.interpreter[:2] != "py"} == {"pp310"}
+    assert {tag.abi for tag in of_pypy} == {"none"}
+    assert {"pp310-none-any", "py3-none-any", "py310-none-linux_x86_64"} <= {*map(str, of_pypy)}
+    assert "cp310-cp310-linux_x86_64" in {*map(str, of_cpython)}
+    assert {tag.abi for tag in of_cpython} == {"cp310", "abi3", "none"}

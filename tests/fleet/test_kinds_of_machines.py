@@ -79,6 +79,9 @@ def test_requirements_of_distributions_that_no_rule_is_about_make_none() -> None
 
     assert equivalence_key(here(odd), NAMES) == equivalence_key(here(APP), NAMES)
     assert equivalence_key(here(odd), (*NAMES, "odd")) != equivalence_key(here(APP), NAMES)
+    for line in ("onnxruntime-gpu>=2", "numpy>=3"):
+        other = here(APP | {"requires": [line]})
+        assert equivalence_key(other, NAMES) != equivalence_key(here(APP), NAMES)
 
 
 def test_the_choice_of_wheels_reads_the_gpus_the_driver_and_what_is_required_of_them() -> None:

@@ -24,7 +24,7 @@ def test_other_packages_and_the_wheels_of_nvidia_stay_listed() -> None:
         libraries=[{"name": "libcudnn.so.9"}],
         toolkits=[{"version": "12.4", "path": "/x"}],
         onnxruntime={"distribution": "onnxruntime", "version": "1.22.0"},
-        sources={"gpus": "nvml"},
+        sources={"gpus": "nvml", "libraries": "search"},
     )
     left = without_installed_set(facts, MATRIX, locked_names(MATRIX))
 

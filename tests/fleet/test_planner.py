@@ -9,6 +9,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts.model import Gpu
+from ortgpu_fix.fleet import planner
 from ortgpu_fix.fleet.common_facts import common_facts
 from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
 from ortgpu_fix.fleet.planner import plan_fleet
@@ -38,6 +39,25 @@ def groups(made: FleetPlan) -> list[tuple[str, list[str]]]:
 def versions(made: FleetPlan, group: int = 0, target: int = 0) -> dict[str, str]:
     plan = made.groups[group].targets[target].plan
     return {wheel.name: wheel.version for wheel in plan.selection}
+
+
+def test_machines_of_one_description_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of hosts that names a kind of machine a thousand times."""
+    facts = synthetic.facts()
+    read: list[object] = []
+
+    def counted(*values: Any) -> Situation:
+        read.append(values[0])
+        return situation(*values)
+
+    monkeypatch.setattr(planner, "situation", counted)
+    many = [FleetMachine(name=f"host{at}", facts=facts) for at in range(3)]
+    made = planned(*many)
+    together = len(read)
+    planned(many[0])
+
+    assert groups(made) == [("1.26.0", ["host0", "host1", "host2"])]
+    assert together == len(read) - together  # as of one alone
 
 
 def test_the_oldest_driver_decides_for_all() -> None:
@@ -133,6 +153,15 @@ def test_what_machines_have_in_common_is_the_oldest_of_each_and_the_packages_of_
         synthetic.facts(one | {"requires": ["c"]}, "b 2", driver="12.2", python="3.11.7"),
         synthetic.facts(one, driver=None, python="3.13.0"),
     ]
+    machines = [
+        facts._replace(
+            platform=facts.platform._replace(distribution="Ubuntu 22.04", container="docker"),
+            python=facts.python._replace(executable="/x", environment="venv", project="uv"),
+            environment={"PYTHONPATH": "/x"},
+            sources={"gpus": "nvml"},
+        )
+        for facts in machines
+    ]
     found = common_facts([situation(facts, PlanOptions(), MATRIX) for facts in machines])
 
     assert [(row.name, row.version, row.requires) for row in found.packages] == [
@@ -142,6 +171,9 @@ def test_what_machines_have_in_common_is_the_oldest_of_each_and_the_packages_of_
     assert found.driver is not None
     assert found.driver.cuda == "12.2"
     assert [gpu.compute_capability for gpu in found.gpus or ()] == ["8.0"]
+    assert found.python == found.python._replace(executable=None, environment=None, project=None)
+    assert (found.platform.distribution, found.platform.container) == (None, None)
+    assert (found.environment, found.sources) == ({}, {})
     hidden = [situation(synthetic.facts(gpus=None), PlanOptions(), MATRIX)] * 2
     assert common_facts(hidden).gpus is None
 
@@ -295,6 +327,7 @@ def test_platforms_without_a_common_version_have_their_own() -> None:
 def test_platforms_of_which_each_has_the_wheels_of_another_toolkit() -> None:
     made = two_platforms(["13.0.2"], ["13.0.9"], newer="13.0.9")
 
+    assert groups(made) == [("1.31.0", ["arm", "x86"])]
     assert cublas(made) == {"linux_aarch64": "13.0.9", "linux_x86_64": "13.0.2"}
 
 

@@ -62,11 +62,11 @@ def test_the_fewest_groups_each_with_the_newest_release(
     assert groups(solver(*situations)) == expected
 
 
-def test_each_question_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fleet asks the same again and again; of thousands of machines it would never end."""
+def counted(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[str]:
+    """Return a list that grows with each call of these functions by the solver."""
     asked: list[str] = []
 
-    def counted(name: str) -> None:
+    def count(name: str) -> None:
         real = getattr(split, name)
 
         def answer(*values: Any) -> Any:
@@ -75,8 +75,15 @@ def test_each_question_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(split, name, answer)
 
-    for name in ("choose_shared_wheels", "sharing_machines", "choose_nvidia_wheels"):
-        counted(name)
+    for name in names:
+        count(name)
+    return asked
+
+
+def test_each_question_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet asks the same again and again; of thousands of machines it would never end."""
+    names = ("choose_shared_wheels", "sharing_machines", "choose_nvidia_wheels")
+    asked = counted(monkeypatch, *names)
     odd = pin("nvidia-cublas-cu12", "==99")
     found = solver(here(odd), here(odd, python="3.12.1"))
 
@@ -94,6 +101,35 @@ def test_each_question_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None
     first = found._without_wheels("1.31.0", 0)
     assert first
     assert found._without_wheels("1.31.0", 0) is first
+
+
+def test_groups_of_one_release_are_in_the_order_of_their_machines() -> None:
+    one, other = (pin("nvidia-cudnn-cu12", f"=={at}") for at in ("9.1.0", "9.10.2"))
+    found = solver(here(APP, one), here(APP, other), here(APP, other, gpus=("9.0",)))
+
+    assert groups(found) == [("1.26.0", (0,)), ("1.26.0", (1, 2))]
+
+
+def test_machines_that_a_release_cannot_serve_do_not_hinder_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Asked first is for all of the others at once, not for each subset."""
+    asked = counted(monkeypatch, "choose_shared_wheels")
+    found = solver(here(driver="11.7"), here(driver="13.0"), here(driver="13.0", gpus=("9.0",)))
+
+    assert [share.members for share in found.shares("1.31.0")] == [(1, 2)]
+    assert len(asked) == 1
+
+
+def test_of_each_release_its_own_wheels_are_told() -> None:
+    pins = pin("nvidia-cublas-cu12", "==99"), pin("nvidia-cudnn-cu13", "==99")
+    found = solver(here(*pins, driver="13.0"))
+
+    def lacks(version: str) -> list[str]:
+        return [dict(why.values)["distribution"] for why in found.against(version, 0)]
+
+    assert lacks("1.26.0") == ["nvidia-cublas-cu12"]
+    assert lacks("1.31.0") == ["nvidia-cudnn-cu13"]
 
 
 def test_folders_are_looked_at_where_somebody_needs_what_lies_in_them(

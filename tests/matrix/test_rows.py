@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+import synthetic
 from ortgpu_fix.errors import Error
+from ortgpu_fix.matrix.lookup import code_of, libraries_of
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.matrix.parse import parse, with_torch
 
@@ -233,7 +235,21 @@ def test_a_table_that_is_not_there_is_named(name: str) -> None:
     assert (caught.value.code, caught.value.values["file"]) == ("matrix-invalid", f"{name}.toml")
 
 
-@pytest.mark.parametrize("row", [None, "text", {}])
+@pytest.mark.parametrize("row", [None, "text", {}, []])
+def test_a_row_that_does_not_fit_names_its_file(row: object) -> None:
+    with pytest.raises(Error) as caught:
+        parsed("nvidia", distribution=[row])
+
+    assert (caught.value.code, caught.value.values["file"]) == ("matrix-invalid", "nvidia.toml")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *(None, "text", {}),
+        {"version": "2.12.0", "platform": "linux_x86_64", "cuda": 13.0, "wheels": [WHEEL]},
+    ],
+)
 def test_a_torch_row_that_does_not_fit_names_its_file(row: object) -> None:
     matrix = parse(tables(), "sha256:x")
 
@@ -265,3 +281,23 @@ def test_torch_is_added_with_the_parts_of_the_toolkits() -> None:
 
     assert found.torch.builds[0].pins == ("nvidia-cublas==13.1",)
     assert found.toolkits == matrix.toolkits
+
+
+def test_what_is_in_a_release_is_looked_up_by_version_and_platform() -> None:
+    whole = synthetic.tables()
+    kinds = whole["nvidia"]["distribution"]
+    [table] = [row for row in kinds if row["name"] == "nvidia-cudnn-cu12"]
+    for rows in (table["files"], table["code"]):
+        rows[:0] = [{**row, "platform": "windows_x86_64"} for row in rows]
+    cudnn = parse(whole, "").distributions["nvidia-cudnn-cu12"]
+    found = {
+        row.version: (libraries_of(cudnn, row), code_of(cudnn.code, row)) for row in cudnn.releases
+    }
+
+    assert found["8.9.7"] == (None, None)
+    for version, last in (("9.1.0", "9.10.2"), ("9.10.2", "9.10.2"), ("9.28.0", "9.28.0")):
+        libraries, code = found[version]
+        assert libraries is not None
+        assert code is not None
+        assert (libraries.platform, code.platform) == ("linux_x86_64", "linux_x86_64")
+        assert code.last == last

@@ -82,6 +82,7 @@ def test_a_build_on_pypi_is_what_its_row_says() -> None:
         (["nvidia-cublas-cu12==12.8.4.1", "nvidia-cudnn-cu12==9.1"], "12.8", "required", "9.1"),
         (["nvidia-cudnn-cu12>=9.1", "nvidia-cublas-cu12==12.8.4.1"], "12.8", "required", None),
         (["nvidia-cudnn-cu12"], "12.8", "required", None),
+        (["nvidia-cudnn-cu12 is no requirement"], "12.8", "required", None),
         (["nvidia-cublas-cu12==12.8.4.1"], "12.8", "required", None),
         ([], "12.8", "inside", None),
         ([], None, None, None),

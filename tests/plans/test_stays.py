@@ -113,7 +113,7 @@ class Stage:
             engine=Uv(program=find_uv(), version="0", environ=clean_environment(), runner=run),
             verify=lambda: (True, ""),
             progress=silent,
-            local={wheel.file: wheel.content for wheel in made if wheel.name in names},
+            companions=[wheel for wheel in made if wheel.name in names],
         )
 
     def folder_holds(self) -> tuple[str | None, str | None]:

@@ -8,6 +8,9 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.matrix.model import Matrix
+from ortgpu_fix.matrix.parse import parse
+from ortgpu_fix.plan.wheels import Companion, on_pypi
 from ortgpu_fix.resolve.candidate import make_candidate
 from ortgpu_fix.resolve.changes import Changes, changes_for
 from ortgpu_fix.resolve.options import PlanOptions
@@ -29,6 +32,7 @@ def changes(
     autoload: bool | None = None,
     options: PlanOptions | None = None,
     version: str = "1.26.0",
+    matrix: Matrix = MATRIX,
     **machine: Any,
 ) -> Changes:
     libraries = [
@@ -37,9 +41,9 @@ def changes(
     ]
     document = synthetic.document(*packages, onnxruntime=folder, libraries=libraries, **machine)
     document["python"]["autoload"] = autoload
-    here = situation(facts_json.from_json(document), options or PlanOptions(), MATRIX)
+    here = situation(facts_json.from_json(document), options or PlanOptions(), matrix)
     [build] = [
-        row for row in MATRIX.builds if row.version == version and row.platform == "linux_x86_64"
+        row for row in matrix.builds if row.version == version and row.platform == "linux_x86_64"
     ]
     return changes_for(make_candidate(build, here), here)
 
@@ -56,6 +60,19 @@ def test_nothing_is_to_be_done_where_all_is_there() -> None:
         *("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "onnxruntime-gpu"),
     ]
     assert (found.install, found.uninstall, found.companions, found.requires) == ((), (), (), ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"uninstall": ("onnxruntime",)},
+        {"install": (on_pypi("onnxruntime-gpu", "1.26.0", None),)},
+        {"companions": (Companion(name="onnxruntime", version="1.26.0"),)},
+        {"requires": ("flatbuffers",)},
+    ],
+)
+def test_each_change_by_itself_is_something_to_do(change: dict[str, Any]) -> None:
+    assert changes(*WHOLE)._replace(**change)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +123,9 @@ def test_every_other_build_goes_and_the_gpu_build_comes_again(other: Any, *, goe
 
 def test_what_owns_the_same_files_goes() -> None:
     rival = "nvidia-cudnn-cu11 8.9.6"
-    assert changes(*WHOLE, rival).uninstall == ("nvidia-cudnn-cu11",)
+    found = changes(*WHOLE, rival)
+    assert (found.uninstall, found.install) == (("nvidia-cudnn-cu11",), ())
+    assert names(found.companions) == ["ortgpu-fix-libraries", "onnxruntime"]
     outside = {"name": "nvidia-cudnn-cu11", "version": "8.9.6", "outside": True}
     assert changes(*WHOLE, outside).uninstall == ()
 
@@ -119,6 +138,8 @@ def test_libraries_of_the_system_serve_where_nothing_else_is_to_be_done() -> Non
         name: f"/usr/lib/{name}" for name in SYSTEM
     }
     assert names(found.selection) == ["onnxruntime-gpu"]
+    driver = {**SYSTEM, "libcuda.so.1": None}
+    assert changes(GPU, *ORDINARY, system=driver).system == found.system  # of the driver, not a set
     one = changes(GPU, *ORDINARY, system={"libcublas.so.12": None})
     assert (names(one.install), one.system) == (["nvidia-cublas-cu12", "nvidia-cudnn-cu12"], {})
     beside = changes(GPU, *ORDINARY, "onnxruntime 1.22.0", system=SYSTEM)
@@ -139,6 +160,8 @@ def test_libraries_of_the_system_serve_where_nothing_else_is_to_be_done() -> Non
         ("libcudnn.so.9", "9.28.0", "6.0", False),  # without code for the GPU
         ("libcudnn.so.9", "9.10.2", "6.0", True),
         ("libcudnn.so.9", "9.5", "6.0", True),
+        ("libcudnn.so.9", "9.0.5", "4.0", True),  # nobody has read one so old
+        ("libcudnn.so.9", "9.1.0", "4.0", False),
         ("libcudnn.so.9", "9", "6.0", True),
         ("libcudnn.so.9", "9.99", "6.0", True),  # nobody has read that one
         ("libcudnn.so.9", None, "6.0", True),
@@ -150,6 +173,22 @@ def test_which_library_of_the_system_can_serve(
     found = changes(GPU, *ORDINARY, system={**SYSTEM, library: version}, gpus=(gpu,))
 
     assert (library in found.system) is serves
+
+
+def test_what_another_platform_s_libraries_have_tells_nothing_of_these() -> None:
+    tables = synthetic.tables()
+    [cudnn] = [
+        row for row in tables["nvidia"]["distribution"] if row["name"] == "nvidia-cudnn-cu12"
+    ]
+    cudnn["code"].append(cudnn["code"][0] | {"platform": "windows_x86_64", "last": "9.28.0"})
+    found = changes(
+        *(GPU, *ORDINARY),
+        system={**SYSTEM, "libcudnn.so.9": "9.28.0"},
+        gpus=("6.0",),
+        matrix=parse(tables, "", {}),
+    )
+
+    assert "libcudnn.so.9" not in found.system
 
 
 def test_of_two_libraries_of_a_name_the_loader_takes_the_first() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix.model import Build
+from ortgpu_fix.matrix.model import Build, Code
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.resolve.candidate import make_candidate
 from ortgpu_fix.resolve.components import Component
@@ -18,7 +18,13 @@ from ortgpu_fix.resolve.dependencies import (
     missing_requirements,
     wheel_for,
 )
-from ortgpu_fix.resolve.gpu_code import capabilities, check_gpu_code, describe_code, runs_on
+from ortgpu_fix.resolve.gpu_code import (
+    capabilities,
+    check_gpu_code,
+    describe_code,
+    gpu_without_code,
+    runs_on,
+)
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation
 
@@ -89,6 +95,25 @@ def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:
     ]
     assert refused(here(gpus=("12.0",), driver="12.8")) == []
     assert refused(here(gpus=("5.2",)), "1.31.0", "linux_aarch64") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "ptx", "lacks"),
+    [
+        ("nvidia-cufft-cu12", ("8.0", "12.0"), True, None),
+        ("nvidia-cufft-cu12", ("12.0", "8.0"), False, "12.0"),
+        ("nvidia-cudnn-cu12", ("8.0", "12.0"), True, "12.0"),
+        ("nvidia-cublas", ("12.0",), True, "12.0"),
+        ("nvidia-cudnn-cu12", ("8.0", "8.6"), False, None),
+        ("nvidia-cufft-cu12", ("7.0", "12.0"), True, "7.0"),
+    ],
+)
+def test_the_ptx_of_cublas_and_cudnn_does_not_count(
+    name: str, gpus: tuple[str, ...], *, ptx: bool, lacks: str | None
+) -> None:
+    code = Code(platform="linux_x86_64", first="1", last="2", sass=("8.0",), ptx=("8.0",))
+
+    assert gpu_without_code(code, name, here(gpus=gpus), ptx=ptx) == lacks
 
 
 def test_what_a_release_requires_is_of_its_wheel_and_of_known_limits() -> None:

@@ -13,6 +13,7 @@ from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.resolve.components import Components, choose_nvidia_wheels, toolkits_to_try
 from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation
 
 Edit = Callable[[dict[str, Any]], None]
@@ -111,8 +112,66 @@ def test_a_damaged_one_comes_again() -> None:
     assert picked("nvidia-cudnn-cu12 9.10.2")["nvidia-cudnn-cu12"] == ("9.10.2", True)
 
 
+def test_what_the_metadata_of_an_installed_wheel_say_wrongly_hinders_nothing() -> None:
+    document = synthetic.document(
+        {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "requires": ["no requirement!"]},
+        "onnxruntime-gpu 1.26.0",
+    )
+    made = resolve(facts_json.from_json(document), PlanOptions(), matrix())
+
+    assert {row.name: row.version for row in made.selection}["nvidia-cudnn-cu12"] == "9.99.0"
+
+
 def app(requires: str) -> dict[str, Any]:
     return {"name": "app", "version": "1", "requires": [requires]}
+
+
+def test_where_only_the_installed_one_is_allowed_it_is_told_what_that_lacks() -> None:
+    """The newest that the matrix holds is 9.28.0, which has no code for this GPU either."""
+    document = synthetic.document(
+        app("nvidia-cudnn-cu12>=9.99"), "nvidia-cudnn-cu12 9.99.0", gpus=("6.0",)
+    )
+    made = resolve(facts_json.from_json(document), PlanOptions(), matrix())
+    [row] = [row for row in made.rejected if row.version == "1.26.0"]
+
+    assert [(why.code, dict(why.values)) for why in row.reasons] == [
+        ("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.99.0", "gpu": "6.0"})
+    ]
+
+
+def test_a_library_that_always_had_every_symbol_serves_in_any_release() -> None:
+    def anyhow(tables: dict[str, Any]) -> None:
+        [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
+        del build["needs"][0]["since"]
+
+    kept = picked("nvidia-cublas-cu12 12.0.1", "onnxruntime-gpu 1.26.0", edit=anyhow)
+    assert kept["nvidia-cublas-cu12"] == ("12.0.1", True)
+
+
+def test_two_builds_that_need_other_symbols_of_a_wheel_are_picked_for_apart() -> None:
+    def newer(tables: dict[str, Any]) -> None:
+        [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
+        build["needs"][1]["since"] = "9.20.0"
+
+    facts = synthetic.facts(app("nvidia-cudnn-cu12<9.20"))
+    made = resolve(facts, PlanOptions(), matrix(newer))
+
+    assert made.release == "1.23.0"
+    assert [why.code for row in made.rejected[1:2] for why in row.reasons] == ["library-lacks"]
+
+
+def test_a_release_that_lacks_a_library_is_none() -> None:
+    def without(tables: dict[str, Any]) -> None:
+        files = {"versions": ["9.1.0"], "libraries": {"libother.so": "nvidia/libother.so"}}
+        rows = nvidia(tables, CUDNN)["files"]
+        rows.insert(0, rows[0] | files)
+
+    assert refused(app("nvidia-cudnn-cu12==9.1.0"), edit=without) == [
+        (
+            "library-lacks",
+            {"distribution": "nvidia-cudnn-cu12 9.1.0", "library": "libcudnn.so.9"},
+        )
+    ]
 
 
 def test_what_stays_decides_the_version() -> None:
@@ -130,6 +189,20 @@ def test_what_stays_decides_the_version() -> None:
     ]
 
 
+def test_where_a_toolkit_lacks_a_part_that_is_required_the_next_one_s_is_taken() -> None:
+    """Not the newest of all, which belongs to no toolkit that is known."""
+
+    def lacking(tables: dict[str, Any]) -> None:
+        cublas = nvidia(tables, CUBLAS)
+        cublas["releases"].append(cublas["releases"][0] | {"version": "12.99.0"})
+        cublas["files"][0]["versions"].append("12.99.0")
+        [row] = [row for row in tables["toolkits"]["toolkit"] if row["version"] == "12.8.1"]
+        row["components"] = {}
+
+    found = picked(app("nvidia-cublas-cu12"), edit=lacking)
+    assert found["nvidia-cublas-cu12"] == ("12.9.1", False)
+
+
 def test_a_wheel_without_code_for_the_gpu_is_none() -> None:
     """The PTX of these two does not count."""
     assert picked(gpus=("6.0",))["nvidia-cudnn-cu12"] == ("9.10.2", False)
@@ -142,8 +215,23 @@ def test_a_wheel_without_code_for_the_gpu_is_none() -> None:
     ]
 
 
+def test_of_several_refusals_that_of_a_gpu_is_told() -> None:
+    def newest_for_a_newer_libc(tables: dict[str, Any]) -> None:
+        nvidia(tables, CUDNN)["releases"][-1]["glibc"] = "2.99"
+
+    assert refused(gpus=("4.0",), edit=newest_for_a_newer_libc)[1] == (
+        *("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.10.2", "gpu": "4.0"}),
+    )
+
+
 def test_a_newer_toolkit_is_tried_where_the_first_has_no_code_for_a_gpu() -> None:
     assert picked(version="1.23.0", gpus=("12.0",))["nvidia-cublas-cu12"] == ("12.8.4", False)
+
+
+def test_so_it_is_where_others_require_something_of_it() -> None:
+    found = picked(app("nvidia-cublas-cu12>=12.2"), version="1.23.0", gpus=("12.0",))
+
+    assert found["nvidia-cublas-cu12"] == ("12.8.4", False)
 
 
 def test_a_glibc_that_is_too_old_is_named_with_what_is_needed() -> None:
@@ -192,19 +280,56 @@ def test_what_a_wheel_needs_comes_along() -> None:
             *(("nvidia-c-cu12", "libc12.so"), ("nvidia-d-cu12", "libd.so.12")),
         ):
             rows.append(synthetic.distribution(name, "12", library, ("12.1",)))
+        rows.append(synthetic.distribution("nvidia-e-cu12", "12", "libe.so", ("12.1",)))
+        rows[-1]["files"] = []
         cudnn = nvidia(tables, CUDNN)
         for release in cudnn["releases"]:
             release["requires"] = [
                 "nvidia-a-cu12",
                 "nvidia-d-cu12; sys_platform == 'win32'",
                 "unknown-to-the-matrix",
+                "nvidia-e-cu12",  # nobody has read what is in it
             ]
         cudnn["files"][0] |= {"links": ["libb.so.12"], "loads": ["libc12.so", "libz.so.1"]}
 
     assert sorted(picked(edit=more)) == [
         *("nvidia-a-cu12", "nvidia-b-cu12", "nvidia-c-cu12"),
-        *("nvidia-cublas-cu12", "nvidia-cudnn-cu12"),
+        *("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-e-cu12"),
     ]
+
+
+def with_fourier(tables: dict[str, Any]) -> None:
+    """Let 1.26 need cuFFT: 11.2 for CUDA 12.2, 11.3 for CUDA 12.8, with PTX for what is newer."""
+    name, library = "nvidia-cufft-cu12", "libcufft.so.11"
+    versions = ("11.2.0", "11.3.0")
+    code = (("11.2.0", "11.3.0", ("8.0",)),)
+    row = synthetic.distribution(name, "12", library, versions, code=code)
+    row["code"][0]["ptx"] = ["9.0"]
+    tables["nvidia"]["distribution"].append(row)
+    numbers = {"12.2.2": "11.2.0", "12.8.1": "11.3.0", "12.9.1": "11.3.0"}
+    for toolkit in tables["toolkits"]["toolkit"]:
+        if toolkit["version"] in numbers:
+            toolkit["components"][name] = numbers[toolkit["version"]]
+    [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
+    build["needs"].append({"library": library, "how": "links", "distribution": name})
+
+
+def test_an_older_wheel_of_what_is_no_cublas_stays_beside_a_build_that_is_new_here() -> None:
+    assert picked(edit=with_fourier)["nvidia-cufft-cu12"] == ("11.3.0", False)
+    found = picked("nvidia-cufft-cu12 11.2.0", edit=with_fourier)
+    assert found["nvidia-cufft-cu12"] == ("11.2.0", True)
+
+
+@pytest.mark.parametrize(
+    ("driver", "compiles"), [("12.7", False), ("12.8", True), ("12.9", True), ("13.0", True)]
+)
+def test_ptx_counts_where_the_driver_is_as_new_as_its_toolkit(
+    driver: str, *, compiles: bool
+) -> None:
+    found = refused(edit=with_fourier, gpus=("12.0",), driver=driver)
+    lacking = {"distribution": "nvidia-cufft-cu12 11.3.0", "gpu": "12.0"}
+
+    assert found == ([] if compiles else [("library-no-gpu-code", lacking)])
 
 
 def test_the_reasons_are_those_of_the_toolkit_that_lacks_the_fewest() -> None:

@@ -16,6 +16,7 @@ import pytest
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.parse import parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
@@ -188,7 +189,9 @@ def test_a_library_of_the_system_makes_it_count_too() -> None:
 
 def test_who_loads_no_cudnn_excludes_nothing() -> None:
     assert plan("transformer 4.6", CUBLAS, options=PlanOptions(latest=True)).release == "1.31.0"
-    assert plan("transformer 4.6", CUBLAS).release == "1.26.0"
+    chosen = plan("transformer 4.6", CUBLAS)
+    assert chosen.release == "1.26.0"
+    assert "newer-works" not in codes(chosen)  # nothing is kept
 
 
 def test_one_that_chooses_its_cuda_while_it_runs_decides_nothing() -> None:
@@ -196,6 +199,49 @@ def test_one_that_chooses_its_cuda_while_it_runs_decides_nothing() -> None:
 
     assert made.release == "1.31.0"
     assert [row.cuda for row in made.consumers] == [None]
+    assert plan("dataloader 1.5", "transformer 4.6", CUBLAS).release == "1.26.0"
+
+
+def test_neither_does_one_that_loads_the_cudnn_of_that_cuda() -> None:
+    tables = synthetic.tables()
+    tables["consumers"]["consumer"].append(synthetic.consumer("either", "1", "2", None, "9"))
+    made = resolve(
+        synthetic.facts("either 1.5", driver="13.0"), PlanOptions(), parse(tables, "", {})
+    )
+
+    assert made.release == "1.31.0"
+    assert [(row.cuda, row.cudnn, row.idle) for row in made.consumers] == [(None, "9", True)]
+
+
+def test_one_that_requires_the_wheels_of_two_cudas_is_bound_to_neither() -> None:
+    requires = ["nvidia-cublas-cu11", "nvidia-cudnn-cu12"]
+    both = {"name": "both", "version": "1", "requires": requires}
+    (user,) = plan(both, CUDNN).consumers
+
+    assert (user.cuda, user.cudnn, user.why.code) == (None, "9", "consumer-requires")
+    assert user.needs == ("libcublas.so.11", "libcudnn.so.9")
+    assert dict(user.why.values) == {"wheels": "nvidia-cublas-cu11, nvidia-cudnn-cu12"}
+
+
+def test_what_was_read_of_another_platform_tells_nothing_of_this() -> None:
+    tables = synthetic.tables()
+    rows = tables["consumers"]["consumer"]
+    rows.insert(0, synthetic.consumer("transformer", "4.0", "4.5", "13", "9") | {"platform": "x"})
+    made = resolve(synthetic.facts("transformer 4.2"), PlanOptions(), parse(tables, "", {}))
+
+    assert [(row.cuda, row.why.code) for row in made.consumers] == [("12", "consumer-read")]
+    del rows[1:]
+    alone = resolve(synthetic.facts("transformer 4.2"), PlanOptions(), parse(tables, "", {}))
+    assert alone.consumers == ()
+
+
+def test_a_release_from_before_those_that_were_read_is_not_read() -> None:
+    read = [
+        plan(f"transformer {version}").consumers[0].why.code
+        for version in ("3.9", "4.0", "4.5", "4.6", "4.8", "4.9")
+    ]
+
+    assert read == ["consumer-unread", *["consumer-read"] * 4, "consumer-unread"]
 
 
 def test_a_build_without_cuda_is_no_user_of_it() -> None:
@@ -211,6 +257,7 @@ def test_what_nobody_read_is_told_and_decides_nothing() -> None:
         ("sparse-cuda12x", "12", "consumer-named"),
         ("transformer", None, "consumer-unread"),
     ]
+    assert [dict(row.why.values) for row in made.consumers] == [{"cuda": "12"}, {"version": "9.9"}]
 
 
 def test_two_that_disagree_make_it_impossible_and_both_are_named() -> None:
@@ -232,6 +279,31 @@ def test_two_that_disagree_make_it_impossible_and_both_are_named() -> None:
     assert allowed.release == "1.31.0"
 
 
+def test_who_has_no_say_disagrees_with_nobody() -> None:
+    tables = synthetic.tables()
+    tables["consumers"]["consumer"].append(synthetic.consumer("older", "1", "2", "11", "8"))
+    facts = synthetic.facts("transformer 4.5", "older 1.5", CUBLAS, driver="13.0")
+    made = resolve(facts, PlanOptions(), parse(tables, "", {}))
+    told = {row.code: dict(row.values) for row in made.findings}
+
+    assert told["consumers-kept"] == {"by": "transformer 4.5"}
+    assert "consumers-disagree" not in told
+
+
+def test_who_loads_no_cudnn_disagrees_with_nobody() -> None:
+    """It decides here by the folder that its wheels share with those that are needed."""
+    made = plan("transformer 4.6", CUDNN, "torch 2.9.0+cu118", driver="11.8")
+
+    assert "consumers-disagree" not in codes(made)
+    assert "consumers-kept" in codes(made)
+    alone = plan("transformer 4.6", CUDNN, driver="11.8")
+    first = alone.unlock[0]
+    assert (first.change.code, dict(first.change.values)) == (
+        *("other-cuda", {"by": "transformer 4.6"}),
+    )
+    assert first.gains == "onnxruntime-gpu 1.18.0"
+
+
 def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
     tensors = {
         "name": "tensors",
@@ -241,6 +313,7 @@ def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
             'nvidia-cublas-cu12; extra == "gpu"',
             'nvidia-cublas-cu11; extra == "old"',
             'nvidia-cublas-cu12; extra == "win" and sys_platform == "win32"',
+            'nvidia-cublas; extra == "gpu" and sys_platform == "win32"',
             'pytest; extra == "test"',
         ],
     }
@@ -249,6 +322,7 @@ def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
 
     assert set_of(whole)["nvidia-cudnn-cu12"] == "9.1.0"
     assert [row.needs for row in whole.consumers] == [("libcublas.so.12", "libcudnn.so.9")]
+    assert [(row.cuda, row.cudnn) for row in whole.consumers] == [("12", "9")]
     assert other.consumers == ()
     assert other.release == "1.31.0"
 
@@ -260,7 +334,29 @@ def test_torch_is_one_of_them() -> None:
         ("torch", "12"),
         ("transformer", "12"),
     ]
+    assert [row.idle for row in made.consumers] == [False, False]
     assert made.release == "1.26.0"
+
+
+def test_what_is_alone_in_another_cuda_s_libraries_is_idle() -> None:
+    made = plan("torch 2.9.0+cu128", "sparse-cuda11x 1.0", CUBLAS)
+
+    assert [(row.name, row.idle) for row in made.consumers] == [
+        ("torch", False),
+        ("sparse-cuda11x", True),
+    ]
+
+
+def test_a_program_of_nvidia_s_is_one_where_the_matrix_has_it_and_its_libraries_are_none() -> None:
+    tables = synthetic.tables()
+    row = synthetic.consumer("nvidia-pipeline-cuda12", "1.0", "1.9", "12", "9")
+    tables["consumers"]["consumer"].append(row)
+    packages = ("nvidia-pipeline-cuda12 1.5", "nvidia-curand-cu12 10.3", "nvidia-new-cuda12 1.0")
+    made = resolve(synthetic.facts(*packages), PlanOptions(), parse(tables, "", {}))
+
+    assert [(row.by, row.why.code) for row in made.consumers] == [
+        ("nvidia-pipeline-cuda12 1.5", "consumer-read"),
+    ]
 
 
 def test_the_plan_lists_them_for_programs_and_for_people() -> None:

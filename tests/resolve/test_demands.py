@@ -53,6 +53,17 @@ def test_extras_that_one_asks_another_for_bring_theirs() -> None:
     assert found(two, extras=(("two", ("none",)),)) == {"four": ["two 2 "]}
 
 
+def test_who_asks_twice_is_heard_once_and_hinders_nobody_else() -> None:
+    rows = [
+        Package(name="app", version="1", requires=('lib>1; extra == "x" or python_version > "3"',)),
+        Package(name="asks", version="1", requires=("app[x]",)),
+        Package(name="other", version="1", requires=("lib<9",)),
+    ]
+
+    for order in (rows, rows[::-1]):
+        assert sorted(found(*order)["lib"]) == ["app 1 >1", "other 1 <9"]
+
+
 names = st.sampled_from(["a", "b", "c", "nvidia-x"])
 tails = st.sampled_from(["", ">=1", "; extra == 'p'", "; python_version < '3'", " (==2)", "[p]"])
 packages = st.lists(
@@ -85,7 +96,9 @@ def test_without_extras_it_is_what_each_line_says(rows: list[Package]) -> None:
 def test_a_plan_parses_the_requirements_that_it_asks_about() -> None:
     many = tuple(
         Package(
-            name=f"many-{at}", version="1", requires=tuple(f"never-{at}-{n}>1" for n in range(9))
+            name=f"many-{at}",
+            version="1",
+            requires=(f"many-{at - 1}>=1", *(f"never-{at}-{n}>1" for n in range(9))),
         )
         for at in range(300)
     )

@@ -64,7 +64,15 @@ def test_one_root_cause_is_said_once(
         ("cuinit-100: cuInit answers 100", SLICED, "mig-without-instance", (SLICED["mig"],)),
         ("cuinit-802: cuInit answers 802", {}, "driver-fabric-manager", ()),
         ("cuinit-999: cuInit answers 999", {}, "driver-failed", ()),
+        ("cuinit-999: cuInit answers 999", SLICED, "driver-failed", ()),
         ("gpu-lost: GPU is lost", {}, "driver-gpu-lost", ()),
+        ("gpu-lost: NVML: GPU is lost", {}, "driver-gpu-lost", ()),
+        (
+            "cuinit-804: cuInit answers 804",
+            {},
+            "driver-forward-compatibility",
+            ("LD_LIBRARY_PATH=/usr/local/cuda/compat",),
+        ),
         (
             "cuinit-804: cuInit answers 804",
             {"driver.library": "libcuda.so.580.95.05"},
@@ -82,6 +90,8 @@ def test_each_error_of_cuda_has_a_finding_of_its_own(
     (found,) = of_machine(planned(with_driver(driver, sources=sources, environment=environment)))
 
     assert (found.code, found.evidence) == (code, evidence)
+    plan = planned(with_driver(driver, sources=sources, environment=environment))
+    assert [row.code for row in plan.outside] == [code]
     assert error in load_texts("en").summary(found)
 
 
@@ -93,6 +103,9 @@ def test_a_driver_library_of_another_release_that_works_is_worth_knowing() -> No
     (found,) = [row for row in plan.findings if row.code == "forward-compatibility"]
 
     assert (found.severity, found.evidence) == ("info", ("libcuda.so.580.95.05",))
+    assert dict(found.values) == {"cuda": "13.0", "version": "535.104.12"}
+    silent = planned(with_driver({"version": "535.104.12"}, sources=sources))
+    assert "forward-compatibility" not in {row.code for row in silent.findings}
     assert load_texts("en").summary(found).startswith("CUDA 13.0 comes from another release")
 
 
@@ -102,6 +115,12 @@ def test_mig_is_worth_knowing() -> None:
 
     assert found.severity == "info"
     assert load_texts("en").summary(found).startswith("MIG is on for GPU 0, 2:")
+
+
+def test_without_a_driver_that_works_mig_is_not_spoken_of() -> None:
+    for driver in (None, {"error": "cuinit-999: x"}):
+        told = planned(with_driver(driver, sources=SLICED)).findings
+        assert "mig" not in {row.code for row in told}
 
 
 @pytest.mark.parametrize(

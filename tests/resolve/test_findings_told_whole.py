@@ -248,6 +248,7 @@ def test_releases_that_nobody_knows_are_named_with_what_they_are_taken_for() -> 
     [
         ({"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "14.0"}, True),
         ({"distribution": None, "version": "1.40.0", "cuda": "14.0"}, True),
+        ({"distribution": None, "version": None, "cuda": "14.0"}, True),
         ({"distribution": "onnxruntime", "version": "1.40.0"}, False),
         ({"distribution": "onnxruntime-gpu", "version": "1.40.0", "intact": False}, False),
     ],
@@ -258,7 +259,7 @@ def test_a_release_of_which_nothing_can_be_read_is_told_where_it_is_whole(
     rows = found("onnxruntime-gpu 1.40.0", *WHOLE[3:], onnxruntime=folder)
 
     assert [shown(row) for row in rows if row.code == "release-unread"] == (
-        [("error", (), {"version": "1.40.0"})] if unread else []
+        [("error", (), {"version": folder["version"] or ""})] if unread else []
     )
 
 
@@ -275,6 +276,15 @@ def test_why_the_installed_release_cannot_be_used_is_told_once_with_its_number()
     assert one("driver-too-old", rows).severity == "error"
 
 
+def test_of_two_builds_of_one_number_the_installed_one_is_judged() -> None:
+    provider = {"links": ["libcublas.so.13", "libcudnn.so.9"], "sass": ["8.0"], "ptx": []}
+    folder = FOLDER | {"cuda": "13.0", "provider": provider}
+    rows = found("onnxruntime-gpu 1.26.0", onnxruntime=folder, driver="12.8", gpus=("5.2",))
+
+    assert dict(one("driver-too-old", rows).values)["version"] == "1.26.0"
+    assert dict(one("no-gpu-code", rows).values)["carried"] == "8.0"
+
+
 def test_gpus_that_are_not_known_and_those_that_are_ignored() -> None:
     rows: Any = [{"name": None, "compute_capability": None}]
     rows += [
@@ -284,6 +294,10 @@ def test_gpus_that_are_not_known_and_those_that_are_ignored() -> None:
     told = found(gpus_row=rows, options=PlanOptions(ignored_gpus=frozenset({"8.0"})))
 
     assert shown(one("gpu-unknown", told)) == ("warning", (), {"gpu": "?"})
+    named = found(gpus_row=[{"name": "Odd GPU"}])
+    assert dict(one("gpu-unknown", named).values) == {"gpu": "Odd GPU"}
+    ignored = found(options=PlanOptions(ignored_gpus=frozenset({"8.0"})))
+    assert dict(one("gpu-ignored", ignored).values) == {"gpu": "GPU 8.0", "capability": "8.0"}
     assert shown(one("gpu-ignored", told)) == ("info", (), {"gpu": "?", "capability": "8.0"})
 
 
@@ -294,6 +308,8 @@ def test_rules_about_gpus_are_told_where_no_error_of_the_machine_has_said_it() -
 
     without = [row.code for row in found(*WHOLE, onnxruntime=FOLDER, driver=None, gpus=())]
     assert (without.count("no-driver"), without.count("no-gpu")) == (1, 0)
+    old = [row.code for row in found(*WHOLE, onnxruntime=FOLDER, driver=None, gpus=("5.2",))]
+    assert (old.count("no-driver"), old.count("no-gpu-code")) == (1, 1)
 
 
 def test_a_driver_library_of_another_release_is_told_with_both() -> None:
@@ -323,6 +339,14 @@ def test_who_asks_for_onnxruntime_is_named_where_nothing_provides_it() -> None:
     rows = found(*WHOLE, *users, onnxruntime=FOLDER, python_row=PYTHON | {"autoload": True})
 
     assert shown(one("libraries-not-loaded", rows)) == ("error", (), {})
+    assert not {"libraries-not-loaded", "onnxruntime-not-provided"} & {
+        row.code
+        for packages in (
+            *(WHOLE[1:], (*WHOLE, *users, "onnxruntime 1.22.0")),
+            (*WHOLE, *users, {"name": "onnxruntime", "version": "1.26.0", "provided": True}),
+        )
+        for row in found(*packages, onnxruntime=FOLDER)
+    }
     assert shown(one("onnxruntime-not-provided", rows)) == (
         *("warning", (), {"by": "alpha 1.0, zeta 1.0"}),
     )
@@ -335,6 +359,10 @@ def test_what_loads_the_libraries_is_told_where_nothing_does_by_itself() -> None
     assert shown(one("autoload-needs-line", rows)) == (*("warning", (), {"line": LINE}),)
     told = found(*WHOLE, onnxruntime=FOLDER, options=by_hand)
     assert shown(one("preload-line", told)) == ("warning", (), {"version": "1.26.0"})
+    neither = found(
+        *WHOLE, onnxruntime=FOLDER, options=by_hand, python_row=PYTHON | {"autoload": False}
+    )
+    assert [row.code for row in neither if "line" in row.code] == ["preload-line"]
     libraries = [{"name": name} for name in ("libcublas.so.12", "libcudnn.so.9")]
     system = (WHOLE[0], *WHOLE[3:])
     assert not {"autoload-needs-line", "preload-line"} & {
@@ -363,3 +391,15 @@ def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) 
     assert lines[0] == '"onnxruntime-gpu==1.26.0"'
     assert sorted(lines[1:]) == ['"nvidia-cublas-cu12==12.8.4"', '"nvidia-cudnn-cu12==9.28.0"']
     assert values["file"].startswith("onnxruntime-1.26.0")
+
+
+def test_a_project_whose_lock_has_the_release_is_told_only_of_a_change() -> None:
+    def told(locked: str | None, *packages: Any) -> list[str]:
+        python = PYTHON | {"project": "uv", "locked": locked}
+        rows = found(*packages, onnxruntime=FOLDER, python_row=python)
+        return [row.code for row in rows if row.code.startswith("managed-by")]
+
+    assert told("1.26.0", *WHOLE) == []
+    assert told("1.26.0", *WHOLE[:-1]) == ["managed-by-uv"]  # flatbuffers is to be installed
+    assert told("1.23.0", *WHOLE) == ["managed-by-uv"]
+    assert told(None, *WHOLE) == ["managed-by-uv"]

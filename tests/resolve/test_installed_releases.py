@@ -8,6 +8,8 @@ import pytest
 
 import synthetic
 from ortgpu_fix.matrix.model import INSTALLED, Build, Matrix
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.unknown_releases import is_unknown_build, with_installed_releases
 from synthetic import LINUX
 
@@ -111,6 +113,9 @@ def test_a_wheel_of_nvidia_brings_what_is_seen_in_it() -> None:
         "libcudnn_new.so.10": libraries[1],
     }
     assert matrix.providers["12", "libcudnn_new.so.10"] == "nvidia-cudnn-cu12"
+    shipped = MATRIX.distributions["nvidia-cudnn-cu12"]
+    assert (known.releases[:-1], known.contents[1:]) == (shipped.releases, shipped.contents)
+    assert known.code == shipped.code
     assert matrix.providers["12", "libcudnn.so.9"] == MATRIX.providers["12", "libcudnn.so.9"]
 
 
@@ -129,6 +134,11 @@ def test_which_release_it_is_taken_to_be_like(version: str, like: str | None) ->
     _, [unknown] = with_installed_releases(synthetic.facts(f"nvidia-cudnn-cu12 {version}"), MATRIX)
 
     assert unknown.like == (like and f"nvidia-cudnn-cu12 {like}")
+    known = MATRIX.distributions["nvidia-cudnn-cu12"]
+    turned = {known.name: known._replace(releases=known.releases[::-1])}
+    other = MATRIX._replace(distributions={**MATRIX.distributions, **turned})
+    facts = synthetic.facts(f"nvidia-cudnn-cu12 {version}")
+    assert with_installed_releases(facts, other)[1] == (unknown,)  # whatever their order
 
 
 def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
@@ -138,8 +148,9 @@ def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
         "version": "9.99.0",
         "libraries": ["nvidia/cudnn/lib/libcudnn_engines.so.9"],
     }
+    other = {"name": "torch", "version": "2.9.0", "libraries": ["torch/lib/libcudart.so.11"]}
     names = ["libcudnn_engines.so.9", "libcudart.so.11", "libcuda.so.1"]
-    _, row = seen("1.40.0", "12.8", wheel, provider={"names": names})
+    _, row = seen("1.40.0", "12.8", wheel, other, provider={"names": names})
 
     assert row is not None
     assert [(need.library, need.how, need.distribution) for need in row.needs] == [
@@ -147,6 +158,17 @@ def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
         ("libcudnn.so.9", "links", "nvidia-cudnn-cu12"),
         ("libcudnn_engines.so.9", "loads", "nvidia-cudnn-cu12"),
         ("libcuda.so.1", "loads", None),
+    ]
+
+
+def test_a_library_that_no_wheel_of_the_matrix_has_is_held_by_the_one_that_has_it_here() -> None:
+    libraries = ["nvidia/cudnn/lib/libextra.so.1", "nvidia/cudnn/lib/libcudnn.so.9"]
+    wheel = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "libraries": libraries}
+    _, row = seen("1.40.0", "12.8", wheel, provider={"names": ["libextra.so.1", "libno.so.1"]})
+
+    assert row is not None
+    assert [(need.library, need.distribution) for need in row.needs if need.how == "loads"] == [
+        ("libextra.so.1", "nvidia-cudnn-cu12")
     ]
 
 
@@ -178,6 +200,17 @@ def test_a_provider_without_readable_code_has_that_of_the_nearest(provider: obje
     assert row.preload_dlls is (like.preload_dlls if provider is None else False)
 
 
+def test_a_provider_without_readable_code_that_is_like_no_other_has_none() -> None:
+    build: dict[str, Any] = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "14.0"}
+    build |= {"provider": {**PROVIDER, "sass": [], "ptx": []}}
+    facts = synthetic.facts("onnxruntime-gpu 1.40.0", onnxruntime=build)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    row = matrix.builds[0]
+
+    assert unknown.like is None
+    assert (row.version, row.index_url, row.sass, row.ptx) == ("1.40.0", INSTALLED, (), ())
+
+
 @pytest.mark.parametrize(
     ("version", "cuda", "like"),
     [
@@ -198,6 +231,8 @@ def test_which_build_it_is_taken_to_be_like(
 
     assert unknown.like == (like and f"onnxruntime-gpu {like}")
     assert (matrix.builds[0].index_url == INSTALLED) is (like is not None)
+    turned = MATRIX._replace(builds=MATRIX.builds[::-1])
+    assert with_installed_releases(facts, turned)[1] == (unknown,)
 
 
 def test_a_build_that_is_like_no_other_has_what_was_read_alone() -> None:
@@ -260,9 +295,46 @@ def test_wheels_of_nvidia_are_judged_by_what_the_nearest_of_their_major_has() ->
     assert cublas.code[0].first == "12.9.9"
 
 
+def test_what_the_metadata_of_an_own_build_say_wrongly_hinders_nothing() -> None:
+    own = {"name": "onnxruntime-gpu", "version": "1.40.0", "requires": ["no requirement!"]}
+    folder = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "12.8"}
+    facts = synthetic.facts(own, onnxruntime=folder | {"provider": PROVIDER})
+    made = resolve(facts, PlanOptions(), MATRIX)
+
+    assert (made.release, made.requires) == ("1.40.0", ())
+
+
+def test_all_that_is_not_known_is_named() -> None:
+    packages = ("onnxruntime-gpu 1.40.0", "nvidia-cudnn-cu12 9.99.0")
+    folder = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "12.8"}
+    _, unknown = with_installed_releases(synthetic.facts(*packages, onnxruntime=folder), MATRIX)
+
+    assert [row.name for row in unknown] == ["nvidia-cudnn-cu12", "onnxruntime-gpu"]
+
+
+def test_a_build_for_another_platform_alone_is_not_known_here() -> None:
+    folder = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
+    arm = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.35"}
+
+    def unknown(**machine: Any) -> bool:
+        facts = synthetic.facts("onnxruntime-gpu 1.26.0", onnxruntime=folder, **machine)
+        return is_unknown_build(facts, MATRIX)
+
+    assert not unknown()
+    assert unknown(platform=arm)
+
+
 def test_a_damaged_wheel_and_one_of_another_platform_are_no_new_release() -> None:
     damaged = {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "intact": False}
 
     assert with_installed_releases(synthetic.facts(damaged), MATRIX) == (MATRIX, ())
     known = synthetic.facts("nvidia-cudnn-cu12 9.28.0", "requests 2.0")
     assert with_installed_releases(known, MATRIX) == (MATRIX, ())
+
+
+def test_an_own_build_that_works_is_kept_though_a_newer_release_works_too() -> None:
+    folder = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
+    facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=folder | {"provider": PROVIDER})
+
+    assert resolve(facts, PlanOptions(), MATRIX).release == "1.24.0"
+    assert resolve(facts, PlanOptions(latest=True), MATRIX).release == "1.26.0"

@@ -12,7 +12,7 @@ from ortgpu_fix.facts.model import Package
 from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 from ortgpu_fix.resolve.situation import Situation, situation
 from ortgpu_fix.resolve.torch_installed import installed_torch_of, with_known_requirements
 from ortgpu_fix.resolve.torch_rules import against_machine, against_torch, preference, without_code
@@ -107,6 +107,7 @@ def package(version: str, *requires: str) -> Package:
         (package("9.9", "cuda-toolkit[cublas]==13.0.2"), None, "13", False),
         (package("9.9", "!", "numpy", "cuda-toolkit"), None, None, False),
         (package("not a version"), None, None, False),
+        (package("2.7.1+git5d0a"), None, None, False),
     ],
 )
 def test_what_is_known_of_an_installed_torch(
@@ -118,6 +119,15 @@ def test_what_is_known_of_an_installed_torch(
     assert torch.name == f"torch {installed.version}"
     assert torch.cudnn == (found.cudnn if found else None)
     assert installed_torch_of(installed, TABLE, "windows_x86_64").build is None
+
+
+def test_a_build_that_has_its_libraries_inside_requires_no_wheel_of_nvidia_s() -> None:
+    old = build(
+        *("1.13.1", "cu117", "11.7"), pins=(), libraries="inside", wheels=wheels("torch", "1.13.1")
+    )
+    table = TorchTable(builds=(*BUILDS, old))
+
+    assert installed_torch_of(package("1.13.1", "typing-extensions"), table, LINUX).build == old
 
 
 def test_facts_that_are_written_by_hand_get_the_known_requirements() -> None:
@@ -147,6 +157,19 @@ def test_the_domain_library_that_was_made_for_a_torch() -> None:
     assert matching("torchaudio", OLDER) == "2.6.0"
     assert matching("torchaudio", PYPI, python="3.12.1") == "2.7.1"
     assert matching("torchtext", PYPI) is None
+
+
+@pytest.mark.parametrize("limit", ["==2.6.0", ">=2.6.0"])
+def test_of_several_that_were_made_for_it_the_newest_is_taken(limit: str) -> None:
+    rows = [library(number, limit, name="torchaudio") for number in ("2.6.0", "2.6.2", "2.6.1")]
+    at = here()
+    table = TABLE._replace(companions=tuple(rows))
+    found = matching_domain_library(
+        "torchaudio", OLDER, at._replace(matrix=MATRIX._replace(torch=table))
+    )
+
+    assert found is not None
+    assert found.version == "2.6.2"
 
 
 def test_a_wheel_comes_from_pypi_where_that_has_it_else_from_the_index_of_its_cuda() -> None:
@@ -244,6 +267,30 @@ def test_the_libraries_in_a_torch_must_have_every_symbol(
     assert {why["torch"] for why in reasons} <= {"2.7.1+cu128"}
 
 
+def test_of_a_torch_that_requires_its_libraries_those_count_that_are_installed() -> None:
+    required = PYPI._replace(toolkit={"nvidia-cublas-cu12": "12.0.1"})
+    matrix = MATRIX._replace(torch=TorchTable(builds=(required,)))
+    at = situation(synthetic.facts("torch 2.7.1"), PlanOptions(), matrix)
+    [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
+
+    assert list(against_torch(row, at)) == []
+
+
+@pytest.mark.parametrize(
+    ("torch", "cudnn"), [("2.7.1", "9"), ("2.6.0+cu118", "8"), ("9+cu128", None)]
+)
+def test_a_torch_for_cuda_uses_it_and_the_cudnn_that_it_was_built_with(
+    torch: str, cudnn: str | None
+) -> None:
+    (user,) = here(f"torch {torch}").consumers
+    cuda = "11.8" if "cu118" in torch else "12.8"
+
+    assert (user.name, user.version, user.cuda) == ("torch", torch, cuda.partition(".")[0])
+    assert user.cudnn == cudnn
+    assert (user.why.code, dict(user.why.values)) == ("consumer-built", {"cuda": cuda})
+    assert here("torch 2.7.1+cpu").consumers == ()
+
+
 def test_why_a_torch_cannot_run_on_a_machine() -> None:
     def why(torch: TorchBuild, **machine: Any) -> str | None:
         refusal = against_machine(torch, here(**machine))
@@ -263,7 +310,7 @@ def test_why_a_torch_cannot_run_on_a_machine() -> None:
 def test_the_build_to_prefer_of_one_release() -> None:
     """The installed one; natively supported ones, the newest; then the oldest of the others."""
 
-    def order(*packages: str, driver: str) -> list[str]:
+    def order(*packages: str, driver: str | None) -> list[str]:
         at = here(*packages, driver=driver)
         rows = sorted((CU126, PYPI, OTHER, CU118), key=lambda row: preference(row, at))
         return [row.local + ("" if row.wheels else " index") for row in rows]
@@ -271,6 +318,7 @@ def test_the_build_to_prefer_of_one_release() -> None:
     newest = ["cu128", "cu128 index", "cu126 index", "cu118 index"]
     assert order(driver="12.8") == newest
     assert order(driver="13.0") == newest
+    assert order(driver=None) == newest  # where nothing is known of it
     assert order(driver="12.6") == ["cu126 index", "cu118 index", "cu128", "cu128 index"]
     assert order(driver="12.2") == ["cu118 index", "cu126 index", "cu128", "cu128 index"]
     assert order("torch 2.7.1+cu126", driver="12.8")[0] == "cu126 index"
@@ -315,7 +363,13 @@ def test_a_torch_that_cannot_run_is_told_with_the_one_that_can() -> None:
         "instead": "torch 2.6.0+cu118, https://download.pytorch.org/whl/cu118",
     }
     [none] = told("torch 2.7.1", gpus=("7.5",))["torch-no-gpu-code"]
-    assert (none["gpu"], none["carried"], none["instead"]) == ("7.5", "8.0, 9.0; as PTX 9.0", "-")
+    assert none == {
+        "severity": "warning",
+        "torch": "torch 2.7.1",
+        "gpu": "7.5",
+        "carried": "8.0, 9.0; as PTX 9.0",
+        "instead": "-",
+    }
     assert "torch-driver-too-old" not in told("torch 2.7.1", driver="12.0")
 
 
@@ -378,8 +432,22 @@ def test_what_only_an_import_of_torch_loads_is_told() -> None:
     unpinned = {"name": "torch", "version": "2.7.1", "requires": ["nvidia-cublas-cu12==12.8.4"]}
     [part] = told(unpinned, *SET, *whole, driver="12.8")["torch-first"]
     assert part["libraries"] == "libcublas.so.12"
+    assert "torch-first" not in told("torch 9.9+cu128", *SET, *whole, driver="12.8")
     inside = told("torch 2.7.1+cu128", *whole, driver="12.8")
     assert inside["torch-first"][0]["libraries"] == "libcublas.so.12, libcudnn.so.9"
+
+
+def test_a_torch_for_another_cuda_loads_none_of_the_libraries_first() -> None:
+    inside = CU118._replace(libraries="inside", pins=(), cudnn="9.1.0")
+    facts = synthetic.facts("torch 2.6.0+cu118", "onnxruntime-gpu 1.26.0")
+    made = resolve(facts, PlanOptions(), MATRIX._replace(torch=TorchTable(builds=(inside,))))
+
+    assert {row.code for row in made.findings} >= {"two-cuda-majors"}
+    assert "torch-first" not in {row.code for row in made.findings}
+    older = OTHER._replace(cudnn="8.9.7")
+    facts = synthetic.facts("torch 2.7.1+cu128", "onnxruntime-gpu 1.26.0")
+    made = resolve(facts, PlanOptions(), MATRIX._replace(torch=TorchTable(builds=(older,))))
+    assert "torch-first" not in {row.code for row in made.findings}
 
 
 @pytest.mark.parametrize(
@@ -525,3 +593,98 @@ def test_why_a_torch_was_taken(
     assert [dict(why.values) for why in made.why if why.code == code] == [values]
     others = {"why-torch-kept", "why-torch-newest", "why-torch-nearest"} - {code}
     assert not others & {why.code for why in made.why}
+
+
+def test_a_newer_driver_gains_a_release_with_the_torch_that_it_then_gets() -> None:
+    facts = synthetic.facts("torch 2.6.0+cu118", driver="11.8")
+    made = resolve(facts, PlanOptions(torch="match"), MATRIX)
+    gains = {row.change.code: row.gains for row in made.unlock}
+
+    assert made.release == "1.18.0"
+    assert gains["newer-driver"] == "onnxruntime-gpu 1.26.0"
+
+
+def test_what_is_installed_beside_a_chosen_torch_stays_and_counts() -> None:
+    others = ("numpy 2.2.6", "flatbuffers 25.0")
+    facts = synthetic.facts("torch 2.6.0+cu118", *others, driver="12.8")
+    made = resolve(facts, PlanOptions(torch="match"), MATRIX)
+
+    assert (made.release, made.requires) == ("1.26.0", ())
+    assert "torch" in {wheel.name for wheel in made.install}
+    assert "torch-wish-unfit" not in {row.code for row in made.findings}
+
+
+def test_a_release_that_cannot_work_is_told_why_and_not_that_no_torch_fits() -> None:
+    made = resolve(synthetic.facts(driver="11.8"), PlanOptions(torch="==9.9"), MATRIX)
+    against = {row.version: [why.code for why in row.reasons] for row in made.rejected}
+
+    assert against["1.18.0"] == ["torch-none-fits"]
+    assert against["1.26.0"] == ["driver-too-old"]
+
+
+def test_a_torch_that_holds_a_release_back_is_no_package_to_ask_pip_about() -> None:
+    made = resolve(synthetic.facts(PINNED, *SET, driver="13.0"), PlanOptions(), MATRIX)
+
+    assert "folder-owned" in {why.code for row in made.rejected for why in row.reasons}
+    assert not {"other-cuda", "other-version", "match-torch"} & {
+        row.change.code for row in made.unlock
+    }
+
+
+def test_the_build_that_is_there_is_judged_by_those_of_its_platform() -> None:
+    [build] = [row for row in MATRIX.builds if row.platform == "linux_aarch64"]
+    arm = build._replace(version="1.27.0")
+    damaged = {"distribution": "onnxruntime-gpu", "version": "1.28.0", "intact": False}
+    packages = (PINNED, *SET, "onnxruntime-gpu 1.28.0")
+    facts = synthetic.facts(*packages, onnxruntime=damaged, driver="13.0")
+    made = resolve(facts, PlanOptions(), MATRIX._replace(builds=(*MATRIX.builds, arm)))
+
+    assert "two-cuda-majors" not in {row.code for row in made.findings}
+
+
+def test_a_check_tells_the_verdict_with_the_torch_that_it_would_take() -> None:
+    asked = synthetic.facts("torch 2.6.0+cu118", driver="12.8"), PlanOptions(torch="match"), MATRIX
+    whole, check = resolve(*asked), resolve_for_check(*asked)
+
+    assert (check.verdict, check.release) == (whole.verdict, whole.release)
+    assert check.unlock == ()
+    low = synthetic.facts("torch 2.6.0+cu118", driver="11.8"), PlanOptions(torch="match"), MATRIX
+    assert resolve(*low).unlock
+    assert resolve_for_check(*low).unlock == ()
+
+
+def test_who_holds_the_torch_that_is_there_is_named_where_another_is_wished_for() -> None:
+    app = {"name": "app", "version": "1", "requires": ["torch==2.7.1"]}
+    rows = told(PINNED, *SET, app, wish="==2.6.0", driver="12.8")
+
+    assert "torch-wish-unfit" in rows
+    assert rows["torch-held"] == [{"severity": "warning", "by": "app 1 (torch==2.7.1)"}]
+
+
+@pytest.mark.parametrize(
+    ("wish", "installed", "found"),
+    [
+        (">2.7.1", "2.7.1", "2.9.0"),  # the installed one is not wished for: the newest
+        (">=2.7.1", "2.6.0", "2.9.0"),
+        (">=2.6.0", "2.6.0", "2.6.0"),
+        (">=2.6.0,!=2.7.1", "2.7.0", "2.8.0"),  # the nearest, of two as far the newer
+    ],
+)
+def test_which_release_is_taken_of_those_that_are_wished_for(
+    wish: str, installed: str, found: str
+) -> None:
+    newer = (build("2.8.0", "cu128", "12.8"), build("2.9.0", "cu128", "12.8"))
+    matrix = MATRIX._replace(torch=TorchTable(builds=(*BUILDS, *newer)))
+    facts = synthetic.facts(f"torch {installed}", driver="12.8")
+    made = resolve(facts, PlanOptions(torch=wish), matrix, unlocking=False)
+    [torch] = [wheel for wheel in made.selection if wheel.name == "torch"]
+
+    assert torch.version.partition("+")[0] == found
+
+
+def test_an_installed_torch_of_the_own_index_is_kept_though_pypi_has_its_twin() -> None:
+    facts = synthetic.facts("torch 2.7.1+cu128", driver="12.8")
+    made = resolve(facts, PlanOptions(torch="match"), MATRIX)
+
+    assert "torch" not in {wheel.name for wheel in made.install}
+    assert ("torch", "2.7.1+cu128") in {(row.name, row.version) for row in made.selection}

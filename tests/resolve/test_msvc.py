@@ -13,12 +13,18 @@ import pytest
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
-MATRIX = matrix_parse.parse(synthetic.windows_tables(), "", {"__init__.py": "", "load.py": ""})
+
+def parsed(tables: dict[str, Any]) -> Matrix:
+    return matrix_parse.parse(tables, "", {"__init__.py": "", "load.py": ""})
+
+
+MATRIX = parsed(synthetic.windows_tables())
 WHOLE = (
     "onnxruntime-gpu 1.26.0",
     "nvidia-cublas-cu12 12.8.4",
@@ -34,15 +40,17 @@ def plan(
     runtime: str | None = None,
     listed: bool = True,
     searched: bool = True,
+    matrix: Matrix = MATRIX,
     **machine: Any,
 ) -> Plan:
     """Plan for a Windows whose `msvcp140.dll` has the version `runtime`."""
     library = {"name": "MSVCP140.dll", "path": "C:\\Windows\\System32\\MSVCP140.dll"}
     document = synthetic.document(*packages, **machine)
     document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
-    document["libraries"] = [library | {"version": runtime}] if listed else []
+    other = {"name": "zlibwapi.dll", "path": "C:\\zlibwapi.dll", "version": "1.2.3.0"}
+    document["libraries"] = [other, library | {"version": runtime}] if listed else [other]
     document["sources"] = {"libraries": "search"} if searched else {}
-    return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
+    return resolve(facts_json.from_json(document), PlanOptions(), matrix)
 
 
 def brought(made: Plan) -> list[str]:
@@ -64,7 +72,7 @@ def codes(made: Plan) -> list[str]:
     return [finding.code for finding in found]
 
 
-@pytest.mark.parametrize("version", [SUFFICES, "14.51.36231.0", "15.0.1.0", None])
+@pytest.mark.parametrize("version", ["14.40", SUFFICES, "14.51.36231.0", "15.0.1.0", None])
 def test_a_runtime_that_is_as_new_as_the_build_tools_is_left_alone(version: str | None) -> None:
     made = plan("onnxruntime 1.22.1", runtime=version)
 
@@ -86,6 +94,22 @@ def test_a_runtime_that_is_too_old_is_mended_by_its_newest_wheel() -> None:
     assert "onnxruntime-gpu 1.26.0 needs 14.40" in said
 
 
+def test_a_runtime_whose_place_is_not_known_is_called_by_its_name() -> None:
+    document = synthetic.document(*WHOLE, python="3.12.1")
+    document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
+    document["libraries"] = [{"name": "MSVCP140.dll", "version": TOO_OLD}]
+    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
+    [row] = [row for row in made.findings if row.code == "msvc-old-by-hand"]
+
+    assert dict(row.values) == {
+        "needs": "14.40",
+        "release": "1.26.0",
+        "version": TOO_OLD,
+        "path": "msvcp140.dll",
+        "python": "cp312",
+    }
+
+
 def test_a_runtime_that_is_not_there_is_brought() -> None:
     made = plan(*WHOLE, listed=False)
 
@@ -102,6 +126,10 @@ def test_a_runtime_that_is_not_known_comes_only_with_other_wheels() -> None:
     assert brought(others) == ["14.42.34433"]
     assert "why-msvc" in {reason.code for reason in others.why}
     assert codes(alone) == codes(others) == []
+    there = plan(*WHOLE[:2], "msvc-runtime 14.40.33807", listed=False, searched=False)
+    assert "why-msvc" not in {reason.code for reason in there.why}
+    old = plan(*WHOLE[:2], runtime=TOO_OLD)
+    assert "why-msvc" not in {reason.code for reason in old.why}  # a finding says it
 
 
 def test_what_has_no_wheel_is_said_and_not_refused() -> None:
@@ -127,6 +155,23 @@ def test_a_runtime_that_was_installed_is_kept(runtime: str) -> None:
     assert made.verdict == "healthy"
     assert ("msvc-runtime", "14.40.33807") in {(row.name, row.version) for row in made.selection}
     assert codes(made) == []
+
+
+@pytest.mark.parametrize("there", [{"listed": False}, {"runtime": TOO_OLD}], ids=["absent", "old"])
+def test_a_release_whose_build_tools_are_not_known_wants_no_runtime(there: dict[str, Any]) -> None:
+    tables = synthetic.windows_tables()
+    for row in tables["onnxruntime"]["build"]:
+        row.pop("toolset")
+    made = plan("onnxruntime 1.22.1", matrix=parsed(tables), **there)
+
+    assert brought(made) == []
+    assert codes(made) == []
+
+
+def test_an_installed_runtime_that_is_damaged_comes_again() -> None:
+    damaged = {"name": "msvc-runtime", "version": "14.40.33807", "intact": False}
+
+    assert brought(plan(*WHOLE, damaged, runtime=TOO_OLD)) == ["14.42.34433"]
 
 
 def test_an_installed_runtime_that_is_too_old_is_replaced() -> None:

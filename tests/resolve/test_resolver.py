@@ -8,7 +8,6 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.facts import project_tool
 from ortgpu_fix.facts.model import ChangeState
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
@@ -664,20 +663,6 @@ def test_a_healthy_plan_says_so_until_the_lock_has_the_release(
 
     assert made.verdict == "healthy"
     assert ("managed-by-uv" in codes(made)) == told
-
-
-@pytest.mark.parametrize(
-    ("prefix", "tool"),
-    [
-        ("/home/x/.cache/pypoetry/virtualenvs/app-Zx-py3.11", "poetry"),
-        ("/home/x/.local/share/pdm/venvs/app-Zx-3.11", "pdm"),
-        ("/home/x/virtualenvs/app", None),
-        ("/opt/app/.venv", None),
-        ("/", None),
-    ],
-)
-def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: str | None) -> None:
-    assert project_tool.tool_of_folder(prefix) == tool
 
 
 LIBRARIES = {row.name: row.version for row in plan("onnxruntime 1.22.1", "numpy 2.2.6").companions}[

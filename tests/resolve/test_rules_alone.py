@@ -8,11 +8,19 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix.model import Build
+from ortgpu_fix.matrix.model import Build, LibraryNeed
+from ortgpu_fix.matrix.parse import parse
 from ortgpu_fix.resolve import rules
 from ortgpu_fix.resolve.candidate import Candidate, make_candidate
+from ortgpu_fix.resolve.consumers import holders
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.release_checks import glibc_suffices, too_old_glibc
+from ortgpu_fix.resolve.release_checks import (
+    glibc_suffices,
+    oldest_that_serves,
+    too_old_driver,
+    too_old_glibc,
+)
+from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import Situation, situation
 
 MATRIX = synthetic.matrix()
@@ -51,6 +59,9 @@ def test_a_gpu_is_asked_for_that_is_not_ignored() -> None:
 def test_a_driver_is_asked_for_that_runs_the_cuda() -> None:
     assert said(rules.check_driver, here()) == []
     assert said(rules.check_driver, here(driver=None)) == [("no-driver", {})]
+    unheard_of = too_old_driver("14.0", here())
+    assert unheard_of is not None
+    assert dict(unheard_of.values) == {"cuda": "14", "floor": "", "driver_cuda": "12.2"}
     too_old = {"cuda": "13", "floor": "580.65.06", "driver_cuda": "12.2"}
     assert said(rules.check_driver, here(), "1.31.0") == [("driver-too-old", too_old)]
 
@@ -73,12 +84,47 @@ def test_a_system_is_asked_for_that_such_wheels_run_on(platform: Any, expected: 
     assert said(rules.check_platform, here(platform=platform)) == expected
 
 
+def test_of_a_release_for_other_systems_that_is_all_that_is_said() -> None:
+    machine: dict[str, Any] = {"platform": {"machine": "aarch64"}, "python": "3.13.1"}
+    at = here("torch 2.9.0+cu118", **machine)
+
+    assert [why.code for why in rules.reasons_against(candidate(at), at)] == ["no-wheel-platform"]
+
+
 def test_a_glibc_is_old_where_it_is_known_to_be() -> None:
-    for libc, suffices in (("glibc 2.28", True), ("glibc 2.27", False), ("musl 1.2", False)):
+    for libc, suffices in (
+        ("glibc 2.28", True),
+        ("glibc 2.27", False),
+        ("musl 1.2", False),
+        ("musl 9", False),
+    ):
         assert glibc_suffices(here(platform={"libc": libc}), "2.28") is suffices
     assert glibc_suffices(here(platform={"libc": None}), "2.28")
     assert glibc_suffices(here(platform={"libc": "musl 1.2"}), None)
     assert too_old_glibc(None, here(platform={"libc": "glibc 2.0"})) is None
+
+
+@pytest.mark.parametrize(
+    ("distribution", "library", "since", "oldest"),
+    [
+        ("nvidia-cublas-cu12", "libcublas.so.12", "12.2.0", "12.2.0"),
+        ("nvidia-cublas-cu12", "libcublas.so.12", "12.0.1", None),  # the oldest known wheel has it
+        ("nvidia-cublas-cu12", "libcublas.so.12", None, None),
+        ("nvidia-cublas-cu12", "libother.so.12", "12.2.0", None),
+        ("nvidia-cudnn-cu12", "libcudnn.so.9", "9.1.0", None),  # 8.9.7 does not hold it at all
+        ("nvidia-cudnn-cu12", "libcudnn.so.9", "9.1.1", "9.1.1"),
+        ("nvidia-unknown", "libcublas.so.12", "12.2.0", None),
+        (None, "libcuda.so.1", "12.2.0", None),
+    ],
+)
+def test_how_old_a_library_may_be(
+    distribution: str | None, library: str, since: str | None, oldest: str | None
+) -> None:
+    need = LibraryNeed(library=library, how="links", distribution=distribution, since=since)
+
+    assert oldest_that_serves(need, here()) == oldest
+    elsewhere = here(platform={"machine": "aarch64"})
+    assert oldest_that_serves(need, elsewhere) is None
 
 
 def test_a_wheel_for_the_python_is_asked_for() -> None:
@@ -122,6 +168,34 @@ def test_what_packages_allow_is_asked_of_the_release_and_of_what_it_requires() -
     ]
 
 
+def test_what_is_installed_and_serves_is_nobody_s_conflict() -> None:
+    """`app` is broken already: that its protobuf is too new for it is not of this release."""
+    app = {"name": "app", "version": "1", "requires": ["protobuf<4"]}
+
+    assert said(rules.check_requirements, here(app, "protobuf 5.0"), "1.31.0") == []
+    assert [code for code, _ in said(rules.check_requirements, here(app), "1.31.0")] == [
+        "requirement-conflict"
+    ]
+
+
+def test_a_release_is_usable_with_the_wheels_of_a_newer_toolkit() -> None:
+    tables = synthetic.tables()
+    [cublas] = [
+        row for row in tables["nvidia"]["distribution"] if row["name"] == "nvidia-cublas-cu12"
+    ]
+    cublas["releases"] = [row for row in cublas["releases"] if row["version"] != "12.8.4"]
+    matrix = parse(tables, "", {})
+
+    assert rules.is_usable(build(), situation(synthetic.facts(), PlanOptions(), matrix))
+
+
+def test_who_allows_it_is_not_named_beside_who_does_not() -> None:
+    fits = {"name": "fits", "version": "1", "requires": ["numpy>=1.22"]}
+    found = said(rules.check_requirements, here(APP, fits), "1.18.0")
+
+    assert [values["by"] for _, values in found] == ["app 1"]
+
+
 def test_two_who_allow_nothing_together_are_both_named() -> None:
     rows = [
         {"name": name, "version": "1", "requires": [f"flatbuffers{limit}"]}
@@ -133,6 +207,29 @@ def test_two_who_allow_nothing_together_are_both_named() -> None:
         *(("requirement-conflict", "old 1"), ("requirement-conflict", "new 1")),
     ]
     assert said(rules.check_requirements, here(rows[0])) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "conflict"),
+    [("==25.0rc1", False), (">=25.0rc1,<25.0rc2", False), (">=25.0rc2,<25.0rc1", True)],
+)
+def test_a_release_before_its_time_is_one_that_can_be_required(
+    wanted: str, *, conflict: bool
+) -> None:
+    app = {"name": "app", "version": "1", "requires": [f"flatbuffers{wanted}"]}
+
+    assert bool(said(rules.check_requirements, here(app))) is conflict
+
+
+def test_who_uses_a_wheel_and_declares_nothing_holds_those_of_its_cuda() -> None:
+    pin = {"name": "pins", "version": "1", "requires": ["nvidia-cudnn-cu12"]}
+    users = ("sparse-cuda12x 1.0", "transformer 4.6", "transformers-cuda13 1.0", pin)
+    at = here(*users, "nvidia-cudnn-cu12 9.28.0")
+
+    assert [row.cuda for row in at.consumers] == ["12", "12", "12", "13"]
+    assert holders(MATRIX.distributions["nvidia-cudnn-cu12"], at.consumers) == (
+        *("sparse-cuda12x 1.0", "transformer 4.6"),
+    )
 
 
 def test_wishes_are_asked_of_the_release() -> None:
@@ -158,6 +255,18 @@ def test_why_a_release_works_names_the_driver_the_gpus_and_who_pins_what() -> No
         ("why-pinned", {"distribution": "nvidia-cudnn-cu12 9.1.0", "by": "app 3"}),
         ("why-consumers", {"by": "app 3, transformer 4.2", "cuda": "12"}),
     ]
+
+
+def test_nobody_is_named_where_nobody_decides() -> None:
+    reasons = rules.reasons_for(candidate(here()), here())
+
+    assert [why.code for why in reasons] == ["why-driver", "why-sass"]
+
+
+def test_what_works_is_not_among_what_is_rejected() -> None:
+    made = resolve(synthetic.facts(), PlanOptions(), MATRIX)
+
+    assert [(row.package, row.version) for row in made.rejected] == [("onnxruntime-gpu", "1.31.0")]
 
 
 @pytest.mark.parametrize(

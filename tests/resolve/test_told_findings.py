@@ -45,12 +45,24 @@ def test_which_build_is_in_the_way(package: Any, code: str | None) -> None:
     )
 
 
+def test_a_cudnn_8_of_the_system_needs_no_zlib_on_linux() -> None:
+    rows = [{"name": "libcublas.so.11"}, {"name": "libcudnn.so.8"}]
+    packages = ("onnxruntime-gpu 1.18.0", "numpy 1.26.4", "flatbuffers 25.0")
+    found = told(*packages, libraries=rows, driver="11.8")
+
+    assert len(found["system-library"]) == 2
+    assert "zlibwapi-needed" not in found
+
+
 def test_libraries_of_the_system_are_told_with_what_is_known_of_them() -> None:
     rows = [
         {"name": CUDNN, "path": "/usr/lib/libcudnn.so.9", "version": "9.28.0"},
         {"name": CUBLAS, "path": "/opt/libcublas.so.12"},
     ]
     found = told("onnxruntime-gpu 1.26.0", *ORDINARY, libraries=rows)
+    unplaced = told("onnxruntime-gpu 1.26.0", *ORDINARY, libraries=[rows[0], {"name": CUBLAS}])
+
+    assert unplaced["system-library"][0] == {"library": CUBLAS, "path": "", "version": ""}
 
     assert sorted(found["system-library"], key=lambda row: row["library"]) == [
         {"library": CUBLAS, "path": "/opt/libcublas.so.12", "version": ""},

@@ -34,6 +34,19 @@ def test_the_oldest_driver_that_helps_is_named() -> None:
     assert unlocks(driver="13.0") == []
 
 
+def test_an_older_driver_is_no_change_to_make() -> None:
+    """It would run a GPU that the one of now has dropped."""
+    document = synthetic.document(gpus=("7.0",))
+    document["driver"] = {"version": "580.95.05", "cuda": "13.0"}
+    tables = TABLES()
+    tables["drivers"]["last"] = [{"below": "7.5", "branch": 535}]
+    matrix = matrix_parse.parse(tables, "", {})
+    made = resolve(facts_json.from_json(document), PlanOptions(), matrix)
+
+    assert "gpu-dropped" in {why.code for row in made.rejected for why in row.reasons}
+    assert "newer-driver" not in {row.change.code for row in made.unlock}
+
+
 def test_a_driver_that_only_compiles_newer_ptx_is_named_before_one_of_the_next_major() -> None:
     """On a GPU for which a release has PTX alone."""
     assert unlocks(driver="12.2", gpus=("12.0",)) == [
@@ -44,6 +57,7 @@ def test_a_driver_that_only_compiles_newer_ptx_is_named_before_one_of_the_next_m
 
 def test_without_a_driver_or_without_a_gpu_it_has_to_be_visible() -> None:
     assert unlocks(driver=None) == [("driver-visible", {}, NEWEST)]
+    assert unlocks(driver=None, gpus=("5.2",)) == [("driver-visible", {}, "onnxruntime-gpu 1.18.0")]
     assert unlocks(driver="13.0", gpus=()) == [("gpu-visible", {}, NEWEST)]
 
 
@@ -95,10 +109,61 @@ def test_a_machine_without_builds_needs_another_and_an_old_glibc_a_newer_one() -
     assert unlocks(driver="13.0", platform={"machine": "aarch64"}, tables=tables) == [
         ("other-machine", {}, NEWEST)
     ]
+    arm = unlocks(driver="12.2", gpus=("9.0",), platform={"machine": "aarch64"})
+    assert arm == [("newer-driver", {"floor": "580.65.06"}, NEWEST)]  # no other machine
     assert unlocks(driver="13.0", platform={"libc": "glibc 2.17"}) == [
         ("newer-glibc", {"glibc": "2.28"}, NEWEST),
         ("ort-index", {"url": "https://feed.example/cuda-11/simple/"}, "onnxruntime-gpu (CUDA 11)"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "named"),
+    [
+        ({}, False),
+        ({"python": "3.9.1"}, True),
+        ({"driver": "11.8"}, True),
+        ({"gpus": ("5.2",)}, True),
+        ({"gpus": ("12.0",), "driver": "12.2"}, True),  # its PTX needs a newer driver
+        ({"platform": {"libc": "glibc 2.17"}}, True),
+        ({"options": PlanOptions(cuda="11")}, False),
+    ],
+)
+def test_another_build_may_have_what_the_machine_lacks_in_this(
+    machine: dict[str, Any], *, named: bool
+) -> None:
+    tables = TABLES()
+    tables["onnxruntime"]["build"] = [tables["onnxruntime"]["build"][2]]  # 1.26.0
+    found = {code for code, _, _ in unlocks(tables=tables, **{"driver": "12.8", **machine})}
+
+    assert ("ort-index" in found) is named
+
+
+@pytest.mark.parametrize(
+    ("machine", "named"),
+    [
+        ({}, True),
+        ({"driver": None}, False),
+        ({"driver": "10.2"}, False),
+        ({"gpus": (), "python": "3.14.1"}, False),
+        ({"platform": {"libc": "musl 1.2"}}, False),
+        ({"platform": {"libc": None}}, True),
+        ({"python_row": {"version": "3.11.7", "implementation": "pypy"}}, False),
+    ],
+)
+def test_the_index_with_more_builds_is_named_where_one_may_run(
+    machine: dict[str, Any], *, named: bool
+) -> None:
+    """No build on PyPI has code for this GPU."""
+    asked = {"driver": "13.0", "gpus": ("4.0",), **machine}
+    document = synthetic.document(
+        **{key: asked[key] for key in ("driver", "gpus", "python") if key in asked}
+    )
+    document["platform"] |= asked.get("platform", {})
+    document["python"] |= asked.get("python_row", {})
+    made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
+
+    assert ("ort-index" in {row.change.code for row in made.unlock}) is named
 
 
 def test_a_wish_that_holds_something_back_is_named() -> None:
@@ -129,6 +194,14 @@ def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
             "onnxruntime-gpu 1.23.0",
         )
     ]
+    needs = pinning("one", "protobuf<4")  # 1.31 requires a newer one
+    assert unlocks(needs, driver="13.0") == [
+        (
+            "other-version",
+            {"by": "one 2", "command": "pip install --dry-run one onnxruntime-gpu==1.31.0"},
+            NEWEST,
+        )
+    ]
     same = pinning("two", "onnxruntime<1.20")
     assert unlocks(one, same, driver="13.0") == [
         (
@@ -140,6 +213,15 @@ def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
             NEWEST,
         )
     ]
+
+
+def test_who_owns_the_folder_of_a_wheel_that_is_needed_is_named() -> None:
+    """It loads another cuDNN, which would be overwritten."""
+    app = pinning("app", "nvidia-cudnn-cu11")
+
+    assert unlocks(app, "nvidia-cudnn-cu11 8.9.6", driver="12.2")[0] == (
+        *("other-cuda", {"by": "app 2"}, "onnxruntime-gpu 1.26.0"),
+    )
 
 
 def test_who_uses_another_cuda_is_named_without_a_command() -> None:

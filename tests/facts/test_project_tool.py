@@ -1,0 +1,52 @@
+"""Which tool manages an environment, and the release that its lock holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.facts.project_tool import locked_release, tool_of_folder
+
+UV = """\
+version = 1
+
+[[package]]
+name = "onnxruntime"
+version = "1.20.0"
+
+[[package]]
+name = "onnxruntime-gpu"
+version = "1.26.0"
+source = { registry = "https://pypi.org/simple" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        (UV, "1.26.0"),
+        (UV.replace("\n", "\r\n"), "1.26.0"),
+        (UV.replace("-gpu", ""), None),
+        (UV.replace("onnxruntime-gpu", "not-onnxruntime-gpu"), None),
+        ('dependencies = ["onnxruntime-gpu"]\nversion = "1.26.0"\n', None),
+        ("", None),
+    ],
+)
+def test_the_release_of_the_gpu_build_in_a_lock(text: str, release: str | None) -> None:
+    assert locked_release(text) == release
+
+
+@pytest.mark.parametrize(
+    ("prefix", "tool"),
+    [
+        ("/home/x/.cache/pypoetry/virtualenvs/app-Zx-py3.11", "poetry"),
+        ("/home/x/.local/share/pdm/venvs/app-Zx-3.11", "pdm"),
+        ("/home/x/.cache/pypoetry/venvs/app", None),
+        ("/home/x/pypoetry/virtualenvs/old/app", None),
+        ("/home/x/pdm/virtualenvs/app", None),
+        ("/home/x/virtualenvs/app", None),
+        ("/opt/app/.venv", None),
+        *(("/", None), ("", None)),
+    ],
+)
+def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: str | None) -> None:
+    assert tool_of_folder(prefix) == tool
