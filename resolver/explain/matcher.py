@@ -154,9 +154,9 @@ class Search:
         if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
             return
         start, end = span
-        low = piece.rfind("\n", max(0, start - AROUND), start) + 1 or max(0, start - AROUND)
-        high = piece.find("\n", end, end + AROUND)
-        line = " ".join(piece[low : high if high >= 0 else end + AROUND].split())
+        before = piece[max(0, start - AROUND) : start].rpartition("\n")[2]
+        after = piece[end : end + AROUND].partition("\n")[0]
+        line = " ".join(f"{before}{piece[start:end]}{after}".split())
         number = self._lines + piece.count("\n", 0, start) + 1
         found.append(RecognisedFailure((self._pieces, *span), LogLine(number, line), row, library))
         found.sort(key=lambda each: each.place)
@@ -170,7 +170,7 @@ class Search:
                 for low, high in self._windows(each.anchor, -1, view)
             ):
                 self.origins.append(origin)
-        if self.release is None and "onnxruntime" in view.text:
+        if self.release is None:
             match = RELEASE.search(view.text)
             self.release = match["release"] if match else None
 
@@ -216,10 +216,9 @@ def _views(piece: str) -> Iterator[_View]:
     yield _View(text=piece)
     parts, origins, head = [], [], 0
     for line in piece.split("\n"):
-        frame = _FRAME.match(line)
-        skip = frame.end() if frame else 0
-        parts.append(line[skip:].rstrip(" \t\r│┃|"))
-        origins.append(head + skip)
+        inside = _FRAME.sub("", line, count=1)
+        parts.append(inside.rstrip(" \t\r│┃|"))
+        origins.append(head + len(line) - len(inside))
         head += len(line) + 1
     for glue in ("", " "):
         starts = accumulate((len(part) + len(glue) for part in parts[:-1]), initial=0)

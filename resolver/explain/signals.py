@@ -207,9 +207,8 @@ def _loader(kind: str, read: Read) -> Callable[[re.Match[str]], Signal | None]:
         part, error = library.part, groups.get("error")
         if error == NOT_FOUND and part and not part.startswith("provider"):
             return Signal(f"missing:{part}:{library.major}@{asker}", library)
-        if kind == "symbol" and not part:  # somebody else's library, which wants a symbol of ours
-            symbol = _SYMBOL.match(groups.get("symbol") or "")
-            part = "cuda" if symbol else ""
+        if not part and _SYMBOL.match(groups.get("symbol") or ""):
+            part = "cuda"  # somebody else's library, which wants a symbol of ours
         return Signal(f"{kind}:{part}:{error or library.major}@{asker}", library)
 
     return signal
@@ -223,8 +222,7 @@ def _asker(match: re.Match[str], named: str, read: Read) -> str:
         return "others"
     if "error while loading shared libraries: " in line:
         return "program"
-    part = read(named).part
-    return part.removeprefix("provider-") if part else ""
+    return read(named).part.removeprefix("provider-")
 
 
 def _status(

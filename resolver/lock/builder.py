@@ -23,7 +23,7 @@ from ..index.pinning import pin_from_index
 from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
 from ..matrix.torch import COMPANIONS, TORCH
-from ..plan.wheels import HERE, PYPI, Pinned, Wheel
+from ..plan.wheels import PYPI, Pinned, Wheel
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..versions import allows
@@ -99,7 +99,7 @@ class LockBuilder:
         chosen = [pinned._replace(url=self._address(pinned.url)) for pinned in chosen]
         if self.companions is not None:
             chosen += [
-                _companion(wheel, self._place(wheel, self.companions))
+                Pinned(wheel=wheel.wheel, url=self._place(wheel, self.companions))
                 for wheel in self.companion_wheels(target)
             ]
         return LockTarget(
@@ -175,18 +175,6 @@ class LockBuilder:
         except ValueError:  # another drive of Windows
             return path.as_posix()
         return text if text.startswith("../") else f"./{text}"
-
-
-def _companion(companion: LocalWheel, address: str) -> Pinned:
-    wheel = Wheel(
-        name=companion.name,
-        version=companion.version,
-        index_url=HERE,
-        file=companion.file,
-        size=len(companion.content),
-        sha256=companion.sha256,
-    )
-    return Pinned(wheel=wheel, url=address)
 
 
 def _demands(here: Situation, chosen: Collection[str]) -> list[str]:

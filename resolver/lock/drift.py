@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..companions.contents import LIBRARIES
 from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
 from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
@@ -177,14 +176,9 @@ def _against(
     if release.name == CPU_BUILD:
         here = situation(facts, options, matrix)
         return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
-    lines = tuple(
-        f"{pin.name}=={pin.version}"
-        for pin in pins
-        if pin.name not in matrix.owners and pin.name != LIBRARIES
-    )
+    lines = tuple(f"{pin.name}=={pin.version}" for pin in pins if pin.name not in matrix.owners)
     exactly = options._replace(
         onnxruntime=f"=={release.version}",
-        latest=False,
         requirements=(*options.requirements, *lines),
     )
     plan = resolve(_with_torch(facts, pins), exactly, matrix)

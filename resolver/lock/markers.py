@@ -48,12 +48,7 @@ def full_marker(place: MarkerPlace) -> str:
 
 
 def _text(axes: Sequence[str], rows: Collection[tuple[str, ...]]) -> str:
-    if not axes:
-        return ""
-    terms = [
-        " and ".join(f"{axis} == '{value}'" for axis, value in zip(axes, row, strict=True))
-        for row in sorted(rows)
-    ]
+    terms = [" and ".join(map("{} == '{}'".format, axes, row)) for row in sorted(rows)]
     if len(terms) == 1 or len(axes) == 1:
         return " or ".join(terms)
     return " or ".join(f"({term})" for term in terms)

@@ -60,8 +60,8 @@ def plain(sections: Sequence[Section]) -> str:
     blocks: list[str] = []
     for section in sections:
         indent = "  " if section.heading else ""
-        heads = (width(row.head) for row in section.rows if row.head and row.text)
-        column = max((head for head in heads if head <= LONG_HEAD), default=0)
+        heads = (width(row.head) for row in section.rows if row.text)
+        column = max([0, *(head for head in heads if head <= LONG_HEAD)])
         lines = [section.heading] if section.heading else []
         for row in section.rows:
             pad = " " * (column - width(row.head)) + "  " if row.head or column else ""

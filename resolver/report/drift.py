@@ -52,7 +52,7 @@ def drift_sections(
 ) -> tuple[Section, ...]:
     """Return the answer for people."""
     release = found.release
-    named = f"{release.name} {release.version}" if release else ""
+    named = f"{file}  {release.name} {release.version}" if release else file
     newer: list[Row] = []
     if found.matrix_moved:
         label = texts.label("drift-matrix", then=locked.matrix_date, now=matrix.date)
@@ -61,7 +61,7 @@ def drift_sections(
         newer.append(Row(text=texts.label("drift-newest", version=found.newest)))
     styles = {"holds": "bold green", "drifted": "bold", "impossible": "bold red"}
     sections = (
-        Section(rows=(Row(head=texts.label("drift-lock"), text=f"{file}  {named}".rstrip()),)),
+        Section(rows=(Row(head=texts.label("drift-lock"), text=named),)),
         Section(
             heading=texts.label("drift-differs"),
             rows=tuple(

@@ -53,8 +53,9 @@ def explanation_sections(
 
 
 def _rows(each: Explanation, here: Here | None, origin: str, texts: Texts) -> list[Row]:
-    lines = each.evidence or ()
-    rows = [Row(text=f"{seen.line_number}: {seen.line.strip()}", style="dim") for seen in lines]
+    rows = [
+        Row(text=f"{seen.line_number}: {seen.line.strip()}", style="dim") for seen in each.evidence
+    ]
     rows.append(Row(text=each.cause, style=STYLES[each.severity]))
     if each.consequences:
         rows.append(Row(text=texts.label("explained-follows", codes=", ".join(each.consequences))))

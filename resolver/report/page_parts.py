@@ -112,7 +112,9 @@ def _cell(cell: Cell, column: Column) -> Markup:
 
 def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
     """Return a bar for each row: its name, how long it is beside the longest, and what it says."""
-    longest = max((length for _, length, _ in rows), default=0.0) or 1.0
+    if not rows:
+        return Markup("")
+    longest = max(length for _, length, _ in rows) or 1.0
     drawn = [
         element(
             "div",
@@ -127,9 +129,7 @@ def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
         )
         for name, length, said in rows
     ]
-    return (
-        element("div", *drawn, class_="bars", role="list", aria_label=label) if rows else Markup("")
-    )
+    return element("div", *drawn, class_="bars", role="list", aria_label=label)
 
 
 def document(language: str, title: str, *body: str) -> str:

@@ -76,7 +76,7 @@ def plan_sections(
     that need not be downloaded. The last section says what all
     this means, and has the command on a line of its own.
     """
-    sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, facts, texts)]
+    sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, texts)]
     if plan.verdict != "impossible":
         sections.append(_steps(plan, facts, texts, at_hand, verbose=verbose))
         if verbose:
@@ -109,9 +109,9 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
         code = "impossible-asked"
     in_front = any(row.code in IN_FRONT for row in plan.outside)
     if code == "healthy" and plan.outside:
-        text = texts.label("shadowed" if in_front else "outside", version=plan.release or "")
+        text = texts.label("shadowed" if in_front else "outside", version=plan.release)
         return Section(rows=(Row(text=text, style="bold red"),))
-    text = texts.label(code, version=plan.release or "", count=problems)
+    text = texts.label(code, version=plan.release, count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable" and plan.outside:
         rows.insert(0, Row(text=texts.label("outside-too"), style="bold red"))
@@ -120,7 +120,7 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
     return Section(rows=tuple(rows))
 
 
-def _findings(plan: Plan, facts: Facts, texts: Texts) -> Section:
+def _findings(plan: Plan, texts: Texts) -> Section:
     marks = {"error": "✗", "warning": "!", "info": "·"}
     rows: list[Row] = []
     for finding in plan.findings:
@@ -129,16 +129,12 @@ def _findings(plan: Plan, facts: Facts, texts: Texts) -> Section:
         # What the plan itself does stands there; what only the user can do is said here.
         if texts.is_for_user(finding):
             rows.append(Row(text=texts.remedy(finding), style="dim"))
-    kept = [row for row in _kept(plan) if facts.package(row.name) is not None]
+    installing = {wheel.name for wheel in plan.install}
+    kept = [row for row in plan.selection if row.name not in installing]
     if kept:
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("findings"), rows=tuple(rows))
-
-
-def _kept(plan: Plan) -> list[Wheel]:
-    installing = {wheel.name for wheel in plan.install}
-    return [row for row in plan.selection if row.name not in installing]
 
 
 def _steps(
@@ -165,7 +161,7 @@ def _steps(
     if come:
         head = texts.label("components", count=len(come))
         together = size(sum(wheel.size for wheel in come))
-        text = texts.label("components-of", cuda=plan.cuda or "", size=together)
+        text = texts.label("components-of", cuda=plan.cuda, size=together)
         rows.append(Row(head=f"+ {head}", text=text, style="green"))
     rows.extend(
         Row(
@@ -229,12 +225,11 @@ def _consumers(plan: Plan, texts: Texts) -> Section:
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
-    version = plan.release or ""
     installed = facts.package(GPU_BUILD)
-    if installed is not None and installed.version == version:
+    if installed is not None and installed.version == plan.release:
         code = "why-kept"
     else:
         code = "why-asked" if asked else "why-newest"
-    rows = [Row(text=texts.label(code, version=version))]
+    rows = [Row(text=texts.label(code, version=plan.release))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
     return Section(heading=texts.label("why"), rows=tuple(rows))

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -97,7 +98,9 @@ def read_requirements_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Error("requirements-unreadable", file=path, cause=error.strerror or error) from error
+        raise Error("requirements-unreadable", file=path, cause=error.strerror) from error
+    except ValueError as error:  # no file has such a name: it holds a null character
+        raise Error("requirements-unreadable", file=path, cause=error) from error
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:
@@ -109,13 +112,12 @@ def _installed_by(place: str) -> Iterator[Requirement]:
     address, _, marker = place.partition(";")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "line.txt")
-        file.write_text(address.strip())
         try:
-            parsed = pip_api.parse_requirements(file, include_invalid=True)
+            file.write_text(address.strip())
+            parsed = pip_api.parse_requirements(file)
         except (pip_api.exceptions.PipError, ValueError, RecursionError):
             return
-    for row in parsed.values():
-        if not isinstance(row, pip_api.UnparsedRequirement):
-            condition = f"; {marker}" if marker.strip() else ""
-            with contextlib.suppress(InvalidRequirement, RecursionError):
-                yield Requirement(f"{row.name}{row.specifier}{condition}")
+    for row in cast("dict[str, Requirement]", parsed).values():
+        condition = f"; {marker}" if marker.strip() else ""
+        with contextlib.suppress(InvalidRequirement, RecursionError):
+            yield Requirement(f"{row.name}{row.specifier}{condition}")

@@ -18,21 +18,18 @@ _PLACE = re.compile(
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line, joined with those that continue it."""
-    joined, start = "", 1
-    for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
-        start = start if joined else number
-        joined += line
+    joined: list[str] = []
+    for number, line in enumerate([*re.split(r"(?<=\n)", text), ""], 1):
+        joined.append(line)
         if re.match(r"\s*#", line) or not line.rstrip("\r\n").endswith("\\"):
-            yield start, joined
-            joined = ""
-    if joined:
-        yield start, joined
+            yield number - len(joined) + 1, "".join(joined)
+            joined = []
 
 
 def without_options(line: str) -> str:
     """Return a logical line in one piece, without its comment and the options of the line."""
     whole = re.sub(r"\\(\r?\n|$)", " ", line)
-    return _OPTIONS_OR_COMMENT.split(whole, maxsplit=1)[0].strip()
+    return _OPTIONS_OR_COMMENT.split(whole)[0].strip()
 
 
 def expand_variables(line: str, environ: Mapping[str, str]) -> str:

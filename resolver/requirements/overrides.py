@@ -86,6 +86,7 @@ def _additions(text: str, document: Document, path: Path, value: str) -> Iterato
     """Yield the texts with `value` in the list at `path` that parse to just that, and its line."""
     key, parents = str(path[-1]), [str(name) for name in path[:-1]]
     quoted = json.dumps(value)
+    end = "\r\n" if "\r\n" in text else "\n"
 
     def change(changed: Document) -> None:
         table = changed
@@ -104,13 +105,13 @@ def _additions(text: str, document: Document, path: Path, value: str) -> Iterato
     if there:
         comma = ", " if list_at(document, path) else ""
         for match in re.finditer(rf"^[ \t]*{re.escape(key)}[ \t]*=[ \t]*\[", text, re.MULTILINE):
-            lines = text[match.end() :].lstrip(" \t").startswith(("\n", "\r\n"))
-            inserted = f"\n    {quoted}," if lines else f"{quoted}{comma}"
+            lines = text[match.end() :].lstrip(" \t").startswith(end)
+            inserted = f"{end}    {quoted}," if lines else f"{quoted}{comma}"
             yield from attempt(match.end(), inserted)
         return
     header = re.escape(".".join(parents))
     for match in re.finditer(rf"^\[{header}\][ \t]*(?:#[^\n]*)?\r?\n", text, re.MULTILINE):
-        yield from attempt(match.end(), f"{key} = [{quoted}]\n")
-    if not table_at(document, path[:-1]):
-        end = "" if text.endswith("\n") or not text else "\n"
-        yield from attempt(len(text), f"{end}\n[{'.'.join(parents)}]\n{key} = [{quoted}]\n")
+        yield from attempt(match.end(), f"{key} = [{quoted}]{end}")
+    rest = "" if text.endswith("\n") else end  # of the last line
+    table = f"[{'.'.join(parents)}]{end}{key} = [{quoted}]{end}"
+    yield from attempt(len(text), f"{rest}{end}{table}")

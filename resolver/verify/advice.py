@@ -252,11 +252,8 @@ def _remarks(bench: Bench, report: ModelReport) -> list[Reason]:
         rows.append(_row("fallback-costs", part=f"{part:.0%}", operators=operators))
     if report.half:
         rows.append(_row("model-is-float16"))
-    spread = [
-        ((row.high_ms or 0.0) - (row.low_ms or 0.0)) / row.median_ms
-        for row in bench.timings
-        if row.median_ms
-    ]
+    timed = (_quartiles(row) for row in bench.timings if row.median_ms)
+    spread = [(high - low) / median for low, median, high in timed]
     if spread and statistics.median(spread) > 2 * MUCH:
         rows.append(_row("noisy", part=f"{statistics.median(spread):.0%}"))
     if bench.interrupted:
@@ -271,8 +268,16 @@ def _options(found: Configuration) -> tuple[tuple[str, str], ...]:
 
 
 def _faster(one: Timing, other: Timing) -> bool:
-    apart = (one.high_ms or 0.0) < (other.low_ms or 0.0)
-    return apart and (one.median_ms or 0.0) * CLEAR < (other.median_ms or 0.0)
+    _, median, high = _quartiles(one)
+    low, other_median, _ = _quartiles(other)
+    return high < low and median * CLEAR < other_median
+
+
+def _quartiles(row: Timing) -> tuple[float, float, float]:
+    """Return what a quarter, half and three quarters of the steady runs took at most."""
+    times = (row.low_ms, row.median_ms, row.high_ms)
+    low, median, high = (math.nan if ms is None else ms for ms in times)
+    return low, median, high
 
 
 def _batch(shapes: Sequence[Shapes], number: int) -> int | None:
@@ -297,7 +302,7 @@ def _search(found: Configuration) -> str:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"  # noqa: PLR2004
+    return f"{value:.3g} ms" if value < 999.5 else f"{value / 1000:.3g} s"  # noqa: PLR2004
 
 
 def _row(code: str, **values: str) -> Reason:

@@ -172,7 +172,7 @@ def provider_shares(events: Iterable[NodeEvent]) -> tuple[ProviderShare, ...]:
         ProviderShare(
             provider=provider,
             nodes=len(_nodes(event for event in kept if event.provider == provider)),
-            ms=round(sum(e.microseconds for e in kept if e.provider == provider) / 1000, 3),
+            ms=sum(e.microseconds for e in kept if e.provider == provider) / 1000,
         )
         for provider in dict.fromkeys(event.provider for event in kept)
     )

@@ -33,7 +33,7 @@ _NOT_LOADED = re.compile(
     r"|Error loading \"[^\"]+\" which depends on \"(?P<windows>[^\"]+)\" which is missing"
     r"|LoadLibrary failed with error \d+"
 )
-_ABSENT = re.compile(r"(?P<name>lib[\w.+-]+): cannot open shared object file|^(?P<dll>\S+\.dll)$")
+_ABSENT = re.compile(r"lib[\w.+-]+(?=: cannot open shared object file)|^\S+\.dll$")
 _WATCHDOG = re.compile(r"^Timeout \(\d", re.MULTILINE)
 """The last output of `smoke` when it ends itself because the driver does not start."""
 _FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|Failed to allocate memory")
@@ -133,7 +133,7 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None
     """Judge why onnxruntime or its provider could not be loaded."""
     if not result.usable:
         if absent := _ABSENT.search(result.import_error or ""):
-            return _Judgement("library-missing", library=absent.group(0).partition(":")[0])
+            return _Judgement("library-missing", library=absent.group(0))
         if "DLL load failed" in (result.import_error or ""):
             return _Judgement("crashed", note="runtime-too-old")
         return _Judgement("crashed", note="import-failed" if result.import_error else "gutted")
@@ -142,7 +142,7 @@ def _not_loaded(result: SmokeResult, driver: Driver | None) -> _Judgement | None
         return None
     reason = message.group("linux") or message.group("windows") or message.group(0)
     absent = _ABSENT.search(reason)
-    library = absent.group(absent.lastgroup or 0) if absent else "onnxruntime_providers_cuda"
+    library = absent.group(0) if absent else "onnxruntime_providers_cuda"
     lack = _driver_lack(result, driver)
     blocked = any(needed.driver for needed in result.needed if needed.name == library)
     if reason == THROWN and (lack or result.driver_init):

@@ -222,6 +222,7 @@ def test_an_executable_stack_is_refused_by_newer_systems_alone(
         ("GLIBC_2.28", "glibc 2.27", "confirmed"),
         ("GLIBC_2.28", "glibc 2.28", "not-so"),
         ("GLIBC_2.28", "musl 1.2.4", "confirmed"),
+        ("GLIBC_2.28", "musl 3.0", "confirmed"),  # its numbers are not glibc's
         ("GLIBCXX_3.4.29", "glibc 2.27", "unseen"),
         ("GLIBC_2.28", None, "unseen"),
     ],

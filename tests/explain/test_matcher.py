@@ -42,6 +42,7 @@ LOGS = sorted(FOLDER.glob("*.txt"))
 RECORDED = [*LOGS, *sorted(FOLDER.glob("first/*.txt"))]
 ALSO = {"cuda-12-libraries-missing--preload": {"curand-missing"}}
 """Errors that a log holds beside its own."""
+MISSING = "libcublasLt.so.12: cannot open shared object file: No such file or directory"
 
 
 def read(path: Path) -> str:
@@ -231,6 +232,23 @@ def test_a_line_that_a_terminal_wrapped_is_joined(width: int, frame: str) -> Non
     assert codes("\n".join(frame.format(piece) for piece in pieces)) == expected
 
 
+@pytest.mark.parametrize("at", [1, 58, 59])
+def test_a_line_that_is_wrapped_at_its_ends_is_joined(at: int) -> None:
+    text = "CUDA driver version is insufficient for CUDA runtime version"
+    assert len(text) == 60
+    assert codes(f"{text[:at]}\n{text[at:]}") == ["driver-too-old"]
+
+
+def test_the_lines_of_a_wrapped_message_are_shown_as_they_are() -> None:
+    well = "app  | all is well      \n" * 20
+    log = f"{well}app  | CUDA driver version is insufficient for\n"
+    found = only(f"{log}app  | CUDA runtime version\napp  | bye\n")
+    assert found.line_number == 21
+    assert found.line == (
+        "app | CUDA driver version is insufficient for app | CUDA runtime version"
+    )
+
+
 def test_in_a_long_log_wrapped_lines_are_not_joined() -> None:
     """A program wrote it, and no terminal wrapped what it wrote."""
     wrapped = "CUDA driver version is insufficient\nfor CUDA runtime version\n"
@@ -268,9 +286,92 @@ def test_nvidia_smi_s_line_stands_alone() -> None:
 
 
 def test_a_long_line_is_shown_in_part() -> None:
-    found = only("y" * 5000 + "CUDA failure 999: unknown error" + "z" * 5000)
-    assert "CUDA failure 999" in found.line
-    assert len(found.line) < 1000
+    found = only("y" * 5000 + " CUDA failure 999 " + "z" * 5000)
+    assert found.line == f"{'y' * 299} CUDA failure 999 {'z' * 299}"
+
+
+@pytest.mark.parametrize("before", ["", "\n", "one line\n", "one line\nand another \n\n"])
+@pytest.mark.parametrize("after", ["", "\n", "\none more\nand another\n"])
+def test_the_line_of_a_message_is_shown_and_no_other(before: str, after: str) -> None:
+    found = only(f"{before}[gpu]  CUDA failure 999: unknown\terror ;{after}")
+    assert found.line == "[gpu] CUDA failure 999: unknown error ;"
+    assert found.line_number == before.count("\n") + 1
+
+
+def test_messages_that_touch_are_two() -> None:
+    """As in a repr without its newlines; which of them is looked for first does not matter."""
+    texts = (
+        "no kernel image is available for execution on the device",
+        "system not yet initialized",
+    )
+    for one, other in (texts, texts[::-1]):
+        assert set(codes(f"{one}{other}")) == {"no-kernel-image", "fabric-manager-not-running"}
+
+
+@pytest.mark.parametrize("at", range(MOST_EVIDENCE))
+def test_the_first_lines_are_shown_whatever_wording_they_have(at: int) -> None:
+    status = "CUDA failure 2: what\n"
+    words = "Failed to allocate memory for requested buffer of size 9\n"
+    log = status * at + words + status * MOST_EVIDENCE + words
+    (later,) = explain_log(["ordinary\n", log], TABLE)
+    for first, found in ((1, only(log)), (2, later)):
+        assert [number for number, _ in found.evidence] == [*range(first, first + MOST_EVIDENCE)]
+        assert found.evidence[at].line == words.strip()
+
+
+def test_a_library_of_somebody_else_that_wants_one_of_ours_is_not_told_as_ours() -> None:
+    found = only("ImportError: /opt/x/libtheirs.so: undefined symbol: cublasLtCreate")
+    assert found.libraries == ()
+    assert "libtheirs.so" not in found.cause + found.remedy
+
+
+def test_a_library_is_named_however_often_the_others_are() -> None:
+    names = [f"lib{name}.so.12" for name in ("cublas", "cublasLt", "cudart", "nvrtc")]
+    names += ["libcufft.so.11", "cudart64_12.dll", "cufft64_11.dll"]
+    lines = [f"{name}: cannot open shared object file" for name in names for _ in range(3)]
+    assert only("\n".join(lines)).libraries == tuple(names)
+
+
+def test_what_a_log_says_first_is_what_its_first_piece_says() -> None:
+    """Wherever it stands in its piece."""
+    pieces = [f"an ordinary line\n{MISSING}\n", f"{MISSING} again\n"]
+    (found,) = explain_log(pieces, TABLE)
+    assert (found.line_number, found.line) == (2, MISSING)
+    assert [number for number, _ in found.evidence] == [2, 3]
+
+
+FROZEN = "[PYI-7:ERROR] Failed to execute script 'main'\n"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [FROZEN, f"{MISSING}\n"],
+        ["an ordinary line\n", f"{FROZEN}{MISSING}\n"],
+        [f"{MISSING}\n{FROZEN}", "an ordinary line\n"],
+        [f"{FROZEN * 2}{MISSING}\n", f"{FROZEN}{MISSING.replace('12', '13')}\n"],
+    ],
+)
+def test_a_program_that_brings_all_itself_is_known_by_any_piece(pieces: list[str]) -> None:
+    for found in explain_log(pieces, TABLE):
+        assert found.origin == "frozen"
+
+
+def test_the_release_of_a_log_is_the_first_that_it_names() -> None:
+    named = "onnxruntime 1.22.0\n"
+    complaint = "Failed to load library libonnxruntime_providers_tensorrt.so with error: x\n"
+    complaint = f"EP Error when using ['TensorrtExecutionProvider']\n{complaint}"
+    complaint += "libnvinfer.so.10: cannot open shared object file\n"
+
+    def only_code(*pieces: str, release: str | None = None) -> list[str]:
+        return [each.code for each in explain_log(pieces, TABLE, release=release)][-1:]
+
+    early = only_code(named, complaint)
+    assert early != only_code("onnxruntime 1.26.0\n", complaint)
+    for later in ("onnxruntime 1.26.0\n", "onnxruntime\n", "nothing\n"):
+        assert only_code(named, complaint + later) == early
+    assert only_code(complaint, release="1.22.0") == early
+    assert only_code(named, complaint, release="1.26.0") == early
 
 
 # The five machines whose owners wrote down what went wrong
@@ -356,9 +457,6 @@ def test_no_text_made_of_what_is_looked_for_raises(parts: list[str]) -> None:
     assert all(1 <= each.line_number <= lines for each in found)
 
 
-MISSING = "libcublasLt.so.12: cannot open shared object file: No such file or directory"
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -432,3 +530,13 @@ def broken(key: str, value: object) -> dict[str, Any]:
 def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> None:
     with pytest.raises(ValueError, match=path):
         parse_failures(table)
+
+
+def test_a_row_says_no_more_than_it_has_to() -> None:
+    every = dict.fromkeys(LANGUAGES, "{library} {distribution} {major} {files} {wheels}")
+    row = {key: value for key, value in RAW["failure"][0].items() if key != "generic"}
+
+    (made,) = parse_failures({"failure": [row | {"cause": every}], "library": []}).failures
+
+    assert made.cause == every
+    assert not made.generic

@@ -255,6 +255,12 @@ def test_what_is_no_hash_any_more_names_its_line_whoever_knows_the_wheel() -> No
     assert checked("\n".join(f"{name}=={one}" for name, one in SET.items())).verdict == "holds"
 
 
+def test_a_hash_that_the_matrix_should_know_is_compared() -> None:
+    found = checked(lock({"msvc-runtime": "14.40.33807"}, ONE))
+
+    assert [(row.line, row.why.code) for row in found.differences] == [(3, "lock-hash-unknown")]
+
+
 def test_a_tampered_pin_names_its_line() -> None:
     found = checked(lock(SET | {"nvidia-cudnn-cu12": "9.28.1"}))
 
@@ -300,6 +306,36 @@ def test_what_a_newer_driver_and_matrix_change() -> None:
     assert found.verdict == "holds"
     assert found.newest == "1.31.0"
     assert found.matrix_moved
+
+
+def test_the_newest_is_told_although_another_program_uses_an_older_cuda() -> None:
+    """A plan would prefer the release that shares CUDA 12 with it; that 1.31 works is news."""
+    found = checked(lock(), synthetic.facts("transformer 4.6", driver="13.0"))
+
+    assert found.newest == "1.31.0"
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-directml", "ortgpu-fix-libraries"])
+@pytest.mark.parametrize("version", ["1.26.0", "9.9+set"])
+def test_builds_and_wheels_of_our_own_in_a_lock_ask_for_nothing(name: str, version: str) -> None:
+    """The set is judged by the build that is locked; what stands beside it requires nothing."""
+    assert codes(checked(lock(SET | {name: version}))) == []
+
+
+def test_a_machine_where_nothing_works_has_no_newer_release() -> None:
+    found = checked(lock(), synthetic.facts(*INSTALLED, driver=None))
+
+    assert (found.verdict, found.newest) == ("impossible", None)
+
+
+@pytest.mark.parametrize("name", ["torch", "torchaudio", "torchvision"])
+def test_builds_of_torch_may_come_from_indexes_that_the_matrix_does_not_hold(name: str) -> None:
+    matrix = load_matrix()
+    text = lock({name: "0.0.1+local"})
+
+    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), PlanOptions(), matrix)
+
+    assert found.differences == ()
 
 
 def told(found: Drift, text: str, language: Any = "en") -> str:
@@ -537,7 +573,7 @@ TORCH_WHEEL = next(
 )
 def test_a_torch_of_pypi_is_held_against_its_hash(version: str, sha: str, said: list[str]) -> None:
     """Of what other indexes have, and of later releases, the matrix knows none."""
-    text = lock({"torch": version}, sha)
+    text = lock({"torch": version, "torchvision": "0.99.0", "torchaudio": "2.99.0"}, sha)
     found = drift(read_lock(text, "lock.txt"), synthetic.facts(), PlanOptions(), load_matrix())
 
     assert [row.why.code for row in found.differences] == said
@@ -563,6 +599,19 @@ def test_a_wheel_of_torch_fits_its_system_and_its_python_alone(
     fits = tag.startswith("manylinux") and python == "3.11.7"
     assert [row["distribution"] for row in missing] == ([] if fits else [name])
     assert all(row["python"] == f"cp{python[0]}{python[2:4]}" for row in missing)
+
+
+@pytest.mark.parametrize("python", ["3.11.7", "3.12.1"])
+def test_a_wheel_for_every_python_fits_each(python: str) -> None:
+    """As torchvision's are from 0.29.2 on."""
+    matrix = load_matrix()
+    wheels = {wheel.file: wheel for row in matrix.torch.companions for wheel in row.wheels}
+    wheel = wheels["torchvision-0.29.2-py3-none-manylinux_2_28_x86_64.whl"]
+    locked = read_lock(lock({"torchvision": "0.29.2"}, wheel.sha256), "lock.txt")
+
+    found = drift(locked, synthetic.machine(version=python), PlanOptions(), matrix)
+
+    assert "lock-hash-missing" not in codes(found)
 
 
 def test_the_torch_of_a_lock_counts_on_a_machine_without_one(
@@ -664,3 +713,4 @@ def test_of_two_builds_that_are_locked_that_for_the_gpu_counts() -> None:
     assert cpu is not None
     assert (cpu.name, cpu.version) == ("onnxruntime", "1.20.0")
     assert checked("numpy==2.0\n").release is None
+    assert checked(lock(SET | {"onnxruntime": "1.20.0"})).against == ()

@@ -520,7 +520,7 @@ def test_one_version_on_two_indexes_is_two_rows_and_its_files_are_in_order() -> 
     other = pinned("torch", "2.10.0+cu128", index=f"{CU128}/other")
     late = TORCH._replace(wheel=TORCH.wheel._replace(file="torch-2.10.0+cu128-zz.whl"))
     made = lock(
-        target(LINUX, late, other, ORT), target(WINDOWS, TORCH), target(NEWER, OLDER_CUBLAS)
+        target(LINUX, other, late, ORT), target(WINDOWS, TORCH), target(NEWER, OLDER_CUBLAS)
     )
 
     found = locked_distributions(made)

@@ -111,6 +111,7 @@ x = ["b==2"]
     [
         ('dependencies = 3\n[project]\ndependencies = ["a==1"]\n', [("a", 3)]),
         (GROUPS, [("a", 2), ("b", 3)]),
+        ('project.dependencies = ["a==1"]\nname = "a==1"\n', [("a", 1)]),
         ('packages = [1]\n[project]\nname = "p"\ndependencies = ["a==1"]\n', [("a", 4)]),
         ('lock-version = 1\nproject = {dependencies = ["a==1"]}\n', [("a", 2)]),
     ],

@@ -73,11 +73,63 @@ def test_a_lock_that_an_environment_has_drifted_from() -> None:
     assert found["made_with"] is None  # the lock does not say
 
 
+def test_what_has_drifted_in_words() -> None:
+    moved = synthetic.facts(
+        "nvidia-cudnn-cu12 9.10.2",
+        "onnxruntime 1.22.1",
+        {"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
+        driver="13.0",
+    )
+
+    assert told(lock(), moved) == (
+        """\
+Lock  lock.txt  onnxruntime-gpu 1.26.0
+
+The environment differs from the lock
+  nvidia-cublas-cu12  not installed, 12.8.4 is locked
+  nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
+  onnxruntime-gpu     1.26.0 is installed, and not whole
+  onnxruntime         1.22.1 is installed, and shares the folder of the locked build
+
+What has moved since
+  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
+  onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
+
+The lock could work here; what is above has drifted from it"""
+    )
+
+
+def test_a_lock_without_a_build_of_onnxruntime_names_none() -> None:
+    assert told(lock({"numpy": "2.2.6"}), synthetic.facts()).startswith("Lock  lock.txt\n")
+
+
 def test_a_lock_that_no_driver_here_runs() -> None:
     found = document(lock(), synthetic.facts(*INSTALLED, driver="11.7"))
 
     assert found["verdict"] == "impossible"
     assert [row["code"] for row in found["reasons"]] == ["driver-too-old"]
+
+
+def test_each_thing_that_differs_is_told_under_its_heading() -> None:
+    other = ["nvidia-cudnn-cu12 9.10.2", "onnxruntime 1.22.1", "numpy 2.2.6", "flatbuffers 25.0"]
+    damaged = {"name": "nvidia-cublas-cu12", "version": "12.8.4", "intact": False}
+
+    assert told(lock(), synthetic.facts(damaged, *other, driver="13.0")) == (
+        """\
+Lock  lock.txt  onnxruntime-gpu 1.26.0
+
+The environment differs from the lock
+  nvidia-cublas-cu12  12.8.4 is installed, and not whole
+  nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
+  onnxruntime-gpu     not installed, 1.26.0 is locked
+  onnxruntime         1.22.1 is installed, and shares the folder of the locked build
+
+What has moved since
+  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
+  onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
+
+The lock could work here; what is above has drifted from it"""
+    )
 
 
 @pytest.mark.parametrize(

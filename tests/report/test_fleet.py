@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from documents import check
 
 import synthetic
-from ortgpu_fix.fleet.model import FleetMachine, machine_names
+from ortgpu_fix.fleet.model import (
+    ExcludedMachine,
+    ExclusionReason,
+    FleetMachine,
+    FleetPlan,
+    machine_names,
+)
 from ortgpu_fix.fleet.planner import plan_fleet
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.fleet import fleet_json, fleet_sections
 from ortgpu_fix.resolve.options import PlanOptions
 
@@ -68,21 +76,91 @@ this driver supports up to CUDA 12.2
 
 
 def test_a_split_says_what_keeps_the_groups_apart() -> None:
-    said = words("split")
+    assert words("split") == (
+        """\
+Group cuda13, machines: 1. onnxruntime-gpu 1.31.0, CUDA 13
+  linux_x86_64, cp313  new
 
-    assert "Group cuda13, machines: 1. onnxruntime-gpu 1.31.0, CUDA 13" in said
-    assert "Group cuda11, machines: 1. onnxruntime-gpu 1.18.0, CUDA 11" in said
-    assert "1.31.0  not on old: it is built for CUDA 13" in said
-    assert "1.18.0  not on new: there is no wheel for cp313" in said
-    assert said.endswith("writes a lock for each group (2)")
+Group cuda11, machines: 1. onnxruntime-gpu 1.18.0, CUDA 11
+  linux_x86_64, cp311  old
+
+Why no one set works on all
+  1.31.0  not on old: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
+this driver supports up to CUDA 11.7
+  1.18.0  not on new: there is no wheel for cp313
+  …       and 2 older releases; `--verbose` lists why
+
+`ortgpu-fix lock -o FILE` with the same flags writes a lock for each group (2)"""
+    )
+
+
+def test_more_is_told_of_a_split_where_more_is_asked_for() -> None:
+    """The packages of each group, every release, and all that speaks against it."""
+    said = words("split", verbose=True)
+
+    assert "old\n  nvidia-cublas-cu11   11.11.3\n  nvidia-cudnn-cu11    8.9.6\n" in said
+    assert (
+        "CUDA 11.7; it carries no code for compute capability 7.0 "
+        "(only 7.5, 8.0, 8.6, 8.9, 9.0, 12.0a)\n"
+        "  1.26.0  not on new: there is no wheel for cp313\n"
+        "          not on old: it is built for CUDA 12, which"
+    ) in said
+    assert "  1.23.0  not on new" in said
+    assert "--verbose" not in said
+
+
+def against(version: str, *codes: str) -> ExcludedMachine:
+    [machine] = made("nothing").without_gpu
+    reasons = tuple(reason("no-wheel-python", python=code) for code in codes)
+    return ExcludedMachine(
+        version=version, by=(ExclusionReason(machines=(machine,), reasons=reasons),)
+    )
+
+
+def test_releases_that_are_excluded_for_the_same_first_reason_are_one_until_more_is_asked_for() -> (
+    None
+):
+    excluded = (against("1.31.0", "a", "b"), against("1.30.0", "a", "c"), against("1.29.0", "a"))
+    plan = replace(made("one"), excluded=excluded)
+
+    assert heads(plan) == ["1.29.0 to 1.31.0"]
+    assert heads(plan, verbose=True) == ["1.31.0", "1.30.0", "1.29.0"]
+
+
+def test_of_one_set_the_newest_few_releases_are_explained_and_of_a_split_all_that_are_in_it() -> (
+    None
+):
+    versions = ("1.31.0", "1.30.0", "1.29.0", "1.28.0")
+    excluded = tuple(against(version, version) for version in versions)
+    one = replace(made("one"), excluded=excluded)
+    groups = tuple(replace(one.groups[0], version=version) for version in versions)
+    split = replace(one, groups=groups)
+
+    assert heads(one) == [*versions[:3], "…"]
+    assert heads(one, verbose=True) == [*versions]
+    assert heads(split) == heads(split, verbose=True) == [*versions]
+
+
+def heads(plan: FleetPlan, *, verbose: bool = False) -> list[str]:
+    """Return the releases whose exclusion is explained."""
+    texts = load_texts("en")
+    headings = {texts.label("fleet-why"), texts.label("fleet-split")}
+    sections = fleet_sections(plan, texts, verbose=verbose)
+    return [row.head for each in sections if each.heading in headings for row in each.rows]
 
 
 def test_machines_that_are_left_out_are_named() -> None:
     said = words("rest")
 
+    assert said.startswith("Group cuda12, machines: 1. onnxruntime-gpu 1.26.0, CUDA 12\n")
     assert "Without a GPU\n  ci\n  `--with-cpu` gives them" in said
     assert "Nothing works on\n  ancient  it is built for CUDA 11" in said
     assert said.endswith("machines left without one: 2")
+    found = document("rest")
+    [impossible] = found["impossible"]
+    assert impossible["machine"] == "ancient"
+    assert [row["code"] for row in impossible["reasons"]] == ["driver-too-old"]
+    assert found["without_gpu"] == ["ci"]
 
 
 def test_the_cpu_build_is_a_group_of_its_own() -> None:

@@ -49,6 +49,36 @@ def test_the_verdict_stands_below_the_file(
     assert all(row.style == "dim" for row in rows[2:])
 
 
+@pytest.mark.parametrize(
+    ("verdict", "values", "code"),
+    [
+        ("works", {"total": "7", "shape_nodes": "0"}, "model-works"),
+        (
+            "cpu-fallback",
+            {"count": "2", "total": "7", "operators": "Add"},
+            "model-cpu-fallback",
+        ),
+        ("wrong-result", {"outputs": "y"}, "model-wrong-result"),
+        ("crashed", {"step": "loading", "end": "SIGSEGV"}, "model-crashed"),
+        # What keeps every model from the GPU is told in the words for an environment.
+        ("driver-too-old", {"speaks": "11.4", "needs": "12"}, "driver-too-old"),
+        ("no-gpu", {}, "no-gpu"),
+        ("crashed", {}, "crashed"),
+    ],
+)
+def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
+    verdict: Any, values: dict[str, str], code: str
+) -> None:
+    given = tuple(values.items())
+    found = report(verdict=verdict, values=given)
+    text, hint = (EN.verdict(code, given, key) for key in ("text", "hint"))
+
+    rows = section(model_sections(found, EN), EN.label("model"))
+
+    assert [row.text for row in rows] == ["m.onnx", text, *([hint] if hint else [])]
+    assert all(row.style == "dim" for row in rows[2:])
+
+
 def test_notes_with_their_hints_and_the_evidence() -> None:
     notes = (Reason(code="model-memory", values=()),)
     rows = section(

@@ -129,10 +129,16 @@ def test_that_the_cpu_alone_was_used_is_said_where_something_ran() -> None:
 
 
 def test_evidence_and_hints_are_dim_and_redacted() -> None:
-    text = html(report(evidence=("cuda: secret",), notes=(Reason(code="model-memory", values=()),)))
+    codes = ("model-memory", "model-cpu-alone")  # the second one needs no hint
+    notes = tuple(Reason(code=code, values=()) for code in codes)
+    text = html(report(evidence=("cuda: secret",), notes=notes))
 
-    assert '<p class="dim">cuda: …</p>' in text
-    assert prose(EN.verdict("model-memory", (), "hint")) in text
+    memory, alone = (prose(EN.verdict(code)) for code in codes)
+    hint = prose(EN.verdict("model-memory", (), "hint"))
+    assert not EN.verdict("model-cpu-alone", (), "hint")
+    assert (
+        f'<p>{memory}</p>\n<p class="dim">{hint}</p>\n<p>{alone}</p>\n<p class="dim">cuda: …</p>\n'
+    ) in text
 
 
 def test_what_ran_where_has_numbers_to_sort_by() -> None:
@@ -209,6 +215,40 @@ def test_times_cell_by_cell() -> None:
     assert "0.500 ms" in found.text  # it has a bar all the same
 
 
+def test_columns_of_numbers_are_marked_and_those_of_nodes_and_times_can_be_sorted() -> None:
+    share = Fallback(name="n", op="Add", why="no-kernel", ms=2.0)
+    timings = [Timing(key=key, shape=0, first_ms=1.0, median_ms=1.0) for key in (CPU, "cuda")]
+    text = html(
+        report(fallbacks=(share,), checked=(CHECKED,)),
+        bench=bench(*timings),
+        libraries=[LoadedLibrary(name="l", path="/l")],
+    )
+
+    columns = {
+        part.partition("</caption>")[0]: re.findall(r'<th scope="col"([^>]*)>([^<]*)</th>', part)
+        for part in text.split("<caption>")[1:]
+    }
+    numbers = {
+        caption: [title for said, title in heads if 'class="number"' in said]
+        for caption, heads in columns.items()
+    }
+    assert numbers == {
+        "What ran where": ["Nodes", "Time (ms)"],
+        "Nodes that ran on the CPU": ["Time (ms)"],
+        "Difference from the CPU": ["Deviation", "Tolerance"],
+        "Shape 1: x=1x3": [title for _, title in columns["Shape 1: x=1x3"]][1:],
+        "Libraries loaded": [],
+    }
+    assert len(numbers["Shape 1: x=1x3"]) == 7
+    sortable = {name: ["data-sort" in said for said, _ in heads] for name, heads in columns.items()}
+    assert {name for name, found in sortable.items() if all(found)} == {
+        *("Nodes that ran on the CPU", "Shape 1: x=1x3"),
+    }
+    charts = re.findall(r'<div class="bars" role="list" aria-label="([^"]*)">', text)
+    assert charts == ["What ran where", "Shape 1: x=1x3"]
+    assert re.findall("<h3>([^<]*)</h3>", text) == ["Shape 1: x=1x3", "Shape 2: x=4x3"]
+
+
 def test_what_failed_is_cut_and_redacted() -> None:
     error = "secret " + "".join(f"{number:03}," for number in range(200))
     failed = (Failed(key="cuda-graph", shape=None, error=error),)
@@ -223,9 +263,11 @@ def test_options_stand_there_to_be_pasted_where_some_are_advised() -> None:
     rows = (Reason(code="gpu-same", values=()),)
     text = html(report(), advice=Advice(rows=rows, options=(("use_tf32", "0"),)))
 
-    assert text.count("<pre><code>") == 1
+    assert f'<p class="dim">{EN.label("page-paste")}</p><pre><code>' in text
     assert "use_tf32" in text
-    assert "<pre>" not in html(report(), advice=Advice(rows=rows))
+    unasked = html(report(), advice=Advice(rows=rows))
+    assert "<pre>" not in unasked
+    assert EN.label("page-paste") not in unasked
 
 
 def test_findings_stand_with_what_mends_them() -> None:

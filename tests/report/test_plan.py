@@ -9,6 +9,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import OWN_ENVIRONMENT
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import plain, size, width
@@ -199,6 +200,13 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
         ({"version": "535.1"}, "535.1"),
         ({"cuda": "12.2"}, "not known, supports up to CUDA 12.2"),
         ({}, "not known"),
+        # What is wrong with a driver that tells its release stands among the findings.
+        (
+            {"version": "535.1", "cuda": "12.2", "error": "gpu-lost: x"},
+            "535.1, supports up to CUDA 12.2",
+        ),
+        ({"version": "535.1", "error": "gpu-lost: x"}, "535.1"),
+        ({"cuda": "12.2", "error": "gpu-lost: x"}, "gpu-lost: x"),
     ],
 )
 def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: str) -> None:
@@ -216,6 +224,31 @@ def test_a_gpu_of_unknown_capability_is_shown_as_such() -> None:
     )
 
     assert "Odd (not known), GPU (8.6)" in plain([machine_section(facts, EN)])
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "told"),
+    [
+        ("~/.venv/bin/python", "VIRTUAL_ENV", ", ~/.venv/bin/python (VIRTUAL_ENV)"),
+        ("~/.venv/bin/python", OWN_ENVIRONMENT, ", ~/.venv/bin/python (this program's own)"),
+        ("~/.venv/bin/python", None, ", ~/.venv/bin/python"),
+        (None, "VIRTUAL_ENV", ""),
+    ],
+)
+def test_the_environment_is_told_with_its_python_and_with_what_named_it(
+    path: str | None, source: str | None, told: str
+) -> None:
+    document = synthetic.document()
+    document["platform"]["distribution"] = "Ubuntu 22.04"
+    document["python"] |= {"environment": "venv", "executable": path}
+    document["sources"] = {"python": source} if source else {}
+
+    system, *_, environment = machine_section(facts_json.from_json(document), EN).rows
+
+    assert (system.head, system.text) == ("Machine", "Ubuntu 22.04, x86_64, glibc 2.35")
+    assert (environment.head, environment.text) == ("Environment", f"Python 3.11.7, venv{told}")
+    *_, chinese = machine_section(facts_json.from_json(document), load_texts("zh")).rows
+    assert ("本程序自己的环境" in chinese.text) is ("own" in told)
 
 
 def test_equal_gpus_are_counted() -> None:
@@ -283,7 +316,10 @@ def test_the_json_of_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (18_000, "18 kB"), (277_000_000, "277 MB"), (2.6e9, "2.6 GB")],
+    [
+        *((0, "0 B"), (999, "999 B"), (1000, "1 kB"), (18_000, "18 kB"), (1e6, "1 MB")),
+        *((277_000_000, "277 MB"), (1e9, "1.0 GB"), (2.6e9, "2.6 GB"), (1.2e12, "1200.0 GB")),
+    ],
 )
 def test_sizes(count: int, text: str) -> None:
     assert size(count) == text

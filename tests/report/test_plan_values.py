@@ -176,8 +176,17 @@ def test_wheels_that_come_anew_are_told_together(
             ("+ nvidia-cublas-cu12", "12.0.1 → 12.8.4, 100 MB"),
             ("+ nvidia-cudnn-cu12", "9.28.0, 100 MB"),
         ]
+        kept = section(sections, "Found")[-1]
+        assert kept.text == EN.label("kept", listed="onnxruntime-gpu 1.26.0")
     else:
         assert [row.head for row in rows] == heads
+
+
+def test_a_release_that_is_installed_anew_has_one_version() -> None:
+    _, sections = made("onnxruntime 1.22.1", *WHOLE)
+    rows = [(row.head, row.text) for row in section(sections, "Plan")]
+
+    assert ("+ onnxruntime-gpu", "1.26.0, 300 MB") in rows
 
 
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:
@@ -270,6 +279,27 @@ def test_driver_and_gpus_are_marked_right_where_something_works(
                 ("ortgpu-fix --apply", "bold"),
             ],
         ),
+        (  # beside it a warning and a hint, which keep nothing from the GPU
+            ("onnxruntime-gpu 1.23.0", *WHOLE[1:]),
+            {"python": {"autoload": False}},
+            [
+                ("One problem keeps onnxruntime from the GPU here. This mends it:", "bold"),
+                ("ortgpu-fix --apply", "bold"),
+            ],
+        ),
+        (
+            ("onnxruntime-gpu 1.23.0", *WHOLE[1:]),
+            {"options": PlanOptions(latest=True), "asked": True},
+            [
+                ("Nothing is broken here. This makes the change:", "bold"),
+                ("ortgpu-fix --apply", "bold"),
+            ],
+        ),
+        (
+            (),
+            {"driver": "10.0", "error": "cuinit-804: cuInit answers 804"},
+            [("No onnxruntime-gpu on PyPI works on this machine", "bold red")],
+        ),
     ],
 )
 def test_the_last_word_is_the_verdict(
@@ -285,12 +315,13 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     shadow = {"shadow": "/work/onnxruntime.py"}
     _, healthy = made(*WHOLE, python=shadow)
     _, fixable = made(*WHOLE[:4], python=shadow)
-
-    assert [row.style for row in healthy[-1].rows] == ["bold red"]
-    assert [row.style for row in fixable[-1].rows] == ["bold red", "bold", "bold"]
     _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
-    assert unreadable[-1].rows[0].style == "bold red"
-    assert unreadable[-1].rows[0].text != healthy[-1].rows[0].text
+
+    assert healthy[-1].rows == (Row(text=EN.label("shadowed", version="1.26.0"), style="bold red"),)
+    assert [row.style for row in fixable[-1].rows] == ["bold red", "bold", "bold"]
+    assert unreadable[-1].rows == (
+        Row(text=EN.label("outside", version="1.26.0"), style="bold red"),
+    )
 
 
 def test_a_wish_that_nothing_meets_is_told_as_one() -> None:
@@ -309,6 +340,10 @@ def test_who_else_uses_cuda_is_told_dimly_and_torch_alone_is_not() -> None:
     assert rows[1].text.startswith("CUDA 12, ")
     assert not rows[0].text.startswith("CUDA")
     assert {row.style for row in rows} == {"dim"}
+    torch = {"name": "torch", "version": "2.5", "requires": ["nvidia-cudnn-cu12==9.1.0"]}
+    plan, sections = made("numpy 2.2.6", torch)
+    assert [row.name for row in plan.consumers] == ["torch"]
+    assert not section(sections, EN.label("consumers"))
 
 
 def test_changes_that_allow_the_same_share_a_line() -> None:
@@ -342,3 +377,7 @@ def test_why_this_set_is_told_where_more_is_asked_for() -> None:
         "onnxruntime-gpu 1.26.0 is the newest that can work here and that you asked for"
     )
     assert not section(made("numpy 2.2.6")[1], "Why this set")
+    _, over = made("onnxruntime-gpu 1.23.0", options=PlanOptions(latest=True), verbose=True)
+    assert section(over, "Why this set")[0].text == EN.label("why-newest", version="1.26.0")
+    nowhere = made("numpy 2.2.6", verbose=True, driver=None, gpus=())[1]
+    assert not section(nowhere, "Why this set")

@@ -155,6 +155,23 @@ def test_one_release_with_its_sources() -> None:
     assert EN.label("matrix-partial", targets="9.0") not in {row.text for row in unknown[0].rows}
 
 
+def test_a_release_of_two_platforms_is_told_with_the_libraries_that_each_links_or_loads() -> None:
+    tables = synthetic.tables()
+    arm, x86 = (row for row in tables["onnxruntime"]["build"][::-1] if row["version"] == "1.31.0")
+    arm["needs"][1]["how"] = "loads"
+    made = matrix_parse.parse(tables, "", {})
+    rows = [{**ROWS[0], "version": "1.31.0", "platform": row["platform"]} for row in (x86, arm)]
+    sections = release_sections(made, rows, FLOORS, "1.31.0", EN)
+
+    assert [each.heading for each in sections if "1.31.0" in each.heading] == [
+        *("onnxruntime-gpu 1.31.0, linux_aarch64", "onnxruntime-gpu 1.31.0, linux_x86_64"),
+    ]
+    assert len(sections) == 2 * 3 + 1
+    said = [row.text for each in sections for row in each.rows if row.head == "libcudnn.so.9"]
+    brings = ", nvidia-cudnn-cu13 >= 9.0.0"
+    assert said == [EN.label(code) + brings for code in ("matrix-loaded", "matrix-linked")]
+
+
 def test_a_release_that_left_the_index_and_one_that_never_was() -> None:
     first, _ = release_sections(matrix(), ROWS, FLOORS, "1.16.1", EN)
     gone: Any = release_json(matrix(), ROWS, FLOORS, "1.16.1")
@@ -257,15 +274,19 @@ def test_what_the_machine_says_of_each_and_what_mends_it() -> None:
     here = [
         Here("confirmed", findings=(told, told)),
         Here("not-so", why=reason("here-healthy")),
+        Here("unseen", why=reason("here-only-there")),
     ]
     mends = Mending(reason("mend-here"), ("--apply",))
-    rows = [explained(origin="comfyui"), explained("other", severity="warning"), explained("last")]
+    rows = [
+        *(explained(origin="comfyui"), explained("other", severity="warning")),
+        *(explained("third"), explained("last")),
+    ]
     sections = explanation_sections(
         rows, EN, here, mends, command="ortgpu-fix --apply", origins={"comfyui": "ComfyUI"}
     )
 
-    assert [each.heading for each in sections] == ["a-failure", "other", "last", ""]
-    first, second, third, last = (list(each.rows) for each in sections)
+    assert [each.heading for each in sections] == ["a-failure", "other", "third", "last", ""]
+    first, second, third, fourth, last = (list(each.rows) for each in sections)
     assert Row(text=EN.label("explained-origin", program="ComfyUI"), style="dim") in first
     said = EN.label("here-confirmed", what=EN.summary(told))
     assert first.count(Row(text=said, style="bold")) == 1
@@ -275,11 +296,34 @@ def test_what_the_machine_says_of_each_and_what_mends_it() -> None:
     healthy = EN.label("here-not-so", what=EN.reason(reason("here-healthy")))
     assert Row(text=healthy, style="green") in second
     assert second[1].style == "yellow"
-    assert not any(row.text.startswith(EN.label("here-confirmed", what="")) for row in third)
+    unseen = EN.label("here-unseen", what=EN.reason(reason("here-only-there")))
+    assert Row(text=unseen, style="dim") in third
+    assert fourth == [
+        Row(text="7: E: no", style="dim"),
+        Row(text="the cause", style="red"),
+        Row(text="the remedy"),
+        Row(text=f"$ sudo reboot  # {EN.label('for-owner')}"),
+        Row(text="https://1", style="dim"),
+        Row(text="https://2", style="dim"),
+    ]
     assert last == [
         Row(text=EN.reason(mends.why), style="bold"),
         Row(text="ortgpu-fix --apply", whole=True),
     ]
+
+
+@pytest.mark.parametrize("command", ["", "ortgpu-fix"])
+@pytest.mark.parametrize("code", ["gpu-build-missing", "copy-outside"])
+def test_what_mends_it_ends_with_what_there_is_of_finding_remedy_and_command(
+    code: str, command: str
+) -> None:
+    said = finding(code, "info", distribution="a")  # the second one needs no remedy
+    mends = Mending(reason("mend-by-hand"), finding=said)
+    [*_, last] = explanation_sections([explained()], EN, (), mends, command=command)
+
+    texts = (EN.reason(mends.why), EN.summary(said), EN.remedy(said), command)
+    assert [row.text for row in last.rows] == [text for text in texts if text]
+    assert bool(EN.remedy(said)) is (code != "copy-outside")
 
 
 def test_a_log_that_tells_nothing() -> None:

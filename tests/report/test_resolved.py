@@ -37,6 +37,13 @@ def test_each_file_with_index_and_hash() -> None:
 def test_the_rows_of_the_document() -> None:
     sized, unsized = resolved_json([ROW, UNSIZED])
 
-    assert (sized["index"], sized["size"]) == (ROW.place, 171_000)
+    assert sized == {
+        "name": "protobuf",
+        "version": "6.33.0",
+        "index": ROW.place,
+        "file": ROW.wheel.file,
+        "sha256": "ab" * 32,
+        "size": 171_000,
+    }
     assert unsized["size"] is None
     assert resolved_json([]) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.sections import Row, plain
 from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.verify.model import Verification
@@ -33,12 +33,25 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
         libraries=(LoadedLibrary(name="libcudnn.so.9", path="/x/libcudnn.so.9"),),
     )
 
-    text = plain(verification_sections(verification, EN))
+    first, *others = verification_sections(verification, EN)
 
-    assert "What was seen\n  conv: CUDA failure 100" in text
-    assert "Libraries loaded from /x\n  libcudnn.so.9  libcudnn.so.9" in text
-    assert "A GPU that hangs every program needs a reset" in text
-    assert "This release crashes where no driver is sufficient" in text
+    step = (("step", "inference conv"),)
+    assert first.rows[-3:] == (
+        Row(text=EN.verdict("crash-without-driver")),
+        Row(text=EN.verdict("timed-out", step)),
+        Row(text=EN.verdict("timed-out", step, "hint"), style="dim"),
+    )
+    assert plain(others) == (
+        "What was seen\n  conv: CUDA failure 100\n\n"
+        "Libraries loaded from /x\n  libcudnn.so.9  libcudnn.so.9"
+    )
+
+
+def test_a_note_that_needs_no_hint_has_none() -> None:
+    notes = (reason("timed-out", step="inference conv"), reason("crash-without-driver"))
+    (section,) = verification_sections(Verification(verdict="works", notes=notes), EN)
+
+    assert all(row.text for row in section.rows)
 
 
 def test_libraries_of_one_environment_stand_below_its_folder() -> None:

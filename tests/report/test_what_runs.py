@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import synthetic
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
@@ -30,6 +32,17 @@ def test_each_build_is_asked_on_its_own_platform_with_the_newest_python_that_it_
     older = judged("535.104.12", "8.0")
     assert older["1.31.0", "linux_x86_64"] == ["driver-too-old"]
     assert older["1.26.0", "linux_x86_64"] == []
+
+
+@pytest.mark.parametrize(("driver", "codes"), [("580.70", ["driver-too-old"]), ("580.88", [])])
+def test_a_build_for_windows_needs_the_driver_of_windows(driver: str, codes: list[str]) -> None:
+    windows = matrix_parse.parse(synthetic.windows_tables(), "", {})
+    [newest] = [
+        row for row in judge_builds(windows, driver, ["9.0"]) if row.build.version == "1.31.0"
+    ]
+
+    assert [why.code for why in newest.reasons if why.code == "driver-too-old"] == codes
+    assert judged(driver, "9.0")["1.31.0", "linux_x86_64"] == []
 
 
 def test_a_build_for_free_threaded_pythons_alone_is_asked_with_one() -> None:
@@ -61,6 +74,21 @@ def test_what_runs_is_green_and_what_does_not_is_dim_with_its_reason() -> None:
     assert all(len(row.text) <= 78 for section in (arm, x86) for row in section.rows)
     wrapped = [row for row in x86.rows if not row.head]
     assert all(row.style in {"green", "dim"} for row in wrapped)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("a " * 60, [77, 41]), (f"{'b' * 78} c", [78, 1]), ("驱" * 100, [39, 39, 22])],
+)
+def test_a_line_leaves_room_for_a_head_however_wide_its_characters_are(
+    text: str, lines: list[int]
+) -> None:
+    reasons = {**EN.table["reasons"], "no-gpu-code": {"text": {"en": text}}}
+    texts = EN._replace(table={**EN.table, "reasons": reasons})
+    arm, _, _ = runs_sections(MATRIX, "580.65.06", ["5.2"], texts)
+
+    assert [len(row.text) for row in arm.rows] == lines
+    assert [row.head for row in arm.rows] == ["1.31.0", *("" for _ in lines[1:])]
 
 
 def test_the_document_names_the_packages_of_what_runs() -> None:

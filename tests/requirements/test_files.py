@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ def read(file: Path) -> list[str]:
     ]
 
 
+DEEP = 5000
+"""Parentheses in each other, more than Python's stack holds."""
 LINES = {
     "numpy": ["numpy"],
     "numpy >=1.21, <2  # two breaks": ["numpy<2,>=1.21"],
@@ -47,19 +50,48 @@ LINES = {
     "https://example.invalid/t-2.7.1%2Bcu128-cp311-cp311-linux_x86_64.whl ; os_name == 'nt'": [
         't==2.7.1+cu128; os_name == "nt"'
     ],
+    "./wheels/a-1-py3-none-any.whl ; nothing of PEP 508\nnumpy": ["numpy"],
+    f"./a-1-py3-none-any.whl ; {'(' * DEEP}os_name == 'x'{')' * DEEP}": [],
+    "# numpy \\\nflask": ["flask"],  # a comment ends with its line
+    "numpy ; os_name == 'nt' \\": ['numpy; os_name == "nt"'],
     "-r https://example.invalid/more.txt\n-c https://example.invalid/limits.txt": [],
 }
 
 
 @pytest.mark.parametrize("text", LINES)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_lines(text: str, encoding: str, tmp_path: Path) -> None:
-    (tmp_path / "r.txt").write_text(text, encoding, newline="\r\n")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines(text: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text(text, newline=end)
 
     assert read(tmp_path / "r.txt") == LINES[text]
 
 
-@pytest.mark.parametrize("line", ["numpy ~~ what", "onnxruntime==${OTHER}", "numpy<2 and more"])
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (b"", "utf-8"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ],
+)
+def test_the_encodings_that_pip_reads(mark: bytes, encoding: str, tmp_path: Path) -> None:
+    text = "# caf\u00e9 \u4e2d\r\nnumpy<2\r\n"
+    (tmp_path / "r.txt").write_bytes(mark + text.encode(encoding))
+
+    assert read(tmp_path / "r.txt") == ["numpy<2"]
+    [file] = collect_files([tmp_path / "r.txt"]).values()
+    assert file.text == text
+    assert file.encoded(text) == file.content
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("numpy ~~ what", "onnxruntime==${OTHER}", "numpy<2 and more", "${OTHER}"),
+        pytest.param(f"numpy ; {'(' * DEEP}os_name == 'x'{')' * DEEP}", id="deep"),
+    ],
+)
 def test_a_line_that_says_nothing_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text(f"# why\n{line}  # so\n")
 
@@ -84,7 +116,9 @@ def test_files_that_are_named_are_found() -> None:
 
 def test_files_are_read_once_from_where_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "r.txt").write_text("-c sub/limits.txt\n-r sub/more.txt\nnumpy\n-r r.txt\n")
+    (tmp_path / "r.txt").write_text(
+        "-c sub/limits.txt\n-r sub/more.txt\nnumpy\n-c sub/limits.txt\n-r r.txt\n"
+    )
     (tmp_path / "sub/more.txt").write_text("-r ../r.txt\nflask\n-r both.txt\n")
     (tmp_path / "sub/limits.txt").write_text("numpy<2\n-r both.txt\n")
     (tmp_path / "sub/both.txt").write_text("protobuf<7\n")
@@ -101,3 +135,19 @@ def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read(tmp_path / "r.txt")
 
     assert failed.value.values["file"] == tmp_path / "more.txt"
+    assert failed.value.values["cause"] == "No such file or directory"
+
+
+def test_a_name_that_no_file_has_is_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("-r more\0.txt\n")
+
+    with pytest.raises(Error, match="requirements-unreadable") as failed:
+        read(tmp_path / "r.txt")
+
+    assert "null byte" in str(failed.value.values["cause"])
+
+
+def test_a_path_in_another_encoding_tells_nothing_and_the_next_line_counts(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_bytes(b"./caf\xe9/a-1-py3-none-any.whl\nnumpy\n")
+
+    assert read(tmp_path / "r.txt") == ["numpy"]

@@ -52,6 +52,56 @@ def test_both_lines_are_added_and_nothing_else_changes(text: str) -> None:
     assert exclude_cpu_build(new.text, "1.26.0", "uv").edits == ()
 
 
+UV = f'[tool.uv]\noverride-dependencies = ["{OVERRIDE}"]\n'
+PROJECT = ("[project] dependencies", PIN)
+OVERRIDES = ("[tool.uv] override-dependencies", OVERRIDE)
+OTHER = '[tool.x]\ndependencies = ["x"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "edits"),
+    [
+        ("\n[project]\n", f'\n[project]\ndependencies = ["{PIN}"]\n\n{UV}', [3, 6]),
+        (HEAD[:-1], f'[project]\ndependencies = ["{PIN}"]\n{HEAD[10:]}\n{UV}', [2, 7]),
+        (
+            f"{HEAD}dependencies = []\n\n{UV[:-2]}, 'numpy<2']",
+            f"{HEAD}dependencies = [\"{PIN}\"]\n\n{UV[:-2]}, 'numpy<2']",
+            [4, None],
+        ),
+        (
+            f"{HEAD}dependencies = [3, 'what is this', 'onnxruntime']\n\n{UV}",
+            f"{HEAD}dependencies = [\"{PIN}\", 3, 'what is this', 'onnxruntime']\n\n{UV}",
+            [4, None],
+        ),
+        (
+            f'{OTHER}{HEAD}dependencies = ["onnxruntime-gpu[cuda]"]\n',
+            f'{OTHER}{HEAD}dependencies = ["onnxruntime-gpu[cuda]"]\n\n{UV}',
+            [None, 9],
+        ),
+        (
+            f'{OTHER}{HEAD}dependencies = [ \n    "x",\n]\n{UV}# "{PIN}"\n',
+            f'{OTHER}{HEAD}dependencies = [\n    "{PIN}", \n    "x",\n]\n{UV}# "{PIN}"\n',
+            [7, None],
+        ),
+        (
+            f'{HEAD}dependencies = ["{PIN}"]\n[tool.uv.sources]\nx = {{ path = "x" }}\n',
+            f'{HEAD}dependencies = ["{PIN}"]\n[tool.uv.sources]\nx = {{ path = "x" }}\n\n{UV}',
+            [None, 9],
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_is_added_where(text: str, expected: str, edits: list[int | None], end: str) -> None:
+    """With the line ends of the file, and never in a list of the same name elsewhere."""
+    new = exclude_cpu_build(text.replace("\n", end), "1.26.0", "uv")
+
+    rows = zip(edits, (PROJECT, OVERRIDES), strict=True)
+    assert new.text == expected.replace("\n", end)
+    assert [(edit.line, edit.before, edit.after) for edit in new.edits] == [
+        (line, *row) for line, row in rows if line is not None
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -63,7 +113,7 @@ def test_what_is_written_oddly_is_left_and_told(text: str) -> None:
     new = exclude_cpu_build(text, "1.26.0", "uv")
 
     assert [edit.done for edit in new.edits if edit.after is None] == ["odd"]
-    assert new.edits[0].before == "[project] dependencies"
+    assert (new.edits[0].line, new.edits[0].before) == (1, "[project] dependencies")
 
 
 @pytest.mark.parametrize(

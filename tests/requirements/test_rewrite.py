@@ -19,7 +19,7 @@ import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.markers import marker_environment
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.sections import Row, plain
 from ortgpu_fix.report.requirements import requirements_json, requirements_section
 from ortgpu_fix.requirements.rewrite import Done, Edit, rewrite_requirements
 from ortgpu_fix.requirements.rewrite_files import RewrittenFile, rewrite_files, write_rewritten
@@ -92,6 +92,40 @@ def test_a_line_that_only_pip_understands_is_told() -> None:
 
     assert requirements(text) == text.replace("onnxruntime-gpu", GOOD)
     assert done(text) == [(1, "odd"), (2, "replaced")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_each_line_is_told_on_one_line_before_and_after(end: str) -> None:
+    text = (
+        f"numpy{end}  onnxruntime \\{end}  >=1.17  # old{end}"
+        f"onnxruntime-gpu \\{end}  ; os_name == 'posix'{end}onnxruntime @ https://x/o.whl{end}"
+        f"{GOOD}{end}onnxruntime==${{X}}{end}onnxruntime-gpu @ https://x/o.whl{end}"
+    )
+
+    edits = rewrite_requirements(text, "1.26.0", MARKERS).edits
+
+    assert edits == (
+        Edit(
+            line=2,
+            before="onnxruntime >=1.17 # old",
+            after="# onnxruntime # >=1.17 # old",
+            done="commented",
+        ),
+        Edit(
+            line=4,
+            before="onnxruntime-gpu ; os_name == 'posix'",
+            after=f"{GOOD} ; os_name == 'posix'",
+            done="replaced",
+        ),
+        Edit(
+            line=6,
+            before="onnxruntime @ https://x/o.whl",
+            after="# onnxruntime @ https://x/o.whl",
+            done="commented",
+        ),
+        Edit(line=8, before="onnxruntime==${X}", after=None, done="odd"),
+        Edit(line=9, before="onnxruntime-gpu @ https://x/o.whl", after=None, done="address"),
+    )
 
 
 def test_of_several_lines_those_that_apply_are_replaced() -> None:
@@ -199,6 +233,80 @@ def test_a_project_is_mended_where_its_requirements_stand() -> None:
     ]
 
 
+def test_each_string_of_a_project_is_told_before_and_after() -> None:
+    text = f"""
+[project]
+dependencies = ["what is this", "{GOOD}", 'onnxruntime-gpu[a]<1']
+optional-dependencies = {{cpu = ["onnxruntime>=1.17"]}}
+[tool.pdm]
+dev-dependencies = {{gpu = ["onnxruntime-gpu"]}}
+[dependency-groups]
+one = ["onnxruntime-gpu @ https://x/o.whl"]
+"""
+    edits = rewrite_pyproject(text, "1.26.0", MARKERS).edits
+
+    assert edits == (
+        Edit(
+            line=3,
+            before="onnxruntime-gpu[a]<1",
+            after="onnxruntime-gpu[a]==1.26.0",
+            done="replaced",
+        ),
+        Edit(line=4, before="onnxruntime>=1.17", after=None, done="other"),
+        Edit(line=6, before="onnxruntime-gpu", after=GOOD, done="replaced"),
+        Edit(line=8, before="onnxruntime-gpu @ https://x/o.whl", after=None, done="address"),
+    )
+    assert dependencies(text) == ("what is this", GOOD, "onnxruntime-gpu[a]<1")
+    assert dependencies('[project]\ndependencies = ["a", 3, "b"]\n') == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("table", "more"),
+    [
+        ("[project]", "dependencies = "),
+        ("[tool.uv]", "dev-dependencies = "),
+        ("[project.optional-dependencies]", "gpu = "),
+        ("[dependency-groups]", "gpu = "),
+        ("[tool.pdm.dev-dependencies]", "gpu = "),
+        ("[tool.poetry.dependencies]", None),
+        ("[tool.poetry.dev-dependencies]", None),
+        ("[tool.poetry.group.gpu.dependencies]", None),
+    ],
+)
+def test_every_table_of_requirements_is_mended_and_its_line_is_told(
+    table: str, more: str | None
+) -> None:
+    """Those of the project, of its extras and groups, of uv, PDM and poetry."""
+    before, after = ('onnxruntime = "^1"', 'onnxruntime-gpu = "1.26.0"')
+    if more is not None:
+        before, after = (f'{more}["numpy", "{name}"]' for name in ("onnxruntime", GOOD))
+    text = f"\n# the first line is empty\n{table}\n{before}\n"
+
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text.replace(before, after)
+    assert [(edit.line, edit.done) for edit in made.edits] == [(4, "replaced")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('\n\n[project]\ndependencies = ["onnxruntime @ https://example.invalid/o.whl"]\n', 4),
+        ("\n\n[tool.poetry.dependencies.onnxruntime]\nversion = '^1'\n", 3),
+        ('\n\ntool.poetry = {dependencies = {"onnx\\u0072untime" = "^1"}}\n', 1),  # not to be found
+    ],
+)
+def test_the_line_of_what_stays_is_told_where_it_can_be_found(text: str, line: int) -> None:
+    made = rewrite_pyproject(text, "1.26.0", MARKERS)
+
+    assert made.text == text
+    assert [edit.line for edit in made.edits] == [line]
+
+
+def test_a_requirement_that_is_no_text_is_none() -> None:
+    assert dependencies('[project]\ndependencies = [3, "numpy", ["scipy"]]\n') == ("numpy",)
+
+
 def test_a_project_that_is_right_stays_as_it_is() -> None:
     text = f'[project]\ndependencies = ["{GOOD}", "numpy"]\n'
     made = rewrite_pyproject(text, "1.26.0", MARKERS)
@@ -237,7 +345,15 @@ POETRY = [
 
 @pytest.mark.parametrize(("text", "wanted"), POETRY)
 def test_poetry_s_own_notation(text: str, wanted: str) -> None:
-    assert rewrite_pyproject(text, "1.26.0", MARKERS).text == wanted
+    made = rewrite_pyproject(f"\n{text}", "1.26.0", MARKERS)
+    lines = zip(text.splitlines(), wanted.splitlines(), strict=True)
+
+    assert made.text == f"\n{wanted}"
+    assert made.edits == tuple(
+        Edit(line=number, before=before, after=after, done="replaced")
+        for number, (before, after) in enumerate(lines, 2)
+        if before != after
+    )
 
 
 def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:
@@ -251,7 +367,8 @@ def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:
 
     assert made.text == text
     assert [(edit.line, edit.done) for edit in made.edits] == [(2, "odd")]
-    named = text.replace("onnxruntime =", "onnxruntime-gpu =").replace("OnnxR", "onnxruntime-gpu")
+    named = text.replace("onnxruntime =", "onnxruntime-gpu =")
+    named = named.replace("OnnxRuntime", "onnxruntime-gpu")
     assert 'version = "1.26.0"' in rewrite_pyproject(named, "1.26.0", MARKERS).text
 
 
@@ -377,6 +494,17 @@ def test_a_constraint_follows_and_takes_no_line_away(tmp_path: Path) -> None:
     assert (tmp_path / "c.txt").read_text() == f"{GOOD}  # as in production\nnumpy<2\n"
 
 
+def test_where_the_gpu_build_is_required_a_constraint_on_the_cpu_build_becomes_one_on_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "r.txt").write_text("-c c.txt\nonnxruntime-gpu\n")
+    (tmp_path / "c.txt").write_text("onnxruntime<1.20\n")
+    write_rewritten(rewrite_files([str(tmp_path / "r.txt")], "1.26.0", MARKERS))
+
+    assert (tmp_path / "r.txt").read_text() == f"-c c.txt\n{GOOD}\n"
+    assert (tmp_path / "c.txt").read_text() == f"{GOOD}\n"
+
+
 def test_a_file_that_is_changed_meanwhile_is_left(tmp_path: Path) -> None:
     one, two = tmp_path / "a.txt", tmp_path / "pyproject.toml"
     one.write_text("onnxruntime\n")
@@ -408,14 +536,27 @@ def test_what_becomes_of_each_line_is_told(language: Any) -> None:
     stays: tuple[Done, ...] = ("hashes", "address", "other", "odd")
     replaced = Edit(line=1, before="a", after="b", done="replaced")
     staying = tuple(Edit(line=2, before="c", after=None, done=why) for why in stays)
-    file = RewrittenFile(path=Path("r.txt"), edits=(replaced, *staying), before=b"", after=b"")
+    file = RewrittenFile(
+        path=Path("r.txt"), edits=(staying[0], replaced, *staying[1:]), before=b"", after=b""
+    )
     texts = load_texts(language)
 
-    told = plain([requirements_section([file], texts, written=False)])
-    written = plain([requirements_section([file], texts, written=True)])
-    unchanged = plain([requirements_section([replace(file, edits=staying)], texts, written=False)])
+    told = requirements_section([file], texts, written=False)
+    written = requirements_section([file], texts, written=True)
+    unchanged = requirements_section([replace(file, edits=staying)], texts, written=False)
 
-    assert "a  →  b" in told
-    assert "--apply --write" in told
-    assert "--apply --write" not in written
-    assert "--apply --write" not in unchanged
+    heads = [texts.label("mend-line", file="r.txt", line=line) for line in (1, 2)]
+    kept, *rest = [
+        Row(head=heads[1], text=f"c  ({texts.label(f'mend-{why}')})", style="yellow")
+        for why in stays
+    ]
+    rows = (kept, Row(head=heads[0], text="a  →  b"), *rest)
+    hint = Row(text=texts.label("mend-write"), style="dim")
+    assert (told.heading, told.rows) == (texts.label("mend-should"), (*rows, hint))
+    assert (written.heading, written.rows) == (texts.label("mend-written"), rows)
+    assert (unchanged.heading, unchanged.rows) == (texts.label("mend-should"), (kept, *rest))
+    assert plain([told]).count("--apply --write") == 1
+    assert requirements_json([file])[:2] == [
+        {"file": "r.txt", "line": 2, "before": "c", "after": None, "done": "hashes"},
+        {"file": "r.txt", "line": 1, "before": "a", "after": "b", "done": "replaced"},
+    ]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
-from ortgpu_fix.verify.advice import Advice, advise, buckets, pick
+from ortgpu_fix.verify.advice import Advice, advise, buckets, new_shape_cost, pick
 from ortgpu_fix.verify.bench import (
     SEARCHES,
     Bench,
@@ -258,6 +259,26 @@ def test_a_difference_within_the_noise_is_none() -> None:
     ]
 
     assert codes(advise(bench(rows, [(1, 8)]), REPORT)) == ["gpu-same", "noisy"]
+
+
+@pytest.mark.parametrize(("high", "code"), [(2.0, "gpu-same"), (1.9, "gpu-faster")])
+def test_halves_of_the_runs_that_touch_overlap(high: float, code: str) -> None:
+    rows = [
+        timing(CPU, 0, 4.0, low_ms=2.0, high_ms=4.1),
+        timing("cuda-exhaustive", 0, 1.0, low_ms=0.9, high_ms=high),
+    ]
+
+    assert codes(advise(bench(rows, [(1, 8)]), REPORT))[0] == code
+
+
+@pytest.mark.parametrize(("cpu", "code"), [(1.1, "gpu-same"), (1.2, "gpu-faster")])
+def test_a_gpu_that_is_a_tenth_faster_is_not_clearly_faster(cpu: float, code: str) -> None:
+    rows = [
+        timing(CPU, 0, cpu, low_ms=cpu, high_ms=cpu),
+        timing("cuda-exhaustive", 0, 1.0, low_ms=1.0, high_ms=1.0),
+    ]
+
+    assert codes(advise(bench(rows, [(1, 8)]), REPORT))[0] == code
 
 
 def test_what_the_refinements_bring() -> None:
@@ -542,3 +563,319 @@ def test_one_steady_run_is_its_own_spread() -> None:
     assert dict(found.deviations) == {"cuda": 0.5}
     assert found.skipped == ("batch 4: no", "batch 16: no")
     assert measured.memory == {"cuda": 5}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "rows", "code"),
+    [
+        (None, [timing(CPU, 0, 1.0)], "cpu-only"),
+        ("NVIDIA L4 (8.9)", [timing(CPU, 0, 1.0)], "nothing-compared"),
+        (None, [], "nothing-compared"),
+    ],
+)
+def test_where_nothing_is_compared_the_remarks_are_told_all_the_same(
+    gpu: str | None, rows: list[Timing], code: str
+) -> None:
+    found = replace(bench(rows, [(1, 8)], interrupted=True), gpu=gpu)
+
+    assert codes(advise(found, REPORT)) == [code, "interrupted"]
+    other = bench([*rows, timing("cuda-exhaustive", 1, 1.0)], [(1, 8), (2, 8)], interrupted=True)
+    assert codes(advise(other, REPORT)) == ["nothing-compared", "interrupted"]
+
+
+def two(cpu: float, *rows: tuple[str, dict[str, Any]], since: int = 0, **more: Any) -> Bench:
+    """Return what was timed with two shapes: on the CPU, and with searches of the GPU."""
+    made = [timing(CPU, shape, cpu) for shape in range(2)]
+    for key, each in rows:
+        made += [timing(key, shape, **each) for shape in range(since, 2)]
+    return bench(made, [(1, 64), (1, 128)], **more)
+
+
+@pytest.mark.parametrize(
+    ("exhaustive", "heuristic", "best"),
+    [
+        ({"median": 0.5, "first": 100, "changed_ms": 1}, {"median": 1, "first": 2}, "HEURISTIC"),
+        (
+            {"median": 1, "first": 2, "changed_ms": 300},
+            {"median": 5, "first": 3, "changed_ms": 1},
+            "HEURISTIC",
+        ),
+        ({"median": 9, "first": 2}, {"median": 1, "first": 3}, "HEURISTIC"),
+        ({"median": 1.05, "first": 0}, {"median": 1, "first": 0}, "EXHAUSTIVE"),
+        ({"median": 1.06, "first": 0}, {"median": 1, "first": 0}, "HEURISTIC"),
+    ],
+)
+def test_a_search_is_chosen_by_new_shapes_and_by_those_that_come_again(
+    exhaustive: dict[str, Any], heuristic: dict[str, Any], best: str
+) -> None:
+    """By the sum of both; within 5 % the first is taken, which is the default."""
+    found = two(40, ("cuda-exhaustive", exhaustive), ("cuda-heuristic", heuristic))
+
+    assert pick(found) == GPU[best]  # type: ignore[index]
+
+
+def test_a_first_run_that_was_not_timed_counts_nothing() -> None:
+    quick = {"median": 1.0, "first": 0.05, "changed_ms": 1.5}
+    found = two(40, ("cuda-exhaustive", {"median": 1.0}), ("cuda-heuristic", quick))
+    rows = tuple(
+        replace(row, first_ms=None) if row.key == "cuda-exhaustive" else row
+        for row in found.timings
+    )
+
+    assert pick(replace(found, timings=rows)) == GPU["EXHAUSTIVE"]
+
+
+def test_a_session_without_tf32_is_never_the_one_that_is_advised() -> None:
+    """Nor one with bound inputs: what they bring is told beside it."""
+    rows = refinements(GPU["HEURISTIC"], REPORT)
+    times = [timing(CPU, 0, 20.0), timing(rows[0].key, 0, 3.0)]
+    times += [timing(row.key, 0, 1.0) for row in rows[1:]]
+    made = (Configuration(key=CPU, on_gpu=False), *rows[::-1])
+
+    assert pick(bench(times, [(1, 8)], configurations=made)) == rows[0]
+
+
+def test_a_new_shape_costs_what_its_first_run_took() -> None:
+    times = [timing("cuda-exhaustive", shape, 1.0, 10.0 + shape) for shape in (0, 2, 3)]
+    found = bench(times, [(1, 8 * shape) for shape in range(4)])
+
+    assert new_shape_cost(found, GPU["EXHAUSTIVE"]) == 12.5  # that of shape 1 is not known
+    assert new_shape_cost(found, GPU["DEFAULT"]) is None
+
+
+def test_times_of_nothing_divide_nothing() -> None:
+    """A clock that does not move."""
+    shapes = [(1, 64), (2, 64)]
+
+    def answer(*pairs: tuple[float, float]) -> Advice:
+        rows = []
+        for shape, (cpu, gpu) in enumerate(pairs):
+            rows += [timing(CPU, shape, cpu), timing("cuda-exhaustive", shape, gpu, 1.0)]
+        return advise(bench(rows, shapes), REPORT)
+
+    assert values(answer((10, 0), (10, 1)), "gpu-faster") == {"least": "10.0", "most": "10.0"}
+    assert values(answer((0, 1), (1, 2)), "stay-on-cpu") == {"factor": "2.0"}
+
+
+def test_where_the_cpu_stays_nothing_is_said_of_the_gpu_s_shapes() -> None:
+    found = two(1.0, ("cuda-exhaustive", {"median": 3.0, "first": 90.0}))
+
+    advice = advise(found, REPORT)
+
+    assert codes(advice) == ["stay-on-cpu"]
+    assert values(advice, "stay-on-cpu") == {"factor": "3.0"}
+
+
+@pytest.mark.parametrize(
+    ("known", "cost", "expected"),
+    [
+        (2.0, 5.9, []),
+        (2.0, 6.1, ["new-shape-costs"]),
+        (2.0, 43.0, ["new-shape-costs"]),  # not clearly slower than the CPU's 40
+        (2.0, 45.0, ["new-shape-costs", "new-shapes-slower", "shape-pays-after"]),
+    ],
+)
+def test_what_a_new_shape_costs_is_told_where_it_is_much(
+    known: float, cost: float, expected: list[str]
+) -> None:
+    found = two(40, ("cuda-exhaustive", {"median": known, "first": cost}))
+
+    assert codes(advise(found, REPORT)) == ["gpu-faster", *expected]
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [(42.0, "shape-pays-after"), (45.0, "turns-slower"), (None, "shape-pays-after")],
+)
+def test_after_how_many_runs_a_shape_pays(changed: float | None, code: str) -> None:
+    """(90 - 20) / (40 - 20) = 3.5; never where each change of the shape is slower than the CPU."""
+    row = {"median": 20.0, "first": 90.0, "changed_ms": changed}
+
+    advice = advise(two(40, ("cuda-exhaustive", row)), REPORT)
+
+    assert codes(advice)[-1] == code
+    if code == "shape-pays-after":
+        assert values(advice, code) == {"runs": "4"}
+
+
+def test_a_shape_that_is_as_quick_on_the_cpu_never_pays() -> None:
+    rows = [timing(CPU, 0, 40.0), timing("cuda-exhaustive", 0, 1.0)]
+    rows += [timing(CPU, 1, 40.0), timing("cuda-exhaustive", 1, 40.0, 90.0)]
+
+    found = codes(advise(bench(rows, [(1, 64), (1, 128)]), REPORT))
+
+    assert found == ["gpu-for-shapes", "new-shapes-slower"]
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [(0, ["gpu-faster", "new-shape-costs"]), (1, ["gpu-faster"])],
+    ids=["the CPU's", "the GPU's"],
+)
+def test_a_second_shape_that_only_one_of_them_was_timed_with(at: int, expected: list[str]) -> None:
+    """An interrupted measuring."""
+    last = (CPU, "cuda-exhaustive")[at]
+    found = two(40, ("cuda-exhaustive", {"median": 1.0, "first": 90.0}))
+    rows = tuple(row for row in found.timings if (row.key, row.shape) != (last, 1))
+
+    assert codes(advise(replace(found, timings=rows), REPORT)) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [(999.4, "999 ms"), (999.6, "1 s"), (1235.5, "1.24 s"), (12345, "12.3 s")]
+)
+def test_times_have_three_digits(first: float, said: str) -> None:
+    found = two(9e9, ("cuda-exhaustive", {"median": 1.0, "first": first}))
+
+    assert values(advise(found, REPORT), "new-shape-costs")["new"] == said
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ([90, 180, 320], [320]),
+        ([10, 20, 30, 64], [24, 64]),
+        ([10, 20, 30, 65], [32, 96]),
+    ],
+)
+def test_small_buckets_are_finer_and_three_sizes_are_one(
+    sizes: list[int], wanted: list[int]
+) -> None:
+    assert buckets([(("x", (1, size)),) for size in sizes]) == [("x, dimension 1", wanted)]
+
+
+def test_a_dimension_that_some_shapes_lack_is_looked_at_in_the_others() -> None:
+    shapes = [(("x", (1, 3, size)),) for size in (90, 180, 320)]
+
+    assert buckets([*shapes, (("x", (1, 3)),)]) == [("x, dimension 2", [320])]
+    assert buckets([]) == buckets(shapes[:1]) == []
+
+
+def test_without_convolutions_there_are_no_searches_to_compare() -> None:
+    more = refinements(Configuration(key="cuda", on_gpu=True), REPORT)
+    rows = [timing(CPU, 0, 20.0), *(timing(row.key, 0, 2.0) for row in more)]
+    found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
+
+    advice = advise(found, REPORT)
+
+    assert (codes(advice), advice.options) == (["gpu-faster"], ())
+
+
+def test_searches_that_are_close_are_not_compared() -> None:
+    """Neither by known shapes nor by new ones; nor is DEFAULT a fallback then."""
+    found = two(
+        40,
+        ("cuda-heuristic", {"median": 2.0, "first": 2.0}),
+        ("cuda-default", {"median": 2.15, "first": 2.15}),
+    )
+
+    assert codes(advise(found, REPORT)) == ["gpu-faster"]
+
+
+def test_searches_of_which_one_failed_are_compared_without_it() -> None:
+    rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0), timing("cuda-default", 0, 1.0)]
+    made = (Configuration(key=CPU, on_gpu=False), *GPU.values())
+
+    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
+
+    assert values(advice, "searches-differ") == {
+        "times": "HEURISTIC 2 ms, DEFAULT 1 ms",
+        "best": "DEFAULT",
+    }
+
+
+@pytest.mark.parametrize("release", ["1.26.0", None])
+def test_default_is_no_fallback_to_warn_of_where_it_is_advised(release: str | None) -> None:
+    """It takes new shapes better; of a release that is not known nothing is said."""
+    found = two(
+        40,
+        ("cuda-heuristic", {"median": 1.0, "first": 30.0}),
+        ("cuda-default", {"median": 5.0, "first": 2.0, "changed_ms": 1.0}),
+    )
+
+    advice = advise(replace(found, release=release), REPORT)
+
+    assert advice.options == (("cudnn_conv_algo_search", "DEFAULT"),)
+    assert "default-is-fallback" not in codes(advice)
+
+
+def test_a_graph_is_compared_with_bound_inputs_where_these_were_timed() -> None:
+    base, *_, graph = refinements(GPU["EXHAUSTIVE"], REPORT)
+    rows = [timing(CPU, 0, 20.0), timing(base.key, 0, 2.0), timing(graph.key, 0, 0.5)]
+    made = (Configuration(key=CPU, on_gpu=False), base, graph)
+
+    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
+
+    assert values(advice, "graph-faster") == {"without": "2 ms", "graph": "0.5 ms"}
+
+
+def test_what_has_to_be_on_the_cpu_is_no_fallback_to_warn_of() -> None:
+    report = replace(
+        REPORT,
+        shares=(ProviderShare(provider="CPUExecutionProvider", nodes=1, ms=10.0),),
+        fallbacks=(
+            Fallback(name="a", op="Shape", why="shape-work", ms=9.0),
+            Fallback(name="b", op="NonMaxSuppression", why="no-kernel", ms=0.9),
+        ),
+    )
+    rows = [timing(CPU, 0, 2.0), timing("cuda-exhaustive", 0, 1.0)]
+
+    assert codes(advise(bench(rows, [(1, 8)]), report)) == ["gpu-faster"]
+
+
+@pytest.mark.parametrize(("spread", "noisy"), [(0.15, False), (0.25, True)])
+def test_times_that_vary_by_more_than_a_fifth_are_told(spread: float, *, noisy: bool) -> None:
+    around = {"low_ms": 10 * (1 - spread / 2), "high_ms": 10 * (1 + spread / 2)}
+    rows = [timing(CPU, 0, 90.0), timing("cuda-exhaustive", 0, 10.0, **around)]
+    rows += [timing("cuda-heuristic", 0, 10.0, **around)]
+
+    assert ("noisy" in codes(advise(bench(rows, [(1, 8)]), REPORT))) is noisy
+
+
+def test_the_batch_is_that_of_an_input_with_more_than_one_dimension() -> None:
+    rows = []
+    for shape, (cpu, gpu) in enumerate([(0.5, 1.0), (8.0, 1.0)]):
+        rows += [timing(CPU, shape, cpu), timing("cuda-heuristic", shape, gpu)]
+    shapes = tuple((("n", (1,)), ("x", (batch, 64))) for batch in (1, 4))
+
+    advice = advise(replace(bench(rows, []), shapes=shapes), REPORT)
+
+    assert values(advice, "gpu-from-batch")["batch"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [(1.1, []), (1.2, ["searches-differ", "searches-new-shapes"])]
+)
+def test_a_tenth_more_is_not_more_than_a_tenth(more: float, told: list[str]) -> None:
+    exhaustive = {"median": 1.0, "first": 1.0, "changed_ms": 0.5}
+    slower = {"median": more, "first": more, "changed_ms": 9.0}
+    known, new = ("cuda-exhaustive", exhaustive), ("cuda-default", slower)
+    fallback = ["default-is-fallback"] * bool(told)
+
+    assert codes(advise(two(9, known, new), REPORT)) == ["gpu-faster", *told, *fallback]
+
+
+@pytest.mark.parametrize(("more", "times"), [(1.1, 0), (1.2, 1)])
+def test_a_tenth_of_a_refinement_is_no_more_either(more: float, times: int) -> None:
+    base, tf32, binding, graph = refinements(GPU["EXHAUSTIVE"], REPORT)
+    made = (Configuration(key=CPU, on_gpu=False), base, tf32, binding, graph)
+
+    def told(medians: dict[str, float]) -> list[str]:
+        rows = [timing(CPU, 0, 9.0), *(timing(key, 0, ms) for key, ms in medians.items())]
+        return codes(advise(bench(rows, [(1, 8)], configurations=made), REPORT))[1:]
+
+    assert told({base.key: 1.0, tf32.key: more}) == ["tf32-faster"] * times
+    assert told({base.key: more, binding.key: 1.0}) == ["binding-faster"] * times
+    assert told({base.key: 1.0, binding.key: more, graph.key: 1.0}) == ["graph-faster"] * times
+
+
+@pytest.mark.parametrize(
+    ("cost", "changed", "last"),
+    [(1.1, None, "gpu-faster"), (1.2, 1.1, "shape-pays-after"), (1.2, 1.2, "turns-slower")],
+)
+def test_a_tenth_more_than_the_cpu_is_not_slower(
+    cost: float, changed: float | None, last: str
+) -> None:
+    row = {"median": 0.5, "first": cost, "changed_ms": changed}
+
+    assert codes(advise(two(1.0, ("cuda-exhaustive", row)), REPORT))[-1] == last

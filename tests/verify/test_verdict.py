@@ -674,3 +674,126 @@ def test_of_the_libraries_those_that_failed_are_evidence() -> None:
 
     told = [line for line in found.evidence if line.startswith(("libcu", "libcublas"))]
     assert told == [f"libcublas.so.12: libcublas.so.12: {ABSENT}"]
+
+
+@pytest.mark.parametrize(
+    ("log", "seen", "verdict"),
+    [
+        # a symbol of the driver's where the driver is new enough: that library is of another CUDA
+        ("/x/libfoo.so.1: undefined symbol: cuTensorMapEncodeTiled", driver("13.0"), None),
+        # a library of somebody else, where the driver is too old besides
+        ("/x/libfoo.so.1: undefined symbol: foo_init", driver("11.4"), None),
+        ("/x/libfoo.so.1: undefined symbol: cuTensorMapEncodeTiled", driver("11.4"), "too-old"),
+        # the driver's library is not found by that name, and CUDA can be asked all the same
+        (f"libcuda.so.1: {ABSENT}", driver("13.0"), "no-driver"),
+    ],
+)
+def test_the_driver_is_named_only_where_it_is_the_reason(
+    log: str, seen: dict[str, Any], verdict: str | None
+) -> None:
+    rows = needed(library("libcudnn.so.9"), cuda="12")
+    found = say(seen, BUILD, rows, *ON_CPU, END, stderr=NOT_LOADED.format(log))
+
+    expected = {None: "library-missing", "too-old": "driver-too-old", "no-driver": "no-driver"}
+    assert found.verdict == expected[verdict]
+
+
+def test_another_library_that_needs_the_driver_does_not_explain_what_is_missing() -> None:
+    """cuDNN's compiler lacks libcuda.so.1; what stopped the provider is cuBLAS."""
+    engines = "libcudnn_engines_runtime_compiled.so.9"
+    rows = needed(library(engines, f"libcuda.so.1: {ABSENT}"), library("libcublas.so.12"))
+    log = NOT_LOADED.format(f"libcublas.so.12: {ABSENT}")
+
+    found = say(NO_LIBCUDA, BUILD, rows, *ON_GPU[:1], *ON_CPU[1:], END, stderr=log)
+
+    assert found.evidence[-1] == f"libcublas.so.12: {ABSENT}"
+    assert found.verdict == "library-missing"
+
+
+def test_a_library_that_the_import_lacks_is_named_without_what_is_said_of_it() -> None:
+    error = f"ImportError: libcublas.so.11: {ABSENT}: libcublas.so.11"
+    build = {"event": "onnxruntime", "file": None, "version": None, "error": error, "whole": False}
+
+    assert say(START, driver(), IMPORTING, build).values == (("library", "libcublas.so.11"),)
+
+
+@pytest.mark.parametrize(
+    ("init", "verdict", "note"),
+    [
+        (803, "no-gpu", ["crash-without-driver"]),
+        (100, "no-gpu", ["crash-without-driver"]),
+        (2, "crashed", ["crash-without-driver"]),
+        (0, "library-missing", []),
+    ],
+)
+def test_what_the_driver_says_counts_where_the_provider_throws(
+    init: int, verdict: str, note: list[str]
+) -> None:
+    """On Windows as where Linux crashes; a driver that starts has no part in it."""
+    log = f'LoadLibrary failed with error 3765269347 "" when trying to load "{PROVIDER_DLL}"'
+    cpu = [model(name, "Conv CPU") for name in ("conv", "matmul")]
+
+    found = say(windows_driver("12.8", init), BUILD, needed(), *cpu, END, stderr=log)
+
+    assert (found.verdict, notes(found)) == (verdict, note)
+
+
+@pytest.mark.parametrize("init", [0, 100])
+def test_a_dll_that_is_missing_is_missing_whatever_the_driver_says(init: int) -> None:
+    log = f'LoadLibrary failed with error 126 "" when trying to load "{PROVIDER_DLL}"'
+
+    found = say(windows_driver("12.8", init), BUILD, needed(), *ON_CPU, END, stderr=log)
+
+    assert (found.verdict, notes(found)) == ("library-missing", [])
+    assert found.evidence[-1] == "LoadLibrary failed with error 126"
+
+
+def test_evidence_is_told_once() -> None:
+    """The error of a model is told with the model; what only the log has, at the end."""
+    of_model = say(driver("12.2", 100), BUILD, needed(), *each(NO_DEVICE), END)
+    assert sum("CUDA failure 100" in line for line in of_model.evidence) == 3
+    of_log = say(driver("12.2", 100), BUILD, needed(), *ON_CPU, END, stderr=f"[E] {NO_DEVICE}\n")
+    assert of_log.evidence[-1] == NO_DEVICE
+    status = "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"
+    mixed = say(driver(), BUILD, needed(), *ON_CPU, END, stderr=f"CUDNN failure 14: {status}; GPU")
+    assert (mixed.evidence[-1], notes(mixed)) == (status, ["cudnn-mixed"])
+
+
+def test_what_the_driver_speaks_and_what_is_needed_are_told_of_a_driver_alone() -> None:
+    old = say(driver("12.2"), BUILD, needed(cuda="13"), *each(TOO_OLD), END)
+    assert (old.verdict, dict(old.values)) == ("driver-too-old", {"speaks": "12.2", "needs": "13"})
+    unknown = say(driver(None), BUILD, needed(cuda=None), *each(TOO_OLD), END)
+    assert unknown.verdict == "driver-too-old"
+    assert dict(unknown.values)["speaks"] == "?"
+    assert say(driver(), BUILD, needed(), *ON_GPU, END).values == ()
+    assert say(driver("12.2", 100), BUILD, needed(), *each(NO_DEVICE), END).values == ()
+
+
+def test_rows_that_lack_their_words_are_read_all_the_same() -> None:
+    """Another release of a child, or one that was ended while it wrote."""
+    rows = needed({}), {"event": "loaded", "libraries": [{}]}
+    found = say(driver(), BUILD, *rows, {"event": "model", "nodes": [{}]}, END)
+
+    assert [(row.name, row.path) for row in found.libraries] == [("", "")]
+    assert [(run.name, run.nodes) for run in found.models] == [("", (("", ""),))]
+    assert found.verdict == "cpu-fallback"
+
+
+def test_a_library_without_a_name_that_cannot_be_loaded_is_missing() -> None:
+    found = say(driver(), BUILD, needed({"error": ABSENT}), *ON_CPU, END)
+
+    assert (found.verdict, found.values) == ("library-missing", (("library", ""),))
+
+
+def test_the_gpu_whose_inference_did_not_end_is_named() -> None:
+    found = say(driver(), BUILD, INFERRING | {"gpu": "NVIDIA T4 (7.5)"}, returncode=-11)
+
+    assert found.evidence[-1] == "inference conv NVIDIA T4 (7.5): ended by SIGSEGV"
+
+
+def test_the_cuda_of_the_provider_s_file_counts_before_what_the_build_says() -> None:
+    found = say(driver("12.2"), BUILD | {"cuda": "12.8"}, needed(cuda="13"), *each(TOO_OLD), END)
+    unread = say(driver("11.4"), BUILD | {"cuda": "12.8"}, needed(cuda=None), *each(TOO_OLD), END)
+
+    assert dict(found.values)["needs"] == "13"
+    assert dict(unread.values)["needs"] == "12"

@@ -83,24 +83,23 @@ def _limits(lock: Lock) -> list[str]:
 
 
 def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> dict[str, Value]:
-    """Return the source of each distribution that is not from the default index."""
+    """Return the source of each distribution that is not from the default index.
+
+    Each has a marker: a developer's machine takes none of them.
+    """
     sources: dict[str, list[Value]] = {}
     for pin in chosen:
         if pin.index in named:
-            source: dict[str, Value] = {"index": named[pin.index]}
-            sources.setdefault(pin.name, []).append(_where(source, pin.marker))
+            source = {"index": named[pin.index], "marker": pin.marker}
+            sources.setdefault(pin.name, []).append(source)
         elif pin.index == HERE:
             for file in pin.files:
                 url = file.pinned.url
-                source = {"url" if "://" in url else "path": url}
-                sources.setdefault(pin.name, []).append(_where(source, file.marker))
+                source = {"url" if "://" in url else "path": url, "marker": file.marker}
+                sources.setdefault(pin.name, []).append(source)
     return {
         name: rows[0] if len(rows) == 1 else Rows(rows) for name, rows in sorted(sources.items())
     }
-
-
-def _where(source: dict[str, Value], condition: str) -> dict[str, Value]:
-    return source | ({"marker": condition} if condition else {})
 
 
 def _index_name(pin: LockedDistribution) -> str:

@@ -1,0 +1,175 @@
+"""What mends a log's cause: each way by itself, with findings and plans made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.explain.here import Here
+from ortgpu_fix.explain.mending import MATCH, Mending, mending
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
+
+PLAN = Plan(verdict="healthy", matrix_date="2026-01-01", matrix_digest="sha256:0")
+FIXABLE = PLAN._replace(verdict="fixable")
+
+
+def cause(
+    severity: Severity = "error",
+    *,
+    fixable: bool = True,
+    commands: tuple[str, ...] = ("ortgpu-fix --apply",),
+    origin: str | None = None,
+) -> Explanation:
+    return Explanation(
+        code="any",
+        severity=severity,
+        line="",
+        line_number=1,
+        cause="",
+        remedy="",
+        commands=commands,
+        fixable=fixable,
+        sources=(),
+        origin=origin,
+    )
+
+
+def planned_with(asked: list[tuple[str, ...]], made: Plan) -> Callable[[tuple[str, ...]], Plan]:
+    def plan_with(flags: tuple[str, ...]) -> Plan:
+        asked.append(flags)
+        return made
+
+    return plan_with
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        *((code, "mend-owner") for code in ("no-gpu", "no-driver", "driver-failed")),
+        *((code, "mend-by-hand") for code in ("onnxruntime-shadowed", "gpus-hidden")),
+    ],
+)
+def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
+    """Not what stands in front of the environment: that is the user's own."""
+    found = finding(code, "error")
+
+    made = mending([cause()], [Here("confirmed", (found,))], FIXABLE, by_user=lambda _: True)
+
+    assert made == Mending(reason(why), finding=found)
+
+
+def test_nothing_is_the_user_s_alone_unless_that_is_said() -> None:
+    here = Here("confirmed", (finding("cpu-build-installed", "error"),))
+
+    assert mending([cause()], [here], FIXABLE) == Mending(reason("mend-here"), ("--apply",))
+
+
+def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
+    found = finding("no-driver", "error"), finding("cpu-build-installed", "error")
+
+    def by_user(one: Finding) -> bool:
+        return one.code == "no-driver"
+
+    made = mending([cause()], [Here("confirmed", found)], FIXABLE, by_user=by_user)
+
+    assert made == Mending(reason("mend-here"), ("--apply",))
+
+
+def test_the_worst_alone_say_whose_program_it_is() -> None:
+    """A warning is of this environment, too; what ended the other program is not."""
+    causes = [cause(origin="frozen"), cause("warning")]
+
+    assert mending(causes, [Here("unseen")] * 2, FIXABLE) == Mending(reason("mend-other-program"))
+    assert mending([cause(), cause(origin="frozen")], [Here("unseen")] * 2, FIXABLE) == Mending(
+        reason("mend-here"), ("--apply",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("severity", "fixable", "made"),
+    [
+        ("error", False, Mending(reason("mend-by-hand"))),
+        ("error", True, Mending(reason("mend-here"), ("--apply",))),
+        ("warning", False, Mending(reason("mend-here"), ("--apply",))),
+    ],
+)
+def test_an_error_that_no_package_mends_is_not_sent_to_apply(
+    severity: Severity, *, fixable: bool, made: Mending
+) -> None:
+    """Whatever else the plan would change here; a warning ends no program."""
+    assert mending([cause(severity, fixable=fixable)], [Here("unseen")], FIXABLE) == made
+
+
+@pytest.mark.parametrize(
+    ("commands", "arguments"),
+    [
+        ((), ("--apply",)),
+        (("nvidia-smi -L",), ("--apply",)),
+        (
+            ("pip list", 'ortgpu-fix --ort ">=1.24" --apply'),
+            ("--ort", ">=1.24", "--apply"),
+        ),
+    ],
+)
+def test_a_plan_that_mends_it_is_applied_with_the_flags_of_the_remedy(
+    commands: tuple[str, ...], arguments: tuple[str, ...]
+) -> None:
+    made = mending([cause(commands=commands)], [Here("confirmed")], FIXABLE)
+
+    assert made == Mending(reason("mend-here"), arguments)
+
+
+def test_a_plan_is_made_anew_for_other_flags_alone() -> None:
+    """The one without flags is known: making it costs the user's time."""
+    asked: list[tuple[str, ...]] = []
+
+    made = mending([cause()], [Here("confirmed")], PLAN, planned_with(asked, PLAN))
+
+    assert made == Mending(reason("mend-right"), ("verify",))
+    assert asked == [MATCH]
+
+
+def test_a_torch_that_is_kept_may_be_changed_by_the_flags_of_the_remedy() -> None:
+    """Although only the user decides it: the remedy has asked."""
+    here = [Here("confirmed", (finding("torch-no-gpu-code", "error"),))]
+    remedy = cause(commands=("ortgpu-fix --torch match --apply",))
+    asked: list[tuple[str, ...]] = []
+
+    made = mending([remedy], here, PLAN, planned_with(asked, FIXABLE), by_user=lambda _: True)
+
+    assert made == Mending(reason("mend-here"), (*MATCH, "--apply"))
+    assert asked == [MATCH]
+
+
+def test_what_stops_every_plan_is_its_first_error() -> None:
+    worth, stop = finding("cpu-build-installed", "warning"), finding("driver-too-old", "error")
+    plan = PLAN._replace(verdict="impossible", findings=(worth, stop, finding("no-gpu", "error")))
+
+    assert mending([cause()], [Here("not-so")], plan) == Mending(reason("mend-owner"), finding=stop)
+
+
+@pytest.mark.parametrize(
+    ("state", "fixable", "why", "arguments"),
+    [
+        ("confirmed", True, "mend-right", ("verify",)),
+        ("confirmed", False, "mend-by-hand", ()),
+        ("not-so", True, "mend-right", ("verify",)),
+        ("not-so", False, "mend-right", ("verify",)),
+        ("unseen", True, "mend-verify", ("verify",)),
+    ],
+)
+def test_where_the_packages_are_right(
+    state: str, *, fixable: bool, why: str, arguments: tuple[str, ...]
+) -> None:
+    made = mending([cause(fixable=fixable)], [Here(state)], PLAN)  # type: ignore[arg-type]
+
+    assert made == Mending(reason(why), arguments)
+
+
+def test_a_warning_that_no_package_mends_and_nobody_sees_needs_nothing() -> None:
+    made = mending([cause("warning", fixable=False)], [Here("unseen")], PLAN)
+
+    assert made == Mending(reason("mend-right"), ("verify",))
