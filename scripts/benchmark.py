@@ -47,7 +47,7 @@ LINES = (
 FAILURE = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
 GIGABYTE = 1_000_000_000
 RUNS = 9
-RESTS = 20.0
+RESTS = 60.0
 
 
 class Took(NamedTuple):

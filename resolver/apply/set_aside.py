@@ -32,14 +32,12 @@ from .journal import (
     encode,
 )
 from .removal import COPY, emptied_folders
-from .state_folder import Site, join, sync_folder
+from .state_folder import AT_ONCE, Site, join, sync_folder
 
 _RESERVE = 1 << 18
 _RESERVE_PER_FILE = 256
 """Bytes kept back so that a roll back finds room on a full disk, for entries of folders and for the
 journal. Its folders exist before the first change, and files are renamed: no more is needed."""
-_AT_ONCE = 8
-"""Files that are flushed at the same time: one after the other, each would wait for the disk."""
 _PATIENCE = 2.0
 """Seconds that a file on Windows may be in use before moving it has failed."""
 
@@ -159,8 +157,8 @@ class JournaledChange:
 def sync_files(paths: Iterable[str]) -> None:
     """Flush files to the disk. Raises OSError."""
     files = list(paths)
-    shares = [files[at::_AT_ONCE] for at in range(_AT_ONCE)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    shares = [files[at::AT_ONCE] for at in range(AT_ONCE)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(_sync_share, shares))
 
 

@@ -23,12 +23,16 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Target
 from ..utils.signals import signals_deferred
+
+AT_ONCE = 8
+"""Files that are flushed, or unlinked, at the same time: each waits for the disk."""
 
 
 def join(folder: str, name: str) -> str:
@@ -178,6 +182,8 @@ def remove_tree(path: Path) -> int:
     An interrupt waits: in the middle of it `shutil` may close a file twice, and raise OSError.
     """
     with signals_deferred(), contextlib.suppress(OSError):
+        if sys.platform != "win32":
+            _unlink_files(path)
         shutil.rmtree(path, ignore_errors=True)
     if sys.platform == "win32" and path.exists():  # what is read-only cannot be removed there
         for folder, _, names in os.walk(path):
@@ -186,6 +192,18 @@ def remove_tree(path: Path) -> int:
                     Path(folder, name).chmod(stat.S_IWRITE)
         shutil.rmtree(path, ignore_errors=True)
     return size_of(path)
+
+
+def _unlink_files(path: Path) -> None:
+    """Unlink the files below `path`, as far as possible; follow no link."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for _, _, names, folder in os.fwalk(path):
+            list(pool.map(functools.partial(_unlink, folder), names))
+
+
+def _unlink(folder: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=folder)
 
 
 def size_of(path: Path) -> int:

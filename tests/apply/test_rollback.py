@@ -360,6 +360,7 @@ def test_forgetting_what_cannot_be_removed(world: World, monkeypatch: pytest.Mon
 
     monkeypatch.undo()
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(state, "_unlink", lambda *_: None)
     assert discard_undo_data(world.site) > 0
 
     monkeypatch.undo()

@@ -76,6 +76,22 @@ def test_a_folder_weighs_what_its_files_do(tmp_path: Path) -> None:
     assert not (tmp_path / "inner").exists()
 
 
+def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
+    outside, tree = tmp_path / "outside", tmp_path / "tree"
+    outside.mkdir()
+    (outside / "file").write_text("x")
+    (tree / "inner" / "empty").mkdir(parents=True)
+    (tree / "inner" / "folder").symlink_to(outside)
+    (tree / "inner" / "file").symlink_to(outside / "file")
+    (tree / "file").write_text("x")
+    (tmp_path / "link").symlink_to(outside)
+
+    assert remove_tree(tree) == 0
+    assert not tree.exists()
+    remove_tree(tmp_path / "link")
+    assert (outside / "file").read_text() == "x"
+
+
 def test_nothing_is_left_of_the_test_of_writing(site: Site) -> None:
     before = {folder: set(Path(folder).iterdir()) for folder in site}
     prepare_state_folder(site)
