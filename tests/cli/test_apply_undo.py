@@ -21,6 +21,7 @@ from stand import CUDA, Stand
 
 import synthetic
 from ortgpu_fix.apply import history as kept
+from ortgpu_fix.apply import state_folder
 from ortgpu_fix.apply.apply_plan import Allowed
 from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.set_aside import JournaledChange, append
@@ -347,6 +348,7 @@ def test_what_could_not_be_removed_is_a_warning(
     from ortgpu_fix import __main__
 
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(state_folder, "_unlink", lambda *_: None)
 
     assert __main__.main(["undo", "--yes", "--python", str(changed.venv.folder)]) == 0
     monkeypatch.undo()
