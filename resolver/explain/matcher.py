@@ -39,7 +39,7 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
 )
 _CURLY = tuple(zip("“”„‘’‛´", "\"\"\"''''", strict=True))
-_FRAME = re.compile(r"(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
+_FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
 class _View(NamedTuple):
@@ -216,7 +216,7 @@ def _views(piece: str) -> Iterator[_View]:
     yield _View(text=piece)
     parts, origins, head = [], [], 0
     for line in piece.split("\n"):
-        inside = _FRAME.sub("", line, count=1)
+        inside = _FRAME.sub("", line)
         parts.append(inside.rstrip(" \t\r│┃|"))
         origins.append(head + len(line) - len(inside))
         head += len(line) + 1

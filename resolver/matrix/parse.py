@@ -38,11 +38,18 @@ def parse(
     """
     place = "onnxruntime"
     try:
+        date = tables["onnxruntime"]["date"]
         builds = tuple(_build(row) for row in tables["onnxruntime"]["build"])
         gone = {row["version"]: row["source"] for row in tables["onnxruntime"]["gone"]}
         place = "nvidia"
         distributions = {
             row["name"]: _distribution(row) for row in tables["nvidia"]["distribution"]
+        }
+        providers = {
+            (distribution.cuda, library): distribution.name
+            for distribution in distributions.values()
+            for contents in distribution.contents
+            for library in contents.libraries
         }
         place = "toolkits"
         toolkits = tuple(
@@ -88,7 +95,7 @@ def parse(
     except (KeyError, TypeError) as error:
         raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
     return Matrix(
-        date=tables["onnxruntime"]["date"],
+        date=date,
         digest=digest,
         builds=builds,
         gone=gone,
@@ -109,12 +116,7 @@ def parse(
         own_providers=own_providers,
         feeds=feeds,
         consumers=consumers,
-        providers={
-            (distribution.cuda, library): distribution.name
-            for distribution in distributions.values()
-            for contents in distribution.contents
-            for library in contents.libraries
-        },
+        providers=providers,
     )
 
 

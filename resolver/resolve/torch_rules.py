@@ -73,11 +73,10 @@ def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
     """Return the key that sorts builds of one release, the best first.
 
     The installed one; a CUDA that the driver supports before one that it runs by minor-version
-    compatibility; of the former the newest, of the latter the oldest; PyPI's, whose hashes are
-    known, before that of PyTorch's own index.
+    compatibility; of the former the newest, of the latter the oldest.
     """
     installed = here.torch is not None and build == here.torch.build
     cuda = numbers(build.cuda or "")
     native = here.driver_cuda is None or numbers(here.driver_cuda) >= cuda
     order = tuple(-number for number in cuda) if native else cuda
-    return (not installed, order, not build.wheels)
+    return (not installed, order)

@@ -329,6 +329,16 @@ def test_a_record_is_read_with_its_quotes_and_without_one_is_none(tree: Tree) ->
     assert recorded_files(str(tree.purelib / "none-1.dist-info")) is None
 
 
+def test_a_row_without_a_path_is_no_file(tree: Tree) -> None:
+    row = tree.have("old", "a.py")
+    record = Path(row.metadata_path, "RECORD")
+    record.write_text(f",,\n\n{record.read_text()}")
+
+    assert recorded_files(row.metadata_path) == {
+        str(tree.purelib / name) for name in ("a.py", "old-1.dist-info/RECORD")
+    }
+
+
 def test_folders_up_to_the_roots(tree: Tree) -> None:
     paths = [
         str(tree.purelib / "a" / "b" / "c.py"),

@@ -298,6 +298,26 @@ def test_a_file_that_somebody_changed_in_the_cache(
     assert [wheel.name for wheel in found] == (["a"] if seen else [])
 
 
+@pytest.mark.parametrize("first", ["a.so", "nvidia/__init__.py"])
+def test_what_is_not_read_does_not_hide_the_next_file(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    monkeypatch.setattr(staged_tree, "_SMALL", 0)
+    tree.add("a", first, "b.so")
+    (tree.folder / "cache").hardlink_to(tree.folder / VENV / first)
+    (tree.folder / VENV / "b.so").write_text("y")
+
+    assert [wheel.name for wheel in spoiled_wheels(tree.folder, tree.site(), tree.wheels)] == ["a"]
+
+
+def test_a_hash_with_padding_is_one_as_well(tree: Tree) -> None:
+    tree.add("a", "a.py")
+    record = tree.folder / VENV / "a-1.0.dist-info" / "RECORD"
+    record.write_text(record.read_text().replace(",1\n", "=,1\n"))
+
+    assert tree.read().hashes[str(tree.environment / VENV / "a.py")] == SHA_OF_X
+
+
 def test_what_only_looks_like_metadata_or_bytecode_is_neither(tree: Tree) -> None:
     tree.add("a", "a.py")
     (tree.folder / "a-1.0").mkdir()

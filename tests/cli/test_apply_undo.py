@@ -475,6 +475,22 @@ def test_what_is_allowed_reaches_the_apply() -> None:
     assert allowed("conda", "system") == Allowed(conda=True, externally_managed=True)
 
 
+def test_only_the_companions_of_the_plan_are_made() -> None:
+    from ortgpu_fix.cli.inputs import PlanInputs
+
+    facts, matrix = from_json(example_machine()), load_matrix()
+    inputs = PlanInputs(facts, PlanOptions(), matrix, target=None, elsewhere=False)
+    plan = resolve(facts, PlanOptions(), matrix)
+
+    made = changing.companions_of(plan, inputs)
+    assert [(one.name, one.version) for one in made] == [
+        (one.name, one.version) for one in plan.companions
+    ]
+    assert len(made) > 1
+    fewer = plan._replace(companions=plan.companions[1:])
+    assert changing.companions_of(fewer, inputs) == made[1:]
+
+
 @pytest.mark.parametrize("argv", [["--allow", "all"], ["--forget"], ["verify", "--forget"]])
 def test_flags_that_are_none(command: Command, argv: list[str]) -> None:
     assert command(*argv).returncode == 2

@@ -37,6 +37,7 @@ def said(log: str) -> list[str]:
         ),
         ("load library failed: libcudart.so.11.0", ["missing:cuda:11@"]),
         ("/x/libcudnn.so.9: undefined symbol: anything", ["symbol:cudnn:9@"]),
+        ("/x/libcudnn.so.9: undefined symbol: cublasLtCreate", ["symbol:cudnn:9@"]),
         (
             "libcudnn_ops.so.9. Error: libcublas.so.12: undefined symbol: a",
             ["symbol:cuda:12@cudnn-part"],

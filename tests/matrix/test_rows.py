@@ -243,6 +243,16 @@ def test_a_row_that_does_not_fit_names_its_file(row: object) -> None:
     assert (caught.value.code, caught.value.values["file"]) == ("matrix-invalid", "nvidia.toml")
 
 
+def test_what_cannot_be_a_key_names_its_file() -> None:
+    whole = synthetic.tables()
+    whole["nvidia"]["distribution"][0]["cuda"] = ["12"]
+
+    with pytest.raises(Error) as caught:
+        parse(whole, "sha256:x")
+
+    assert (caught.value.code, caught.value.values["file"]) == ("matrix-invalid", "nvidia.toml")
+
+
 @pytest.mark.parametrize(
     "row",
     [

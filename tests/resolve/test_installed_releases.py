@@ -54,6 +54,7 @@ def test_the_cuda_of_a_build(cuda: str | None, links: tuple[str, ...], found: st
     ("cuda", "added"),
     [
         ("12.8", False),  # 12.8.1 serves it
+        ("13.0.90", False),  # 13.0.2 is of the same release
         ("12.1", False),  # a newer one of that major does
         ("12.10", True),  # none of the older, nor one of another major
         ("14.0", True),

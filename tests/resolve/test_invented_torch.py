@@ -8,6 +8,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import synthetic
+from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Package
 from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
 from ortgpu_fix.plan.model import Plan
@@ -688,3 +689,14 @@ def test_an_installed_torch_of_the_own_index_is_kept_though_pypi_has_its_twin() 
 
     assert "torch" not in {wheel.name for wheel in made.install}
     assert ("torch", "2.7.1+cu128") in {(row.name, row.version) for row in made.selection}
+
+
+def test_a_project_is_told_only_what_pypi_has() -> None:
+    document = synthetic.document("torch 2.7.1+cu126", driver="12.6")
+    document["python"] |= {"project": "uv"}
+    made = resolve(facts_json.from_json(document), PlanOptions(torch="match"), MATRIX)
+    [row] = [row for row in made.findings if row.code == "managed-by-uv"]
+
+    assert {wheel.name for wheel in made.selection if wheel.index_url != "pypi"} >= {"torch"}
+    assert "onnxruntime-gpu==" in dict(row.values)["lines"]
+    assert "torch==" not in dict(row.values)["lines"]

@@ -151,7 +151,7 @@ def _do(  # noqa: PLR0917
             progress=progress,
             allowed=allowed,
             confirm=agreed,
-            companions=_companions(plan, inputs),
+            companions=companions_of(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
@@ -175,7 +175,7 @@ def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 
 
-def _companions(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
+def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     """Make the companions that the plan says are to come."""
     wanted = {companion.name for companion in plan.companions}
     platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
