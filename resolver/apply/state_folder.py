@@ -22,7 +22,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -198,12 +198,14 @@ def _unlink_files(path: Path) -> None:
     """Unlink the files below `path`, as far as possible; follow no link."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _, _, names, folder in os.fwalk(path):
-            list(pool.map(functools.partial(_unlink, folder), names))
+            shares = [names[at::AT_ONCE] for at in range(min(AT_ONCE, len(names)))]
+            list(pool.map(functools.partial(_unlink, folder), shares))
 
 
-def _unlink(folder: int, name: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(name, dir_fd=folder)
+def _unlink(folder: int, names: Sequence[str]) -> None:
+    for name in names:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
 
 
 def size_of(path: Path) -> int:
