@@ -216,7 +216,7 @@ def _views(piece: str) -> Iterator[_View]:
     yield _View(text=piece)
     parts, origins, head = [], [], 0
     for line in piece.split("\n"):
-        inside = _FRAME.sub("", line)
+        inside = _FRAME.sub("", line, count=1)
         parts.append(inside.rstrip(" \t\r│┃|"))
         origins.append(head + len(line) - len(inside))
         head += len(line) + 1
