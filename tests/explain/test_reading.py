@@ -232,7 +232,7 @@ def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> 
     assert '"no-kernel-image"' in explained
     assert most_kb < MOST_KB
     # Ten on an idle machine, which `scripts/benchmark.py` looks at; this one may be slow and busy.
-    assert seconds < 30
+    assert seconds < 20
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
