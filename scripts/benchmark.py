@@ -48,6 +48,7 @@ FAILURE = "ImportError: libcudnn.so.9: cannot open shared object file: No such f
 GIGABYTE = 1_000_000_000
 RUNS = 9
 RESTS = 60.0
+"""Seconds before each first environment: after a burst a virtual machine may give less."""
 
 
 class Took(NamedTuple):

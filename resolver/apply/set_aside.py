@@ -32,7 +32,7 @@ from .journal import (
     encode,
 )
 from .removal import COPY, emptied_folders
-from .state_folder import AT_ONCE, Site, join, sync_folder
+from .state_folder import AT_ONCE, Site, join, shares, sync_folder
 
 _RESERVE = 1 << 18
 _RESERVE_PER_FILE = 256
@@ -156,10 +156,8 @@ class JournaledChange:
 
 def sync_files(paths: Iterable[str]) -> None:
     """Flush files to the disk. Raises OSError."""
-    files = list(paths)
-    shares = [files[at::AT_ONCE] for at in range(AT_ONCE)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_sync_share, shares))
+        list(pool.map(_sync_share, shares(list(paths))))
 
 
 def _sync_share(paths: Iterable[str]) -> None:

@@ -194,12 +194,16 @@ def remove_tree(path: Path) -> int:
     return size_of(path)
 
 
+def shares(files: Sequence[str]) -> list[Sequence[str]]:
+    """Return `files` in so many shares as there is work on at once: a task for each is slow."""
+    return [files[at::AT_ONCE] for at in range(min(AT_ONCE, len(files)))]
+
+
 def _unlink_files(path: Path) -> None:
     """Unlink the files below `path`, as far as possible; follow no link."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _, _, names, folder in os.fwalk(path):
-            shares = [names[at::AT_ONCE] for at in range(min(AT_ONCE, len(names)))]
-            list(pool.map(functools.partial(_unlink, folder), shares))
+            list(pool.map(functools.partial(_unlink, folder), shares(names)))
 
 
 def _unlink(folder: int, names: Sequence[str]) -> None:
