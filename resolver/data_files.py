@@ -24,7 +24,7 @@ def read_data_file(name: str) -> bytes:
 
 @functools.cache
 def _compiled() -> dict[str, tuple[str, bytes]]:
-    """Return the hash and the line of each table, as `scripts/matrix/compile_tables.py` made it."""
+    """Return the hash and the line of each table, made by `scripts/matrix/compile_tables.py`."""
     content = read_data_file(COMPILED)
     try:
         first, *lines = content.rstrip().split(b"\n")

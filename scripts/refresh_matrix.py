@@ -16,7 +16,6 @@ import sys
 import time
 from pathlib import Path
 
-from matrix import compile_tables
 from matrix.evidence import matrix
 from matrix.evidence.remote import Web
 from ortgpu_fix.binaries.native import BinaryError
@@ -63,8 +62,6 @@ def main(argv: list[str] | None = None) -> int:
     except (EvidenceError, BinaryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if not arguments.check and arguments.data.resolve() == compile_tables.DATA:
-        compile_tables.COMPILED.write_bytes(compile_tables.compiled())
     progress("done")
     wrong = [] if arguments.names else matrix.problems(arguments.data)
     for line in [*different, *wrong]:

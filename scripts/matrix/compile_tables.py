@@ -1,12 +1,13 @@
-"""Write `data/compiled.jsonl`: every TOML table of `data/` in a form that loads ten times as fast.
+"""Write the TOML tables of `data/` in a form that loads ten times as fast: `compiled.jsonl`.
 
-    python scripts/matrix/compile_tables.py            write it anew
-    python scripts/matrix/compile_tables.py --check    exit 1 where it is not what the tables say
+    python scripts/matrix/compile_tables.py FOLDER     write FOLDER/compiled.jsonl, from its tables
+    python scripts/matrix/compile_tables.py            write the codes of failures into the README
+    python scripts/matrix/compile_tables.py --check    exit 1 where that is not what the table says
 
-The TOML files are what people read and edit; this is what the program reads, one table at a time. A
-test holds the two equal. The first line names the tables with the hashes of their TOML files; after
-it each table has a line, in the same order. The codes of `failures.toml` are written into
-`data/README.md`, too.
+The TOML files are what people read and edit; `compiled.jsonl` is what the program reads, one table
+at a time. The repository does not have it: it is made when the wheel is built (`hatch_build.py`).
+The first line names the tables with the hashes of their TOML files; after it each table has a line,
+in the same order.
 """
 
 from __future__ import annotations
@@ -22,17 +23,24 @@ else:
     import tomli as tomllib
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-COMPILED = DATA / "compiled.jsonl"
 README = DATA / "README.md"
-SELF = Path(__file__).name
+NAME = "compiled.jsonl"
+_SELF = Path(__file__).name
 
 
-def compiled() -> bytes:
-    """Return the file's bytes, the same for the same tables."""
-    contents = {path.stem: path.read_bytes() for path in sorted(DATA.glob("*.toml"))}
+def write_compiled(folder: Path, tables: Path = DATA) -> Path:
+    """Write `compiled.jsonl` of the TOML files in `tables` into `folder`; return its path."""
+    path = folder / NAME
+    path.write_bytes(compiled(tables))
+    return path
+
+
+def compiled(tables: Path = DATA) -> bytes:
+    """Return the bytes of `compiled.jsonl`, the same for the same TOML files in `tables`."""
+    contents = {path.stem: path.read_bytes() for path in sorted(tables.glob("*.toml"))}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    tables = [tomllib.loads(content.decode()) for content in contents.values()]
-    return "".join(_line(each) for each in (hashes, *tables)).encode()
+    parsed = [tomllib.loads(content.decode()) for content in contents.values()]
+    return "".join(_line(each) for each in (hashes, *parsed)).encode()
 
 
 def _line(value: dict[str, object]) -> str:
@@ -53,18 +61,19 @@ def readme() -> str:
     return before + begin + "\n" + "\n".join(lines) + "\n\n" + end + after
 
 
-def main() -> int:
-    """Write the file, or compare it with the tables."""
-    if "--check" in sys.argv[1:]:
-        stale = [COMPILED] if COMPILED.read_bytes() != compiled() else []
-        stale += [README] if README.read_text(encoding="utf-8") != readme() else []
-        for path in stale:
-            print(f"data/{path.name} is not what the tables say: run scripts/matrix/{SELF}")
-        return bool(stale)
-    COMPILED.write_bytes(compiled())
-    README.write_text(readme(), encoding="utf-8")
+def main(words: list[str]) -> int:
+    """Write what is asked for; return 1 where `--check` finds a difference."""
+    if words == ["--check"]:
+        stale = README.read_text(encoding="utf-8") != readme()
+        if stale:
+            print(f"data/README.md is not what the tables say: run scripts/matrix/{_SELF}")
+        return int(stale)
+    if words:
+        write_compiled(Path(words[0]), Path(words[0]))
+    else:
+        README.write_text(readme(), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

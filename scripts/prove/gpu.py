@@ -444,6 +444,8 @@ def make_tool(proof: Proof) -> list[str]:
     package = site / "ortgpu_fix"
     for source, target in ((ROOT / "resolver", package), (ROOT / "data", package / "data")):
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    compile_tables = str(ROOT / "scripts/matrix/compile_tables.py")
+    subprocess.run([sys.executable, compile_tables, str(package / "data")], check=True)
     python = folder / "bin" / "python"
     missing = [
         name for name in ("packaging", "requests", "rich", "pynvml") if not has(python, name)

@@ -29,6 +29,8 @@ from xml.etree import ElementTree as ET
 
 import coverage
 
+from matrix import compile_tables
+
 ROOT = Path(__file__).resolve().parents[2]
 RESOLVER = ROOT / "resolver"
 PACKAGE = "ortgpu_fix"
@@ -193,6 +195,7 @@ class Laboratory:
         without = shutil.ignore_patterns("__pycache__")
         shutil.copytree(RESOLVER, self._package, ignore=without)
         shutil.copytree(ROOT / "data", self._package / "data", ignore=without)
+        compile_tables.write_compiled(self._package / "data")
         for program in Path(sysconfig.get_path("scripts")).iterdir():
             with contextlib.suppress(FileExistsError):
                 (python.parent / program.name).symlink_to(program)
