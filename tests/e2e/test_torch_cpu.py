@@ -95,10 +95,11 @@ def test_one_copy_of_each_library(venv: Venv, order: tuple[str, str]) -> None:
 
 def test_the_check_s_own_computation_with_a_real_torch(venv: Venv) -> None:
     """There is no GPU here, so the CPU stands at both ends: what is called exists, and is exact."""
-    folder = Path(__file__).parents[2] / "resolver/verify/children"
+    folder = Path(__file__).parents[2] / "resolver/verify"
     code = (
-        "import json, sys, torch; sys.path.insert(0, sys.argv[1]); import smoke_torch as it;"
-        "print(json.dumps([it.found(), it.compute(torch, 'cpu'), it.unavailable(torch)]))"
+        "import json, sys, torch; sys.path.insert(0, sys.argv[1]);"
+        "from children import smoke as it;"
+        "print(json.dumps([it.found_torch(), it.compute(torch, 'cpu'), it.unavailable(torch)]))"
     )
     argv = [str(venv.python), "-I", "-B", "-c", code, str(folder)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)

@@ -68,8 +68,9 @@ def test_a_child_whose_starter_was_killed_before_it_began_leaves_nothing(
 def test_a_child_makes_it_for_nobody_else_and_ends_with_its_starter(tmp_path: Path) -> None:
     folder = tmp_path / "scratch"
     code = (
-        f"import sys, pathlib, time; sys.path.insert(0, {str(CHILDREN)!r}); import smoke; "
-        f"smoke.begin(pathlib.Path({str(folder)!r}), lifeline=True); "
+        f"import sys, pathlib, time; sys.path.insert(0, {str(CHILDREN.parent)!r}); "
+        "from children import common; "
+        f"common.begin(pathlib.Path({str(folder)!r}), lifeline=True); "
         "print('made', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-B", "-c", code]

@@ -17,7 +17,7 @@ from typing import Any
 import drivers
 import pytest
 
-from ortgpu_fix.verify.children import smoke_libraries
+from ortgpu_fix.verify.children import libraries
 
 DATA = Path(__file__).parents[2] / "data"
 SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
@@ -111,11 +111,9 @@ def test_a_driver_without_a_gpu(site: Path, simulate: Simulate) -> None:
 def test_a_driver_that_hangs_is_given_up(site: Path, simulate: Simulate) -> None:
     environ = simulate(release="535.104.12", cuda=12020, cards=[drivers.A100], hang=["cuInit"])
     code = (
-        "import importlib.util, sys\n"
-        f"spec = importlib.util.spec_from_file_location('smoke', {str(SCRIPT)!r})\n"
-        "smoke = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(smoke)\n"
-        "smoke.WEDGED = 1\n"
+        f"import sys; sys.path.insert(0, {str(SCRIPT.parents[1])!r})\n"
+        "from children import common, smoke\n"
+        "common.WEDGED = 1\n"
         "smoke.main(sys.argv[1:])\n"
     )
     assert smoke(site, environ, code=code)[-1] == {"event": "doing", "what": "cuInit"}
@@ -193,9 +191,9 @@ def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_the_libraries_of_cuda(name: str) -> None:
-    assert smoke_libraries.CUDA_NAMES.fullmatch(name)
+    assert libraries.CUDA_NAMES.fullmatch(name)
 
 
 @pytest.mark.parametrize("name", ["libcurl.so.4", "libcudd.so", "libm.so.6", "libnvinfer.so.10"])
 def test_names_of_other_libraries(name: str) -> None:
-    assert not smoke_libraries.CUDA_NAMES.fullmatch(name)
+    assert not libraries.CUDA_NAMES.fullmatch(name)

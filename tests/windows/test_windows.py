@@ -131,8 +131,8 @@ def test_what_watches_its_starter_lets_others_ask_about_standard_input(tmp_path:
     scratch.mkdir()
     code = (
         "import os, sys, time; from pathlib import Path;"
-        "from ortgpu_fix.verify.children import smoke;"
-        "smoke.begin(Path(sys.argv[1]), lifeline=True); time.sleep(1);"
+        "from ortgpu_fix.verify.children import common;"
+        "common.begin(Path(sys.argv[1]), lifeline=True); time.sleep(1);"
         "os.fstat(0); print(1, flush=True); time.sleep(60)"
     )
     words = python(code, scratch)

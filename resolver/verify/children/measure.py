@@ -17,42 +17,30 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 
-if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
-    del sys.path[0]  # what lies beside this script is not the target's
+if __name__ == "__main__":  # by its path: what lies beside it is its package, and not the target's
+    FOLDER = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+    if sys.path and os.path.realpath(sys.path[0]) == FOLDER:
+        del sys.path[0]
+    __package__ = "ortgpu_fix_child"
+    sys.modules[__package__] = ModuleType(__package__)
+    sys.modules[__package__].__path__ = [FOLDER]
 
 import argparse
 import faulthandler
-import importlib.util
 import json
 import re
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
-if TYPE_CHECKING:
-    from . import measure_inputs as given_inputs
-    from . import measure_session as sessions
-    from . import measure_times as timing
-    from . import smoke, smoke_torch
-    from . import smoke_libraries as libraries
-else:
+from . import common, libraries
+from . import measure_inputs as given_inputs
+from . import measure_session as sessions
+from . import measure_times as timing
 
-    def beside(name: str) -> ModuleType:
-        """Import another part of the script, whose folder is not on the path."""
-        file = Path(__file__).with_name(f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    smoke = beside("smoke")
-    given_inputs, sessions = beside("measure_inputs"), beside("measure_session")
-    timing = beside("measure_times")
-    libraries, smoke_torch = smoke.libraries, smoke.smoke_torch
-
-tell = smoke.tell
+tell = common.tell
 Request = Dict[str, Any]
 Found = List[Tuple[Dict[str, List[int]], Dict[str, Any]]]
 
@@ -65,7 +53,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("request", type=json.loads)
     options = parser.parse_args(arguments)
-    smoke.begin(options.scratch, lifeline=options.lifeline)
+    common.begin(options.scratch, lifeline=options.lifeline)
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     tell("start", python=sys.version.split()[0], processors=processors())
@@ -84,10 +72,10 @@ def main(arguments: list[str]) -> None:
     version = getattr(onnxruntime, "__version__", None)
     tell("onnxruntime", version=version, numpy=np.__version__)
     if gpus:
-        smoke.preload(onnxruntime)
+        common.preload(onnxruntime)
         libraries.needed(Path(onnxruntime.__file__).parent, version, helping=True)
     try:
-        work(sessions.Tools(onnxruntime, np, tell, request["model"], options.scratch), request)
+        work(sessions.Tools(onnxruntime, np, request["model"], options.scratch), request)
     except given_inputs.Refused as refused:
         tell("refused", code=refused.code, values=refused.values)
     except MemoryError:
@@ -99,8 +87,8 @@ def main(arguments: list[str]) -> None:
 
 def choose_gpu(request: Request) -> None:
     """Tell which GPU it is, the first that is not to be ignored, and let every session use it."""
-    machine = smoke.driver()
-    (name, index), *_ = smoke.chosen(machine["gpus"], request.get("ignored", []))
+    machine = common.driver()
+    (name, index), *_ = common.chosen(machine["gpus"], request.get("ignored", []))
     tell("gpu", name=name, index=index)
     for row in request["configurations"]:
         row["device"] = index
@@ -134,7 +122,7 @@ def work(tools: Any, request: Request) -> None:
     try:
         reference = sessions.Session(tools, {"key": "cpu", "provider": "cpu"})
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("refused", code="load", values={"error": smoke_torch.short(error)})
+        tell("refused", code="load", values={"error": common.short(error)})
         return
     inputs = reference.session.get_inputs()
     described = [
@@ -173,7 +161,7 @@ def try_batch(tools: Any, reference: Any, found: Found, batch: int) -> tuple[Fou
         try:
             return [run_once(tools, reference, shapes)], None
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            problem = smoke_torch.short(error)
+            problem = common.short(error)
     return [], problem
 
 
@@ -190,7 +178,7 @@ def try_shapes(tools: Any, reference: Any, given: Any) -> tuple[Any, Any]:
         except Exception as error:  # noqa: BLE001 - then the model does not take this one
             if problem is None:
                 problem, tried = error, shapes
-    values = {"error": smoke_torch.short(problem) if problem else "", "shapes": tried}
+    values = {"error": common.short(problem) if problem else "", "shapes": tried}
     raise given_inputs.Refused("shapes", **values)
 
 
@@ -202,7 +190,6 @@ def run_once(tools: Any, reference: Any, shapes: Any) -> tuple[Any, Any]:
     return shapes, feed
 
 
-if __name__ == "__main__":  # what the target's code prints must not mix with the answers
-    smoke.answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+if __name__ == "__main__":
+    common.answer_apart()
     main(sys.argv[1:])

@@ -10,12 +10,13 @@ library and the target's own onnxruntime and numpy. A configuration is an object
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, NamedTuple
+from typing import Any, Dict, Iterable, NamedTuple
+
+from . import common
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -27,31 +28,18 @@ Feed = Dict[str, Any]
 
 
 class Tools(NamedTuple):
-    """What every step uses: the modules, the printer, the model, the folder for profiles."""
+    """What every step uses: the modules, the model, the folder for profiles."""
 
     onnxruntime: Any
     np: Any
-    tell: Callable[..., None]
     model: str
     scratch: Path
-
-    def session(self, configuration: dict[str, Any], *, profile: bool = False) -> Session:
-        """Create a session as a configuration asks for it."""
-        return Session(self, configuration, profile=profile)
 
     def log(self, *, placement: bool) -> None:
         """Let the log say which nodes go to the CPU and why, or nothing."""
         severity = getattr(self.onnxruntime, "set_default_logger_severity", None)
         if severity:
             severity(INFORMATION if placement else QUIET)
-
-    def compare(self, found: Any, expected: Any) -> dict[str, object]:
-        """Return how far an output is from what the CPU made of the same inputs."""
-        return compare(self.np, found, expected)
-
-    def free_memory(self, device: int) -> int | None:
-        """Return the free bytes of a GPU."""
-        return free_memory(device)
 
 
 class Session:
@@ -82,7 +70,7 @@ class Session:
         self.session = tools.onnxruntime.InferenceSession(
             tools.model, settings, providers=providers, enable_fallback=0
         )
-        self.create_ms = milliseconds(begin)
+        self.create_ms = common.milliseconds(begin)
         after = threads()
         self.threads = after - before + 1 if before and after else None
         self.session.disable_fallback()
@@ -96,14 +84,14 @@ class Session:
         if not self.binding:
             begin = time.perf_counter()
             self.session.run(self.outputs, feed)
-            return milliseconds(begin)
+            return common.milliseconds(begin)
         if number not in self.bound:
             self.bound[number] = self.bind(feed, expected)
         binding, settings = self.bound[number], self.settings(number)
         begin = time.perf_counter()
         self.session.run_with_iobinding(binding, settings)
         binding.synchronize_outputs()
-        return milliseconds(begin)
+        return common.milliseconds(begin)
 
     def results(self, number: int, feed: Feed) -> list[Any]:
         """Return what comes out."""
@@ -138,10 +126,13 @@ class Session:
         options.add_run_config_entry("gpu_graph_id", str(number + 1))
         return options
 
-    def placement(self) -> list[dict[str, object]]:
-        """End the profile; return its node events of the last run, without what nobody reads."""
+    def placement(self) -> tuple[list[dict[str, object]], int]:
+        """End the profile; return its node events of the last run, without what nobody reads.
+
+        And how many of all its events have a name that breaks the profile.
+        """
         path = Path(self.session.end_profiling())
-        events = json.loads(path.read_text("utf-8"))
+        events, broken = common.read_profile(path)
         path.unlink()
         runs = [row for row in events if row.get("name") == "model_run"]
         begin = runs[-1]["ts"] if runs else 0
@@ -155,7 +146,7 @@ class Session:
         ):
             kept = {key: event["args"][key] for key in KEPT if key in event["args"]}
             rows.append(dict(kept, name=event["name"], us=microseconds))
-        return rows
+        return rows, broken
 
 
 def own_times(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
@@ -174,11 +165,6 @@ def own_times(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], in
             own[around[-1]] -= event["dur"]
         around.append(at)
     return [(event, max(0, taken)) for event, taken in zip(ordered, own)]
-
-
-def milliseconds(begin: float) -> float:
-    """Return the time since `begin`."""
-    return round((time.perf_counter() - begin) * 1000, 4)
 
 
 def threads() -> int | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import statistics
 import time
-import traceback
 from typing import Any, List, Tuple
+
+from . import common, measure_session
 
 PROFILED_RUNS = 2
 """The second shows where nodes run once everything is loaded."""
@@ -26,11 +27,7 @@ STEADY_BLOCKS, MOST_BLOCKS = 4, 12
 CYCLES = 3
 """How often all shapes are run in turn, to see what a change of shape costs."""
 Found = List[Tuple[Any, Any]]
-
-
-def short(error: BaseException) -> str:
-    """Return the error as one line."""
-    return " ".join("".join(traceback.format_exception_only(type(error), error)).split())
+tell = common.tell
 
 
 def place(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
@@ -38,14 +35,14 @@ def place(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> 
     expected = [reference.session.run(reference.outputs, feed) for _, feed in found]
     again = reference.session.run(reference.outputs, found[0][1])
     rows = rows_of(tools, reference, again, expected[0])
-    tools.tell("repeated", outputs=rows)
+    tell("repeated", outputs=rows)
     for configuration in request["configurations"]:
         key = configuration["key"]
-        tools.tell("doing", what="session", key=key)
+        tell("doing", what="session", key=key)
         try:
             place_one(tools, configuration, found, expected)
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            tools.tell("failed", key=key, shape=None, error=short(error))
+            tell("failed", key=key, shape=None, error=common.short(error))
 
 
 def place_one(
@@ -54,24 +51,25 @@ def place_one(
     """Do it with one configuration."""
     key, on_gpu = configuration["key"], configuration["provider"] == "cuda"
     device = configuration.get("device", 0)
-    before = tools.free_memory(device) if on_gpu else None
+    before = measure_session.free_memory(device) if on_gpu else None
     tools.log(placement=on_gpu)
-    session = tools.session(configuration, profile=True)
+    session = measure_session.Session(tools, configuration, profile=True)
     tools.log(placement=False)
     providers = session.session.get_providers()
-    tools.tell("session", key=key, create_ms=session.create_ms, providers=providers)
+    tell("session", key=key, create_ms=session.create_ms, providers=providers)
     for number, (_, feed) in reversed(list(enumerate(found))):  # the first shape is profiled last
-        tools.tell("doing", what="run", key=key, shape=number)
+        tell("doing", what="run", key=key, shape=number)
         first = session.run(number, feed)
-        tools.tell("times", key=key, shape=number, kind="first", ms=[first])
+        tell("times", key=key, shape=number, kind="first", ms=[first])
         results = session.results(number, feed)
         rows = rows_of(tools, session, results, expected[number])
-        tools.tell("outputs", key=key, shape=number, outputs=rows)
-    tools.tell("times", key=key, shape=0, kind="warm", ms=[session.run(0, found[0][1])])
-    after = tools.free_memory(device) if on_gpu else None
+        tell("outputs", key=key, shape=number, outputs=rows)
+    tell("times", key=key, shape=0, kind="warm", ms=[session.run(0, found[0][1])])
+    after = measure_session.free_memory(device) if on_gpu else None
     if before is not None and after is not None:
-        tools.tell("memory", key=key, bytes=max(0, before - after))
-    tools.tell("profile", key=key, events=session.placement())
+        tell("memory", key=key, bytes=max(0, before - after))
+    events, broken = session.placement()
+    tell("profile", key=key, events=events, broken=broken)
 
 
 def rows_of(
@@ -79,7 +77,7 @@ def rows_of(
 ) -> list[dict[str, object]]:
     """Return a row for each output."""
     return [
-        dict(tools.compare(one, two), name=name)
+        dict(measure_session.compare(tools.np, one, two), name=name)
         for name, one, two in zip(session.outputs, results, expected)
     ]
 
@@ -92,24 +90,24 @@ def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -
     for number, (_, feed) in enumerate(found):
         for session in list(running):
             key = session.key
-            tools.tell("doing", what="run", key=key, shape=number)
+            tell("doing", what="run", key=key, shape=number)
             try:
                 first = session.run(number, feed, expected[number])
-                tools.tell("times", key=key, shape=number, kind="first", ms=[first])
+                tell("times", key=key, shape=number, kind="first", ms=[first])
                 warm = [session.run(number, feed, expected[number]) for _ in range(WARM_RUNS)]
-                tools.tell("times", key=key, shape=number, kind="warm", ms=warm)
+                tell("times", key=key, shape=number, kind="warm", ms=warm)
                 if session.key != "cpu":
                     results = session.results(number, feed)
                     rows = rows_of(tools, session, results, expected[number])
-                    tools.tell("outputs", key=key, shape=number, outputs=rows)
+                    tell("outputs", key=key, shape=number, outputs=rows)
             except Exception as error:  # noqa: BLE001 - an answer like every other
-                tools.tell("failed", key=key, shape=number, error=short(error))
+                tell("failed", key=key, shape=number, error=common.short(error))
                 running.remove(session)
         left = len(found) - number + (1 if len(found) > 1 else 0)
         share = max(0.0, ends - time.monotonic()) / left
-        steadily(tools, running, number, feed, time.monotonic() + share)
+        steadily(running, number, feed, time.monotonic() + share)
     if len(found) > 1:
-        changing(tools, running, found, ends)
+        changing(running, found, ends)
 
 
 def create(tools: Any, configurations: list[dict[str, Any]]) -> list[Any]:
@@ -117,29 +115,29 @@ def create(tools: Any, configurations: list[dict[str, Any]]) -> list[Any]:
     running = []
     for configuration in configurations:
         key = configuration["key"]
-        tools.tell("doing", what="session", key=key)
+        tell("doing", what="session", key=key)
         try:
-            session = tools.session(configuration)
+            session = measure_session.Session(tools, configuration)
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            tools.tell("failed", key=key, shape=None, error=short(error))
+            tell("failed", key=key, shape=None, error=common.short(error))
             continue
         providers = session.session.get_providers()
-        tools.tell("session", key=key, create_ms=session.create_ms, providers=providers)
+        tell("session", key=key, create_ms=session.create_ms, providers=providers)
         running.append(session)
     return running
 
 
-def steadily(tools: Any, running: list[Any], number: int, feed: Any, ends: float) -> None:
+def steadily(running: list[Any], number: int, feed: Any, ends: float) -> None:
     """Run the configurations in turn until all are steady, or the time is up."""
     medians: dict[str, list[float]] = {session.key: [] for session in running}
     for block in range(MOST_BLOCKS):
         if block and time.monotonic() >= ends:
             return
         for session in running:
-            tools.tell("doing", what="measure", key=session.key, shape=number)
+            tell("doing", what="measure", key=session.key, shape=number)
             times = stretch(session, number, feed)
             medians[session.key].append(statistics.median(times))
-            tools.tell("times", key=session.key, shape=number, kind="steady", ms=times)
+            tell("times", key=session.key, shape=number, kind="steady", ms=times)
         if all(is_steady(found) for found in medians.values()):
             return
 
@@ -163,13 +161,13 @@ def is_steady(medians: list[float]) -> bool:
     return max(last) - min(last) <= STEADY * statistics.median(last)
 
 
-def changing(tools: Any, running: list[Any], found: Found, ends: float) -> None:
+def changing(running: list[Any], found: Found, ends: float) -> None:
     """Run all shapes in turn, each known by now; tell what a run takes after another shape."""
     for cycle in range(CYCLES):
         if cycle and time.monotonic() >= ends:
             return
         for session in running:
             for number, (_, feed) in enumerate(found):
-                tools.tell("doing", what="change", key=session.key, shape=number)
+                tell("doing", what="change", key=session.key, shape=number)
                 ms = session.run(number, feed)
-                tools.tell("times", key=session.key, shape=number, kind="changed", ms=[ms])
+                tell("times", key=session.key, shape=number, kind="changed", ms=[ms])

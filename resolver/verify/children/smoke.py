@@ -21,55 +21,34 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 
-if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
-    del sys.path[0]  # what lies beside this script is not the target's
+if __name__ == "__main__":  # by its path: what lies beside it is its package, and not the target's
+    FOLDER = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
+    if sys.path and os.path.realpath(sys.path[0]) == FOLDER:
+        del sys.path[0]
+    __package__ = "ortgpu_fix_child"
+    sys.modules[__package__] = ModuleType(__package__)
+    sys.modules[__package__].__path__ = [FOLDER]
 
 import argparse
-import atexit
 import contextlib
-import ctypes
 import faulthandler
 import importlib.util
 import json
+import math
 import re
-import shutil
-import threading
 import time
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from . import smoke_libraries as libraries
-    from . import smoke_torch
-else:
-
-    def beside(name: str) -> ModuleType:
-        """Import another part of the script, whose folder is not on the path."""
-        file = Path(__file__).with_name(f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    libraries, smoke_torch = beside("smoke_libraries"), beside("smoke_torch")
-
-if sys.platform == "win32":
-    import msvcrt
+from . import common, libraries
 
 PROVIDER = "CUDAExecutionProvider"
-WEDGED = 60.0
-"""Seconds that the driver may take to start."""
-answers = sys.stdout
-if __name__ == "__main__":  # what the target's code prints must not mix with the answers
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-
-
-def tell(event: str, **values: object) -> None:
-    """Print one answer at once, for the process may crash right after."""
-    print(json.dumps(dict(values, event=event)), file=answers, flush=True)
+SIDE = 64
+"""Of the matrices that torch multiplies. All numbers are small and whole: exact in TF32 too."""
+Tensor = Any
+tell = common.tell
 
 
 def main(arguments: list[str]) -> None:
@@ -83,49 +62,20 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--torch", choices=["first", "last", "alone"])
     parser.add_argument("models", nargs="+", type=Path)
     options = parser.parse_args(arguments)
-    begin(options.scratch, lifeline=options.lifeline)
+    common.begin(options.scratch, lifeline=options.lifeline)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
-    machine = driver()
+    machine = common.driver()
     tell("driver", **machine)
-    tell("torch-found", **smoke_torch.found())
+    tell("torch-found", **found_torch())
     if options.torch in {"first", "alone"}:
         use_torch(machine["gpus"], options.ignore)
     if options.torch == "alone" or use_onnxruntime(machine["gpus"], options):
         if options.torch == "last":
             use_torch(machine["gpus"], options.ignore)
         tell("end")
-
-
-def begin(scratch: Path, *, lifeline: bool) -> None:
-    """Make `scratch`; with `lifeline` remove it and end as soon as the starter is gone.
-
-    The starter holds the other end of standard input. Not read through `sys.stdin`: a thread that
-    waits in it makes Python crash at its end. On Windows not read at all: while a read waits,
-    whatever else asks about standard input does too, as the C runtime of a library does when it is
-    loaded (GetFileType). There it is looked at now and then.
-    """
-    scratch.mkdir(mode=0o700, exist_ok=True)
-    if not lifeline:
-        return
-    # The caller may be killed while Python ends.
-    atexit.register(shutil.rmtree, str(scratch), ignore_errors=True)
-
-    def wait() -> None:
-        if sys.platform == "win32":
-            standard_input = ctypes.c_void_p(msvcrt.get_osfhandle(0))
-            while ctypes.windll.kernel32.PeekNamedPipe(standard_input, None, 0, None, None, None):
-                time.sleep(0.1)
-        else:
-            while os.read(0, 1):
-                pass
-        for _ in range(5):  # a profile that is written meanwhile
-            shutil.rmtree(str(scratch), ignore_errors=True)
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) -> bool:
@@ -138,7 +88,7 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
-        tell("onnxruntime", file=None, version=None, error=smoke_torch.short(error), whole=False)
+        tell("onnxruntime", file=None, version=None, error=common.short(error), whole=False)
         return False
     version = getattr(onnxruntime, "__version__", None)
     cuda = getattr(onnxruntime, "cuda_version", None) or None
@@ -148,12 +98,12 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     if not origin or not whole:
         return False
     if helping:
-        preload(onnxruntime)
+        common.preload(onnxruntime)
     with contextlib.suppress(Exception):  # as an application does; what is missing is told below
         onnxruntime.OrtDevice.make("cuda", 0)
     tell("needed", **libraries.needed(Path(origin).parent, version, helping=helping))
     tell("loaded", libraries=libraries.loaded())
-    for gpu, index in chosen(machine, options.ignore):
+    for gpu, index in common.chosen(machine, options.ignore):
         device = (PROVIDER, {"device_id": str(index)}) if index else PROVIDER
         for model in options.models:
             tell("doing", what="inference", model=model.stem, gpu=gpu)
@@ -165,77 +115,18 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
 def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
     """Import torch, and compute with it on one GPU of each kind."""
     tell("doing", what="import torch")
-    torch, problem = smoke_torch.import_torch()
+    torch, problem = import_torch()
     if torch is None:
         tell("torch", error=problem, unavailable=None)
         return
     tell("doing", what="torch.cuda")
-    lack = smoke_torch.unavailable(torch)
+    lack = unavailable(torch)
     tell("torch", error=None, unavailable=lack)
     if lack is None:
-        for gpu, index in chosen(machine, ignored):
+        for gpu, index in common.chosen(machine, ignored):
             tell("doing", what="torch on the GPU", gpu=gpu)
-            tell("torch-run", gpu=gpu, **smoke_torch.compute(torch, f"cuda:{index}"))
+            tell("torch-run", gpu=gpu, **compute(torch, f"cuda:{index}"))
     tell("loaded", libraries=libraries.loaded())
-
-
-def driver() -> dict[str, Any]:
-    """Return the replies of the driver's library, and its GPUs."""
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-    answer: dict[str, Any] = {"library": None, "cuda": None, "init": None, "gpus": []}
-    version = ctypes.c_int(0)
-    try:
-        library = ctypes.CDLL(name)
-        status = library.cuDriverGetVersion(ctypes.byref(version))
-        tell("doing", what="cuInit")
-        faulthandler.dump_traceback_later(WEDGED, exit=True)
-        answer["init"] = library.cuInit(0)
-        if answer["init"] == 0:
-            answer["gpus"] = gpus(library)
-        faulthandler.cancel_dump_traceback_later()
-    except (OSError, AttributeError) as error:
-        return dict(answer, error=str(error))
-    stem = name.partition(".")[0] + "."
-    paths = (path for path in libraries.mapped() if Path(path).name.lower().startswith(stem))
-    cuda = f"{version.value // 1000}.{version.value % 1000 // 10}"
-    return dict(answer, library=next(paths, name), cuda=None if status else cuda, error=None)
-
-
-def gpus(library: ctypes.CDLL) -> list[dict[str, Any]]:
-    """Return the GPUs that this process may use, in the order that onnxruntime counts them."""
-    rows = []
-    number, device = ctypes.c_int(0), ctypes.c_int(0)
-    library.cuDeviceGetCount(ctypes.byref(number))
-    for index in range(number.value):
-        name = ctypes.create_string_buffer(256)
-        major, minor = ctypes.c_int(0), ctypes.c_int(0)
-        library.cuDeviceGet(ctypes.byref(device), index)
-        library.cuDeviceGetName(name, len(name), device)
-        library.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
-        library.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
-        capability = f"{major.value}.{minor.value}"
-        rows.append({"index": index, "name": name.value.decode(), "capability": capability})
-    return rows
-
-
-def chosen(machine: list[dict[str, Any]], ignored: list[str]) -> list[tuple[str | None, int]]:
-    """Return one GPU of each kind, by name and index; None and 0 where there is none."""
-    kinds: dict[str, int] = {}
-    for gpu in machine:
-        if gpu["capability"] not in ignored:
-            kinds.setdefault(f"{gpu['name']} ({gpu['capability']})", gpu["index"])
-    return list(kinds.items()) or [(None, 0)]
-
-
-def preload(onnxruntime: ModuleType) -> None:
-    """Call `preload_dlls` where it exists, as documented for NVIDIA's wheels."""
-    if hasattr(onnxruntime, "preload_dlls"):
-        tell("doing", what="preload_dlls")
-        try:
-            onnxruntime.preload_dlls(directory="")
-            tell("preloaded", error=None)
-        except Exception as error:  # noqa: BLE001 - an answer like every other
-            tell("preloaded", error=smoke_torch.short(error))
 
 
 def infer(
@@ -253,7 +144,7 @@ def infer(
         session = onnxruntime.InferenceSession(
             str(model), options, providers=providers, enable_fallback=0
         )
-        result["create_ms"] = milliseconds(begin)
+        result["create_ms"] = common.milliseconds(begin, 3)
         session.disable_fallback()
         stored = session.get_modelmeta().custom_metadata_map
         inputs, expected = (
@@ -262,29 +153,24 @@ def infer(
         )
         begin = time.perf_counter()
         session.run(None, {"input": inputs})
-        result["first_ms"] = milliseconds(begin)
+        result["first_ms"] = common.milliseconds(begin, 3)
         begin = time.perf_counter()
         output = session.run(None, {"input": inputs})[0]
-        result["second_ms"] = milliseconds(begin)
+        result["second_ms"] = common.milliseconds(begin, 3)
         result["deviation"] = None
         if output.shape == expected.shape and np.isfinite(output).all():
             scale = max(1.0, float(np.abs(expected).max()))
             result["deviation"] = float(np.abs(output - expected).max()) / scale
         result["nodes"] = placement(Path(session.end_profiling()))
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        result["error"] = smoke_torch.short(error)
+        result["error"] = common.short(error)
     return result
-
-
-def milliseconds(begin: float) -> float:
-    """Return the time since `begin`."""
-    return round((time.perf_counter() - begin) * 1000, 3)
 
 
 def placement(profile: Path) -> list[dict[str, str]]:
     """Return which operator ran on which provider, each node once."""
     nodes = {}
-    for event in json.loads(profile.read_text("utf-8")):
+    for event in common.read_profile(profile)[0]:
         arguments = event.get("args") or {}
         if event.get("cat") == "Node" and arguments.get("provider"):
             row = {"op": arguments["op_name"], "provider": arguments["provider"]}
@@ -292,5 +178,66 @@ def placement(profile: Path) -> list[dict[str, str]]:
     return list(nodes.values())
 
 
+def found_torch() -> dict[str, str | None]:
+    """Return the version of the installed torch, and its CUDA, without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return {"version": None, "cuda": None}
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text("utf-8", "replace")
+    except OSError:
+        text = ""
+
+    def value(name: str) -> str | None:  # cuda: Optional[str] = '12.8'
+        row = re.search(rf"^{name}\b[^=\n]*=\s*['\"]([^'\"\n]+)['\"]", text, re.MULTILINE)
+        return row.group(1) if row else None
+
+    return {"version": value("__version__"), "cuda": value("cuda")}
+
+
+def import_torch() -> tuple[ModuleType | None, str | None]:
+    """Return torch, or the error of its import."""
+    try:
+        import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
+        return None, common.short(error)
+    return torch, None
+
+
+def unavailable(torch: ModuleType) -> str | None:
+    """Return torch's own error where it cannot use a GPU, else None."""
+    if torch.cuda.is_available():
+        return None
+    try:
+        torch.cuda.init()
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        return common.short(error)
+    return "torch.cuda.is_available() is False"
+
+
+def compute(torch: ModuleType, device: str) -> dict[str, object]:
+    """Multiply and convolve on `device` and on the CPU; return the largest relative differences."""
+    result: dict[str, object] = {"product": None, "convolution": None, "error": None}
+    functional = torch.nn.functional
+
+    def numbers(*shape: int) -> Tensor:
+        return torch.arange(math.prod(shape)).remainder(5).sub(2).to(torch.float32).reshape(shape)
+
+    def apart(cpu: Tensor, gpu: Tensor) -> float:
+        largest = max(1.0, float(cpu.abs().max()))
+        return float((cpu - gpu.cpu()).abs().max()) / largest
+
+    try:
+        left, right = numbers(SIDE, SIDE), numbers(SIDE, SIDE).t().contiguous()
+        result["product"] = apart(left @ right, left.to(device) @ right.to(device))
+        image, kernel = numbers(1, 3, 16, 16), numbers(4, 3, 3, 3)
+        convolved = functional.conv2d(image.to(device), kernel.to(device))
+        result["convolution"] = apart(functional.conv2d(image, kernel), convolved)
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        result["error"] = common.short(error)
+    return result
+
+
 if __name__ == "__main__":
+    common.answer_apart()
     main(sys.argv[1:])

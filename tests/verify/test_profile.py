@@ -1,0 +1,60 @@
+"""A profile of onnxruntime, also of a model whose node names break it.
+
+The recording is of 1.26.0, which escapes nothing in a name; what its threads did is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.verify.children.common import read_profile
+
+RECORDING = Path(__file__).parents[1] / "recordings/measure/profile-names-1.26.0.txt"
+NAMES = [
+    *('quo"te', "back\\slash", "line\nbreak", "esc\x1b[31m", "plain", "umlä"),
+    *('x","args" : {"op_name" : "Evil"}},', "\t"),
+]
+
+
+def test_names_that_break_a_profile_are_read_as_they_stand() -> None:
+    events, broken = read_profile(RECORDING)
+
+    nodes = [event for event in events if event["cat"] == "Node"]
+    assert [event["name"] for event in nodes] == [f"{name}_kernel_time" for name in NAMES]
+    assert [event["args"]["op_name"] for event in nodes] == ["Cos", "Sin"] * 4
+    assert {event["args"]["provider"] for event in nodes} == {"CPUExecutionProvider"}
+    assert broken == 6
+    assert [event["name"] for event in events if event["cat"] == "Session"] == [
+        *("model_loading_uri", "session_initialization"),
+        *("SequentialExecutor::Execute", "model_run"),
+    ]
+
+
+def test_a_profile_that_is_whole_is_read_as_it_is(tmp_path: Path) -> None:
+    events = [{"cat": "Node", "name": 'quo"te', "args": {"provider": "CPUExecutionProvider"}}]
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps(events))
+
+    assert read_profile(file) == (events, 0)
+
+
+@pytest.mark.parametrize("text", ["", "[", '[{"cat" : "Session","name" :"cut', "no profile"])
+def test_what_no_name_broke_is_not_put_down_to_one(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    file.write_text(text)
+
+    with pytest.raises(ValueError, match=r"."):
+        read_profile(file)
+
+
+def test_a_profile_that_is_cut_off_loses_its_last_event_alone(tmp_path: Path) -> None:
+    text = RECORDING.read_text("utf-8")
+    file = tmp_path / "profile.json"
+    file.write_text(text[: text.index('"model_run"')])
+
+    events, broken = read_profile(file)
+
+    assert (events[-1]["name"], broken) == ("SequentialExecutor::Execute", 6)
