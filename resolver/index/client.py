@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from ..errors import Error
 from ..plan.wheels import PYPI, Wheel
-from ..utils.deadline import within
+from ..utils.background_call import BackgroundCall
 from .config import IndexConfig, is_trusted, require_secure
 from .credentials import Credentials
 from .folder import folder_page, local_path
@@ -209,7 +209,7 @@ class Index:
             )
 
         try:
-            return within(self._limits.answer, ask)
+            return BackgroundCall(ask).result(self._limits.answer)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
             late = Error("index-unreachable", url=without_credentials(url), reason=_LATE)

@@ -9,48 +9,20 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from ..errors import Error
+from ..utils.background_call import BackgroundCall
 from ..utils.process import Finished, Runner, own_environment, run
 from .interpreter import find_interpreter
 
-T = TypeVar("T")
 SECONDS = 20.0
 """The time limit of an interpreter; a network file system may be slow."""
 GPU_SECONDS = 25.0
 """For NVML and libcuda together, three fifths of it for NVML. The first contact with eight idle
 data-centre GPUs takes more than ten seconds on a healthy machine."""
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
-
-
-class BackgroundCall(Generic[T]):
-    """A call that runs in a daemon thread.
-
-    A pool would be waited for when the user interrupts, and the driver may hang.
-    """
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._thread = threading.Thread(target=self._work, args=(call,), daemon=True)
-        self._answers: list[T] = []
-        self._errors: list[BaseException] = []
-        self._thread.start()
-
-    def _work(self, call: Callable[[], T]) -> None:
-        try:
-            self._answers.append(call())
-        except BaseException as error:  # noqa: BLE001 - `result` raises it again
-            self._errors.append(error)
-
-    def result(self) -> T:
-        """Wait for the call, and return or raise its result."""
-        self._thread.join()
-        for error in self._errors:
-            raise error
-        return self._answers[0]
 
 
 class ProbeProcesses:

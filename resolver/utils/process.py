@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
+from .child_output import heard_lines, heard_terminal
 from .signals import signals_deferred
-from .terminal import error_output
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
@@ -47,9 +47,6 @@ class Finished(NamedTuple):
 Runner = Callable[..., Finished]
 """`run`, or a recording of it in tests."""
 
-Listener = Callable[..., Finished]
-"""`listen`, or a recording of it in tests."""
-
 
 def quoted(words: Sequence[str]) -> str:
     """Return a command as the shell of this system takes it."""
@@ -63,27 +60,31 @@ def run(
     env: Mapping[str, str] | None = None,
     text_in: str | None = None,
     lifeline: bool = False,
+    hear: Callable[[str], None] | None = None,
     drawn: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
     `env` is the whole environment of the child (ours where it is None), `text_in` its standard
-    input (empty where None). With `lifeline` that stays open until the child has ended instead: a
-    child that reads it learns when we are gone. With `drawn` its standard error is a terminal,
-    where there is one to give, and `drawn` is called in a thread with what it draws there. Raises
-    OSError where the program cannot be started.
+    input (empty where None). With `lifeline` or `hear` that stays open until the child has ended
+    instead: a child that reads it learns when we are gone. One on a `lifeline` ends by itself where
+    it can. `hear` is called in a thread with each line of the standard output as it comes. With
+    `drawn` the standard error is a terminal, where there is one to give, and `drawn` is called in a
+    thread with what is drawn there. Raises OSError where the program cannot be started. An
+    interrupt ends the child, and is raised.
     """
-    errors = error_output(drawn)
-    started: list[subprocess.Popen[str]] = []
+    output, errors = heard_lines(hear), heard_terminal(drawn)
+    process: subprocess.Popen[str] | None = None
     held: IO[str] | None = None
+    stays_open = lifeline or hear is not None
     timed_out = False
     try:
         # Nobody would end a child that was started and is not known.
         with signals_deferred(), _starting:
             process = subprocess.Popen(
                 list(argv),
-                stdin=subprocess.PIPE if lifeline or text_in is not None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE if stays_open or text_in is not None else subprocess.DEVNULL,
+                stdout=output.theirs,
                 stderr=errors.theirs,
                 env=None if env is None else dict(env),
                 encoding="utf-8",
@@ -91,49 +92,53 @@ def run(
                 start_new_session=sys.platform != "win32",
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
-            started.append(process)
             _running.add(process)
-            errors.began()
             if sys.platform == "win32":
                 handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
-                _jobs[process] = Job(handle, with_us=not lifeline)
-            if lifeline:  # which `communicate` would close
+                _jobs[process] = Job(handle, with_us=not stays_open)
+            output.began()
+            errors.began()
+            if stays_open:  # which `communicate` would close
                 held, process.stdin = process.stdin, None
-        stdout, stderr = _communicate(process, text_in, timeout)
-    except subprocess.TimeoutExpired:
-        timed_out, process = True, started[0]
-        _end_gently(process, held)
         try:
-            stdout, stderr = process.communicate(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired as stuck:
-            stdout, stderr = _so_far(stuck.stdout), _so_far(stuck.stderr)
-            _let_go(process)
+            stdout, stderr = _communicate(process, text_in, timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            _end(process, held if lifeline else None)
+            try:
+                stdout, stderr = process.communicate(timeout=GRACE_SECONDS)
+            except subprocess.TimeoutExpired as stuck:
+                stdout, stderr = _so_far(stuck.stdout), _so_far(stuck.stderr)
+                _let_go(process)
     except BaseException:
-        for process in started:
-            _end_gently(process, held)
+        if process is not None:
+            _end(process, held if lifeline else None)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_SECONDS)
+            _let_go(process)
         raise
     finally:
         if held:
             held.close()
-        for process in started:
+        if process is not None:
+            _kill_group(process)  # what it left behind
             _running.discard(process)
             if sys.platform == "win32":
                 _jobs.pop(process).close()
-        shown = errors.ended()
-    process = started[0]
+        heard, shown = output.ended(), errors.ended()
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
-        stdout=stdout,
+        stdout=heard or stdout or "",
         stderr=shown or stderr or "",
         timed_out=timed_out,
     )
 
 
-def _end_gently(process: subprocess.Popen[str], held: IO[str] | None) -> None:
+def _end(process: subprocess.Popen[str], lifeline: IO[str] | None) -> None:
     """End a child, and what it started; one that has a lifeline ends its own children first."""
-    if held and sys.platform != "win32":
-        held.close()
+    if lifeline and sys.platform != "win32":
+        lifeline.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
     _kill_group(process)
@@ -172,89 +177,6 @@ if sys.platform == "win32":
 
     _jobs: dict[subprocess.Popen[str], Job] = {}
     """What each child has started, to end with it."""
-
-
-def listen(
-    argv: Sequence[str],
-    *,
-    timeout: float,
-    env: Mapping[str, str],
-    hear: Callable[[str], None],
-) -> Finished:
-    """Run `argv` as `run` does, and hand each line of its output to `hear` as it comes.
-
-    `hear` is called in a thread of its own. The child's standard input stays open until it has
-    ended: a child that reads it learns when we are gone. Raises OSError where the program cannot be
-    started. An interrupt ends the child, and is raised.
-    """
-    timed_out = False
-    with signals_deferred():  # nobody would end a child that was started and is not known
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env),
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=sys.platform != "win32",
-        )
-        _running.add(process)
-        if sys.platform == "win32":
-            handle = int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
-            _jobs[process] = Job(handle, with_us=False)
-    heard: list[str] = []
-    errors: list[str] = []
-
-    def take(line: str) -> None:
-        heard.append(line)
-        hear(line)
-
-    readers: list[threading.Thread] = []
-    try:
-        for pipe, each in ((process.stderr, errors.append), (process.stdout, take)):
-            readers.append(threading.Thread(target=_read_lines, args=(pipe, each), daemon=True))
-            readers[-1].start()
-        _wait(process, timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    finally:
-        _kill_group(process)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
-        for reader in readers:
-            if reader.ident is not None:  # an interrupt may come before it is started
-                reader.join(GRACE_SECONDS)
-        _let_go(process)
-        _running.discard(process)
-        if sys.platform == "win32":
-            _jobs.pop(process).close()
-    return Finished(
-        argv=tuple(argv),
-        returncode=process.returncode if process.returncode is not None else -signal.SIGTERM,
-        stdout="".join(heard),
-        stderr="".join(errors),
-        timed_out=timed_out,
-    )
-
-
-def _wait(process: subprocess.Popen[str], timeout: float) -> None:
-    """Wait for the end of a child; raises TimeoutExpired.
-
-    On Windows a wait does not notice Ctrl-C: so many short ones.
-    """
-    end = time.monotonic() + timeout
-    while sys.platform == "win32" and time.monotonic() + _PAUSE < end:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_PAUSE)
-            return
-    process.wait(max(0.0, end - time.monotonic()))
-
-
-def _read_lines(pipe: IO[str] | None, take: Callable[[str], None]) -> None:
-    with contextlib.suppress(ValueError, OSError):  # closed under our hands
-        for line in pipe or ():
-            take(line)
 
 
 def _so_far(output: bytes | str | None) -> str:

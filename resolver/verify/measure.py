@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import Error
 from ..utils.json_reader import read_rows
-from ..utils.process import Finished, Listener, own_environment, temporary_in
+from ..utils.process import Finished, Runner, own_environment, temporary_in
 from ..utils.progress import Progress
 from .advice import Advice, advise, pick
 from .bench import (
@@ -50,7 +50,7 @@ class MeasuringPlace(NamedTuple):
     shapes: Sequence[Mapping[str, Sequence[int]]]
     ignored: Sequence[str]
     environ: Mapping[str, str]
-    listener: Listener
+    listener: Runner
     progress: Progress
     limit: float = TIME_LIMIT
 

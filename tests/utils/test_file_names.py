@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.utils.deadline import within
 from ortgpu_fix.utils.file_names import plain_name
 
 
@@ -43,14 +42,3 @@ def test_no_name_leaves_its_folder(text: str) -> None:
     assert not name or (PurePosixPath("/a") / name).parent == PurePosixPath("/a")
     assert not name or (PureWindowsPath("C:/a") / name).parent == PureWindowsPath("C:/a")
     assert plain_name(name) == name
-
-
-def test_a_call_has_a_limit(tmp_path: Path) -> None:
-    import threading
-
-    assert within(10, lambda: 7) == 7
-    with pytest.raises(ZeroDivisionError):
-        within(10, lambda: 1 // 0)
-    with pytest.raises(TimeoutError):
-        within(0.05, threading.Event().wait)
-    assert list(tmp_path.iterdir()) == []

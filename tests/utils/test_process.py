@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.probe.background import BackgroundCall
 from ortgpu_fix.utils import process as run
+from ortgpu_fix.utils.background_call import BackgroundCall
 
 
 def python(code: str) -> list[str]:
@@ -102,7 +104,7 @@ def test_no_child_outlives_us(tmp_path: Path) -> None:
     program = """
 import sys, time
 from pathlib import Path
-from ortgpu_fix.probe.background import BackgroundCall
+from ortgpu_fix.utils.background_call import BackgroundCall
 from ortgpu_fix.utils.process import run
 BackgroundCall(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
 while not (Path("pid").exists() and Path("pid").read_text()):
@@ -129,9 +131,17 @@ def test_what_happens_beside_us_is_returned_or_raised() -> None:
         BackgroundCall(broken).result()
 
 
+def test_what_happens_beside_us_has_a_limit() -> None:
+    assert BackgroundCall(lambda: 7).result(10) == 7
+    with pytest.raises(ZeroDivisionError):
+        BackgroundCall(lambda: 1 // 0).result(10)
+    with pytest.raises(TimeoutError):
+        BackgroundCall(threading.Event().wait).result(0.05)
+
+
 def listen(code: str, *, timeout: float = 120) -> tuple[run.Finished, list[str]]:
     heard: list[str] = []
-    finished = run.listen(python(code), timeout=timeout, env=os.environ, hear=heard.append)
+    finished = run.run(python(code), timeout=timeout, env=os.environ, hear=heard.append)
     return finished, heard
 
 
@@ -160,8 +170,8 @@ def test_a_child_that_reads_learns_that_we_are_gone(tmp_path: Path) -> None:
         f"sys.stdin.read(); pathlib.Path({str(tmp_path / 'x')!r}).touch()"
     )
     ours = (
-        "import os, sys; from ortgpu_fix.utils.process import listen; "
-        f"listen([sys.executable, '-c', {inner!r}], timeout=60, env=os.environ, hear=print)"
+        "import os, sys; from ortgpu_fix.utils.process import run; "
+        f"run([sys.executable, '-c', {inner!r}], timeout=60, env=os.environ, hear=print)"
     )
     outer = subprocess.Popen(python(ours))
     ends = time.monotonic() + 30
@@ -218,7 +228,7 @@ def test_an_interrupt_ends_a_child_that_is_heard() -> None:
     numbers: list[int] = []
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     with pytest.raises(KeyboardInterrupt):
-        run.listen(python(code), timeout=60, env=os.environ, hear=interrupt)
+        run.run(python(code), timeout=60, env=os.environ, hear=interrupt)
 
     with pytest.raises(ProcessLookupError):
         os.kill(numbers[0], 0)
@@ -226,7 +236,7 @@ def test_an_interrupt_ends_a_child_that_is_heard() -> None:
 
 def test_a_program_that_is_not_there_is_not_heard(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nothing"):
-        run.listen([str(tmp_path / "nothing")], timeout=1, env={}, hear=print)
+        run.run([str(tmp_path / "nothing")], timeout=1, env={}, hear=print)
 
 
 def test_temporary_files_are_kept_together(tmp_path: Path) -> None:
@@ -234,3 +244,19 @@ def test_temporary_files_are_kept_together(tmp_path: Path) -> None:
     environ = {**os.environ, **run.temporary_in(str(tmp_path))}
 
     assert run.run(python(code), timeout=60, env=environ).stdout == f"{tmp_path}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+@pytest.mark.parametrize("hear", [None, lambda _: None])
+def test_what_a_child_leaves_behind_ends_too(hear: Callable[[str], None] | None) -> None:
+    code = "sleep 600 >/dev/null 2>&1 & echo $!"
+    left = int(run.run(["/bin/sh", "-c", code], timeout=60, hear=hear).stdout)
+
+    for _ in range(100):
+        if (
+            not Path(f"/proc/{left}").exists()
+            or "\nState:\tZ" in Path(f"/proc/{left}/status").read_text()
+        ):
+            return
+        time.sleep(0.05)
+    pytest.fail("it is still there")

@@ -28,7 +28,7 @@ from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
-from ortgpu_fix.utils.process import listen, run
+from ortgpu_fix.utils.process import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")
 ENGINE = "import sys, time; open(sys.argv[1], 'w').write(str(1)); time.sleep(60)"
@@ -54,7 +54,7 @@ def test_a_child_that_is_heard_ends_at_its_time() -> None:
     heard: list[str] = []
     code = "import time; print('one', flush=True); time.sleep(60)"
 
-    finished = listen(python(code), timeout=5, env=os.environ, hear=heard.append)
+    finished = run(python(code), timeout=5, env=os.environ, hear=heard.append)
 
     assert (finished.timed_out, heard) == (True, ["one\n"])
     assert time.monotonic() - began < 40
@@ -256,9 +256,9 @@ sys.exit(not kernel.GenerateConsoleCtrlEvent(0, 0))
 def test_ctrl_c_ends_a_measured_model(tmp_path: Path) -> None:
     """In a console of its own, as in a terminal; the child hears it, too."""
     code = (
-        "import os, sys; from ortgpu_fix.utils.process import listen;"
+        "import os, sys; from ortgpu_fix.utils.process import run;"
         "from ortgpu_fix.utils.signals import signals_as_interrupt as interrupts\n"
-        "try:\n with interrupts(): listen(sys.argv[1:], timeout=60, env=os.environ, hear=print)\n"
+        "try:\n with interrupts(): run(sys.argv[1:], timeout=60, env=os.environ, hear=print)\n"
         "except KeyboardInterrupt: print('interrupted', flush=True)"
     )
     words = python(code, *python(ENGINE, tmp_path / "began"))

@@ -23,7 +23,6 @@ from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
-from ...utils.process import listen
 from ...utils.process import run as run_process
 from ...verify.measure import Measured, MeasuringPlace, run_model
 from ...verify.model import Verification, verification_exit_code
@@ -91,7 +90,7 @@ def _verify_model(
             shapes=read_shapes(arguments.shape),
             ignored=arguments.ignore_gpu,
             environ=environ,
-            listener=listen,
+            listener=run_process,
             progress=progress,
         )
         usable = not UNUSABLE & {note.code for note in verification.notes}
