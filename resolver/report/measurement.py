@@ -10,8 +10,8 @@ from ..messages.sections import Row, Section, size
 from ..verify.advice import Advice
 from ..verify.bench import Bench, Configuration, Timing, option_text
 from ..verify.measurement import CPU, say_shapes
-from ..verify.model import UP_TO_THE_DRIVER
 from ..verify.model_report import FREE, ModelReport
+from ..verify.verification import UP_TO_THE_DRIVER
 
 SHOWN_FALLBACKS = 12
 
@@ -42,7 +42,7 @@ def _verdict(report: ModelReport, texts: Texts) -> list[Row]:
     rows = [Row(text=report.file), Row(text=verdict_text(report, texts), style=style)]
     if hint := verdict_text(report, texts, "hint"):
         rows.append(Row(text=hint, style="dim"))
-    if report.gpu is None and report.shares:
+    if report.gpu is None and report.providers:
         rows.append(Row(text=texts.verdict("model-cpu-alone")))
     return rows
 
@@ -59,7 +59,7 @@ def _notes(report: ModelReport, texts: Texts) -> list[Row]:
 def _placement(report: ModelReport, texts: Texts) -> list[Row]:
     rows = [
         Row(head=row.provider, text=texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
-        for row in report.shares
+        for row in report.providers
     ]
     return rows + traffic_rows(report, texts)
 
@@ -78,8 +78,8 @@ def traffic_rows(report: ModelReport, texts: Texts) -> list[Row]:
             outputs=size(copies.output_bytes),
         )
         rows.append(Row(head=texts.label("model-copies"), text=said))
-    if report.memory_bytes is not None:
-        rows.append(Row(head=texts.label("model-memory"), text=size(report.memory_bytes)))
+    if report.gpu_memory_bytes is not None:
+        rows.append(Row(head=texts.label("model-memory"), text=size(report.gpu_memory_bytes)))
     return rows
 
 
@@ -120,11 +120,11 @@ def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section,
         Row(head=row.key, text=texts.label("bench-failed", error=row.error[:200]))
         for row in bench.failed
     ]
-    failed += [Row(text=texts.label("bench-ended", what=what)) for what in bench.ends]
+    failed += [Row(text=texts.label("bench-ended", what=what)) for what in bench.ended_early]
     sections.append(Section(heading=texts.label("bench"), rows=tuple(failed)))
     advised = [Row(text=texts.advice(row)) for row in advice.rows]
     if advice.options is not None:
-        advised.append(Row(text=option_text(dict(advice.options))))
+        advised.append(Row(text=option_text(advice.options)))
     sections.append(Section(heading=texts.label("advice"), rows=tuple(advised)))
     return tuple(section for section in sections if section.rows)
 
@@ -132,7 +132,7 @@ def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section,
 def name(each: Configuration, bench: Bench, texts: Texts) -> str:
     """Return what a configuration is called."""
     if each.key == CPU:
-        return texts.label("bench-cpu", threads=bench.threads or "?")
+        return texts.label("bench-cpu", threads=bench.cpu_threads or "?")
     return each.key
 
 

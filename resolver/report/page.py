@@ -13,9 +13,8 @@ from ..messages.sections import Row
 from ..verify.advice import Advice
 from ..verify.bench import Bench, option_text
 from ..verify.measurement import say_shapes
-from ..verify.model import UP_TO_THE_DRIVER
 from ..verify.model_report import FREE, ModelReport
-from ..verify.smoke_result import LoadedLibrary
+from ..verify.verification import UP_TO_THE_DRIVER, LoadedLibrary
 from .measurement import name, traffic_rows, verdict_text
 from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
 
@@ -72,7 +71,7 @@ def _verdict(page: Page, texts: Texts) -> list[Markup]:
     for note in report.notes:
         rows.append(element("p", prose(page.redact(texts.verdict(note.code, note.values)))))
         rows += _hint(page, texts.verdict(note.code, note.values, "hint"))
-    if report.gpu is None and report.shares:
+    if report.gpu is None and report.providers:
         rows.append(element("p", texts.verdict("model-cpu-alone")))
     rows += [element("p", page.redact(line), class_="dim") for line in report.evidence]
     return rows
@@ -92,7 +91,7 @@ def _advice(page: Page, texts: Texts) -> list[Markup]:
     made = [element("ul", *rows)]
     if page.advice.options is not None:
         made.append(element("p", texts.label("page-paste"), class_="dim"))
-        made.append(element("pre", element("code", option_text(dict(page.advice.options)))))
+        made.append(element("pre", element("code", option_text(page.advice.options))))
     return made
 
 
@@ -110,7 +109,7 @@ def _placement(page: Page, texts: Texts) -> list[Markup]:
     report = page.report
     drawn = [
         (row.provider, row.ms, texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
-        for row in report.shares
+        for row in report.providers
     ]
     columns = [
         Column(texts.label("page-provider")),
@@ -119,7 +118,7 @@ def _placement(page: Page, texts: Texts) -> list[Markup]:
     ]
     cells: list[list[Cell]] = [
         [(row.provider, None), (str(row.nodes), row.nodes), _number(row.ms)]
-        for row in report.shares
+        for row in report.providers
     ]
     shares = table(texts.label("model-placement"), columns, cells)
     rows = [(row.head, row.text) for row in traffic_rows(report, texts)]
@@ -176,7 +175,7 @@ def _times(page: Page, texts: Texts) -> list[Markup]:
         Column(texts.label("page-configuration")),
         *(Column(texts.label(f"page-{title}"), number=True) for title in titles),
     ]
-    created = dict(bench.create_ms)
+    created = bench.create_ms
     alone = len({row.key for row in bench.timings}) == 1
     made = [_by_shape(bench, texts)] if alone else []
     for number, shapes in enumerate(bench.shapes):
@@ -213,7 +212,9 @@ def _times(page: Page, texts: Texts) -> list[Markup]:
         )
         for row in bench.failed
     ]
-    return made + [element("p", texts.label("bench-ended", what=what)) for what in bench.ends]
+    return made + [
+        element("p", texts.label("bench-ended", what=what)) for what in bench.ended_early
+    ]
 
 
 def _by_shape(bench: Bench, texts: Texts) -> Markup:

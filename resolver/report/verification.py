@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..verify.model import UP_TO_THE_DRIVER, Verification
+from ..verify.verification import UP_TO_THE_DRIVER, Verification
 
 _SITE = "site-packages"
 

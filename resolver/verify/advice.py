@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..plan.reasons import Reason
+from ..plan.reasons import Reason, reason
 from ..versions import numbers
 from .bench import FRONTEND_SINCE, SEARCHES, Bench, Configuration, Timing
 from .measurement import CPU, Shapes, say_shapes
 from .model_report import FREE, ModelReport
+from .records import to_json
 
 CLEAR = 1.1
 """How many times faster is faster."""
@@ -37,18 +38,17 @@ class Advice:
 
     rows: tuple[Reason, ...]
     """Codes of the table `advice`, with their values; the first is the answer."""
-    options: tuple[tuple[str, str], ...] | None = None
+    options: Mapping[str, str] | None = None
     """Of the CUDA provider; None where the CPU is the advice, or nothing was compared."""
     best: str | None = None
     """The key of the configuration that is advised."""
 
     def to_json(self) -> dict[str, object]:
         """Return what `verify --bench --json` has under `advice`."""
-        options = None if self.options is None else dict(self.options)
         return {
-            "codes": [{"code": row.code, "values": dict(row.values)} for row in self.rows],
+            "codes": to_json(self.rows),
             "best": self.best,
-            "provider_options": options,
+            "provider_options": to_json(self.options),
         }
 
 
@@ -59,13 +59,13 @@ def advise(bench: Bench, report: ModelReport) -> Advice:
     if found is None:
         timed = any(row.median_ms is not None for row in bench.timings)
         code = "cpu-only" if timed and bench.gpu is None else "nothing-compared"
-        return Advice(rows=(_row(code), *notes))
+        return Advice(rows=(reason(code), *notes))
     pairs = [
         (bench.at(CPU, shape), bench.at(found.key, shape)) for shape in range(len(bench.shapes))
     ]
     pairs = [pair for pair in pairs if None not in (pair[0].median_ms, pair[1].median_ms)]
     if not pairs:
-        return Advice(rows=(_row("nothing-compared"), *notes))
+        return Advice(rows=(reason("nothing-compared"), *notes))
     wins = [_faster(gpu, cpu) for cpu, gpu in pairs]
     cost = new_shape_cost(bench, found)
     rows = [_answer(bench, pairs, wins)]
@@ -89,7 +89,7 @@ def pick(bench: Bench) -> Configuration | None:
     rows = [
         row
         for row in bench.configurations
-        if row.on_gpu and not row.binding and "use_tf32" not in dict(row.options)
+        if row.on_gpu and not row.binding and "use_tf32" not in row.options
     ]
     if bench.at(CPU, 0).median_ms is None:
         return None
@@ -124,23 +124,23 @@ def _answer(bench: Bench, pairs: Sequence[tuple[Timing, Timing]], wins: Sequence
     ]
     least, most = f"{min(factors):.1f}", f"{max(factors):.1f}"
     if all(wins):
-        return _row("gpu-faster", least=least, most=most)
+        return reason("gpu-faster", least=least, most=most)
     if not any(wins):
         same = max(factors) >= 1 / CLEAR
         slower = f"{1 / min(factors):.1f}"
-        return _row("gpu-same") if same else _row("stay-on-cpu", factor=slower)
+        return reason("gpu-same") if same else reason("stay-on-cpu", factor=slower)
     sizes = [_batch(bench.shapes, cpu.shape) for cpu, _ in pairs]
     if all(size is not None for size in sizes):
         ranked = sorted(zip((size or 0 for size in sizes), wins, strict=True))
         if [won for _, won in ranked] == sorted(wins):
             batch = next(size for size, won in ranked if won)
-            return _row("gpu-from-batch", batch=str(batch), most=most)
+            return reason("gpu-from-batch", batch=str(batch), most=most)
     won = [
         say_shapes(bench.shapes[cpu.shape])
         for (cpu, _), win in zip(pairs, wins, strict=True)
         if win
     ]
-    return _row("gpu-for-shapes", shapes="; ".join(won), most=most)
+    return reason("gpu-for-shapes", shapes="; ".join(won), most=most)
 
 
 def _on_new_shapes(bench: Bench, found: Configuration, cost: float) -> list[Reason]:
@@ -149,18 +149,20 @@ def _on_new_shapes(bench: Bench, found: Configuration, cost: float) -> list[Reas
     cpu = _median_of(bench, CPU, since=1)
     rows = []
     if known and cost > COSTLY * known:
-        rows.append(_row("new-shape-costs", new=_ms(cost), known=_ms(known), option=_search(found)))
+        rows.append(
+            reason("new-shape-costs", new=_ms(cost), known=_ms(known), option=_search(found))
+        )
     if cpu and cost > cpu * CLEAR:
-        rows.append(_row("new-shapes-slower", new=_ms(cost), cpu=_ms(cpu)))
+        rows.append(reason("new-shapes-slower", new=_ms(cost), cpu=_ms(cpu)))
         turns = _changed(bench, found)
         if turns and turns > cpu * CLEAR:
-            rows.append(_row("turns-slower", turns=_ms(turns), cpu=_ms(cpu)))
+            rows.append(reason("turns-slower", turns=_ms(turns), cpu=_ms(cpu)))
         elif known and cpu > known:
             runs = math.ceil((cost - known) / (cpu - known))
-            rows.append(_row("shape-pays-after", runs=str(runs)))
+            rows.append(reason("shape-pays-after", runs=str(runs)))
         if sizes := buckets(bench.shapes):
             said = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in sizes)
-            rows.append(_row("bring-to-buckets", buckets=said))
+            rows.append(reason("bring-to-buckets", buckets=said))
     return rows
 
 
@@ -195,11 +197,9 @@ def _rounded_up(sizes: Sequence[int]) -> list[int]:
 def _on_search(bench: Bench, found: Configuration) -> list[Reason]:
     """Return how the searches compare, where they differ."""
     timed = {
-        dict(row.options)["cudnn_conv_algo_search"]: row
+        row.options["cudnn_conv_algo_search"]: row
         for row in bench.configurations
-        if not row.binding
-        and len(row.options) == 1
-        and "cudnn_conv_algo_search" in dict(row.options)
+        if not row.binding and len(row.options) == 1 and "cudnn_conv_algo_search" in row.options
     }
     medians = {name: _median_of(bench, row.key) for name, row in timed.items()}
     known = {name: ms for name, ms in medians.items() if ms is not None}
@@ -208,17 +208,17 @@ def _on_search(bench: Bench, found: Configuration) -> list[Reason]:
     rows = []
     said = ", ".join(f"{name} {_ms(known[name])}" for name in SEARCHES if name in known)
     if max(known.values()) > CLEAR * min(known.values()):
-        rows.append(_row("searches-differ", times=said, best=_search(found)))
+        rows.append(reason("searches-differ", times=said, best=_search(found)))
     new = {name: new_shape_cost(bench, row) for name, row in timed.items()}
     costs = {name: ms for name, ms in new.items() if ms is not None}
     if len(costs) > 1 and max(costs.values()) > CLEAR * min(costs.values()):
         said = ", ".join(f"{name} {_ms(costs[name])}" for name in SEARCHES if name in costs)
-        rows.append(_row("searches-new-shapes", times=said))
+        rows.append(reason("searches-new-shapes", times=said))
     default = known.get("DEFAULT")
-    frontend = numbers(bench.release or "") >= FRONTEND_SINCE
+    frontend = numbers(bench.onnxruntime or "") >= FRONTEND_SINCE
     advised = _search(found) == "DEFAULT"
     if frontend and not advised and default is not None and default > CLEAR * min(known.values()):
-        rows.append(_row("default-is-fallback", ms=_ms(default)))
+        rows.append(reason("default-is-fallback", ms=_ms(default)))
     return rows
 
 
@@ -228,43 +228,43 @@ def _on_refinements(bench: Bench, found: Configuration) -> list[Reason]:
     rows = []
     exact = _median_of(bench, f"{found.key}-no-tf32")
     if exact is not None and exact > CLEAR * base:
-        rows.append(_row("tf32-faster", on=_ms(base), off=_ms(exact)))
+        rows.append(reason("tf32-faster", on=_ms(base), off=_ms(exact)))
     bound = _median_of(bench, f"{found.key}-binding")
     if bound is not None and base > CLEAR * bound:
-        rows.append(_row("binding-faster", without=_ms(base), bound=_ms(bound)))
+        rows.append(reason("binding-faster", without=_ms(base), bound=_ms(bound)))
     graph = _median_of(bench, f"{found.key}-graph")
     reference = base if bound is None else bound
     if graph is not None and reference > CLEAR * graph:
-        rows.append(_row("graph-faster", without=_ms(reference), graph=_ms(graph)))
+        rows.append(reason("graph-faster", without=_ms(reference), graph=_ms(graph)))
     if any(row.key == f"{found.key}-graph" for row in bench.failed):
-        rows.append(_row("graph-refused"))
+        rows.append(reason("graph-refused"))
     return rows
 
 
 def _remarks(bench: Bench, report: ModelReport) -> list[Reason]:
     """Return what is worth knowing whatever the answer is."""
     rows = []
-    total = sum(row.ms for row in report.shares)
+    total = sum(row.ms for row in report.providers)
     slow = [row for row in report.fallbacks if row.why not in FREE]
     part = sum(row.ms for row in slow) / total if total else 0.0
     if part > MUCH:
         operators = ", ".join(dict.fromkeys(row.op for row in slow))
-        rows.append(_row("fallback-costs", part=f"{part:.0%}", operators=operators))
-    if report.half:
-        rows.append(_row("model-is-float16"))
+        rows.append(reason("fallback-costs", part=f"{part:.0%}", operators=operators))
+    if report.float16:
+        rows.append(reason("model-is-float16"))
     timed = (_quartiles(row) for row in bench.timings if row.median_ms)
     spread = [(high - low) / median for low, median, high in timed]
     if spread and statistics.median(spread) > 2 * MUCH:
-        rows.append(_row("noisy", part=f"{statistics.median(spread):.0%}"))
+        rows.append(reason("noisy", part=f"{statistics.median(spread):.0%}"))
     if bench.interrupted:
-        rows.append(_row("interrupted"))
+        rows.append(reason("interrupted"))
     return rows
 
 
-def _options(found: Configuration) -> tuple[tuple[str, str], ...]:
+def _options(found: Configuration) -> dict[str, str]:
     """Return the options that differ from what a session has without any."""
     default = ("cudnn_conv_algo_search", SEARCHES[0])
-    return tuple(pair for pair in found.options if pair != default)
+    return dict(pair for pair in found.options.items() if pair != default)
 
 
 def _faster(one: Timing, other: Timing) -> bool:
@@ -298,12 +298,8 @@ def _median_of(bench: Bench, key: str, *, since: int = 0) -> float | None:
 
 
 def _search(found: Configuration) -> str:
-    return dict(found.options).get("cudnn_conv_algo_search", found.key)
+    return found.options.get("cudnn_conv_algo_search", found.key)
 
 
 def _ms(value: float) -> str:
     return f"{value:.3g} ms" if value < 999.5 else f"{value / 1000:.3g} s"  # noqa: PLR2004
-
-
-def _row(code: str, **values: str) -> Reason:
-    return Reason(code=code, values=tuple(values.items()))

@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..versions import numbers
 from .measurement import CPU, Failed, Measurement, Shapes
 from .model_report import ModelReport
+from .records import chosen_json, to_json
 
 AlgoSearch = Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"]
 SEARCHES: tuple[AlgoSearch, ...] = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
@@ -45,7 +46,7 @@ class Configuration:
 
     key: str
     on_gpu: bool
-    options: tuple[tuple[str, str], ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
     binding: bool = False
     """Inputs and outputs stay on the GPU."""
     graph: bool = False
@@ -55,7 +56,7 @@ class Configuration:
         return {
             "key": self.key,
             "provider": "cuda" if self.on_gpu else "cpu",
-            "options": dict(self.options),
+            "options": self.options,
             "binding": self.binding,
             "graph": self.graph,
         }
@@ -80,24 +81,32 @@ class Timing:
     """Median of runs that came after another shape, all shapes known."""
 
 
+DOCUMENT = (
+    *("gpu", "onnxruntime", "processors", "cpu_threads", "shapes", "shapes_given"),
+    *("configurations", "deviations", "skipped", "ended_early", "interrupted"),
+)
+"""What of a bench is in the JSON."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """What was timed."""
 
-    release: str | None
     gpu: str | None
+    onnxruntime: str | None
+    """Its release."""
     processors: int | None
-    threads: int | None
+    cpu_threads: int | None
     shapes: tuple[Shapes, ...]
-    given: bool
+    shapes_given: bool
     configurations: tuple[Configuration, ...]
-    create_ms: tuple[tuple[str, float], ...]
+    create_ms: Mapping[str, float] = field(default_factory=dict)
     timings: tuple[Timing, ...]
-    deviations: tuple[tuple[str, float], ...] = ()
+    deviations: Mapping[str, float] = field(default_factory=dict)
     """The largest of all outputs and shapes, by configuration."""
     failed: tuple[Failed, ...] = ()
     skipped: tuple[str, ...] = ()
-    ends: tuple[str, ...] = ()
+    ended_early: tuple[str, ...] = ()
     """What a process was doing that did not come to its own end, and how it ended."""
     interrupted: bool = False
 
@@ -108,28 +117,22 @@ class Bench:
 
     def to_json(self) -> dict[str, object]:
         """Return what `verify --bench --json` has under `bench`, but for the advice."""
-        rows = []
-        created = dict(self.create_ms)
-        for each in self.configurations:
-            timings = [asdict(row) for row in self.timings if row.key == each.key]
-            for row in timings:
-                del row["key"]
-            failed = [asdict(row) for row in self.failed if row.key == each.key]
-            one = {**each.request(), "create_ms": created.get(each.key), "timings": timings}
-            rows.append({**one, "failed": failed})
-        return {
-            "gpu": self.gpu,
-            "onnxruntime": self.release,
-            "processors": self.processors,
-            "cpu_threads": self.threads,
-            "shapes": [{name: list(sizes) for name, sizes in shapes} for shapes in self.shapes],
-            "shapes_given": self.given,
-            "configurations": rows,
-            "deviations": dict(self.deviations),
-            "skipped": list(self.skipped),
-            "ended_early": list(self.ends),
-            "interrupted": self.interrupted,
-        }
+        configurations = [
+            {
+                **each.request(),
+                "create_ms": self.create_ms.get(each.key),
+                "timings": [
+                    {name: value for name, value in to_json(row).items() if name != "key"}
+                    for row in self.timings
+                    if row.key == each.key
+                ],
+                "failed": to_json([row for row in self.failed if row.key == each.key]),
+            }
+            for each in self.configurations
+        ]
+        shapes = to_json([dict(each) for each in self.shapes])
+        made = {"configurations": configurations, "shapes": shapes}
+        return chosen_json(self, *DOCUMENT) | made
 
 
 def has_tf32(release: str | None) -> bool:
@@ -142,7 +145,7 @@ def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
     cpu = Configuration(key=CPU, on_gpu=False)
     if not on_gpu:
         return (cpu,)
-    if not CONVOLUTIONS & dict(report.operators).keys():
+    if not CONVOLUTIONS & report.operators.keys():
         return (cpu, Configuration(key="cuda", on_gpu=True))
     return (
         cpu,
@@ -150,7 +153,7 @@ def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
             Configuration(
                 key=f"cuda-{search.lower()}",
                 on_gpu=True,
-                options=(("cudnn_conv_algo_search", search),),
+                options={"cudnn_conv_algo_search": search},
             )
             for search in SEARCHES
         ),
@@ -159,24 +162,24 @@ def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
 
 def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration, ...]:
     """Return what to time next: the best so far again, and with what else the release offers."""
-    release = numbers(report.release or "")
+    release = numbers(report.onnxruntime or "")
     capability = re.search(r"\((\d+\.\d+)\)$", report.gpu or "")
 
     def also(name: str, *, binding: bool, graph: bool, **options: str) -> Configuration:
         return Configuration(
             key=f"{best.key}-{name}",
             on_gpu=True,
-            options=(*best.options, *options.items()),
+            options={**best.options, **options},
             binding=binding,
             graph=graph,
         )
 
     rows = [best]
     if (
-        has_tf32(report.release)
+        has_tf32(report.onnxruntime)
         and capability
         and numbers(capability.group(1)) >= TF32_CAPABILITY
-        and not report.half
+        and not report.float16
     ):
         rows.append(also("no-tf32", binding=False, graph=False, use_tf32="0"))
     rows.append(also("binding", binding=True, graph=False))
@@ -189,7 +192,7 @@ def allows_graph(report: ModelReport) -> bool:
     """Tell whether a CUDA graph can hold the model: all on the GPU, no control flow, no copies."""
     copies = report.copies
     still = copies is not None and copies.to_device == 0 and copies.to_host == 0
-    return still and not report.fallbacks and not CONTROL_FLOW & dict(report.operators).keys()
+    return still and not report.fallbacks and not CONTROL_FLOW & report.operators.keys()
 
 
 def summarize(
@@ -216,19 +219,19 @@ def summarize(
             deviations[key] = max([*found, deviations.get(key, 0.0)])
     unique = {row.key: row for row in configurations}
     return Bench(
-        release=first.release,
+        onnxruntime=first.release,
         gpu=next((each.gpu for each in measured if each.gpu), None),
         processors=first.processors,
-        threads=first.threads,
+        cpu_threads=first.threads,
         shapes=first.shapes or last.shapes,
-        given=first.given,
+        shapes_given=first.given,
         configurations=tuple(unique.values()),
-        create_ms=tuple(created.items()),
+        create_ms=created,
         timings=tuple(rows.values()),
-        deviations=tuple(deviations.items()),
+        deviations=deviations,
         failed=tuple(row for each in measured for row in each.failed),
         skipped=tuple(row for each in measured for row in each.skipped),
-        ends=tuple(ends),
+        ended_early=tuple(ends),
         interrupted=interrupted,
     )
 

@@ -1,7 +1,7 @@
 """Run a user's model in the target environment, and time it.
 
 Shell. Starts `measure` with the target's interpreter, hears what it measures as it comes, and hands
-it to `model_run`, `bench` and `advice`.
+it to `model_verdict`, `bench` and `advice`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from .bench import (
     searches,
     summarize,
 )
-from .measurement import CPU, Measurement
-from .measurement_output import parse_measurement
-from .model import Verification
+from .measurement import CPU, Measurement, parse_measurement
 from .model_report import ModelReport
-from .model_run import CUDA, WITHOUT_TF32, judge_model
+from .model_verdict import CUDA, WITHOUT_TF32, judge_model
 from .refusal import refusal
 from .scratch import scratch_folder
 from .verdict import describe_end
+from .verification import Verification
 
 TIME_LIMIT = 600.0
 """Seconds for one process. A model that needs more for a handful of runs is not measured here."""
@@ -81,8 +80,8 @@ def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) 
     report = judge_model(
         measured, file=place.shown, environment=environment.verdict, end=_end(finished)
     )
-    if report.verdict == "wrong-result" and has_tf32(report.release):
-        exact = Configuration(key=WITHOUT_TF32, on_gpu=True, options=(("use_tf32", "0"),))
+    if report.verdict == "wrong-result" and has_tf32(report.onnxruntime):
+        exact = Configuration(key=WITHOUT_TF32, on_gpu=True, options={"use_tf32": "0"})
         again, _ = _measure(place, "place", [exact], seconds=0)
         report = judge_model(
             measured,

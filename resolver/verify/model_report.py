@@ -1,17 +1,18 @@
 """A model, where it ran and whether its numbers are right, as values.
 
-Core. `model_run` makes them, `report` says them.
+Core. `model_verdict` makes them, `report` says them.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..plan.reasons import Reason
 from .measurement import Shapes, Tensor
-from .model import Verification, VerificationVerdict
-from .smoke_result import LoadedLibrary
+from .records import chosen_json, to_json
+from .verification import LoadedLibrary, Verification, VerificationVerdict
 
 Why = Literal["no-kernel", "shape-work", "optimizer", "unknown"]
 FREE: frozenset[Why] = frozenset({"shape-work", "optimizer"})
@@ -65,6 +66,14 @@ class Checked:
     problem: str | None
 
 
+DOCUMENT = (
+    *("file", "verdict", "gpu", "onnxruntime", "inputs", "outputs", "shapes", "shapes_given"),
+    *("float16", "providers", "operators", "fallbacks", "copies", "checked", "gpu_memory_bytes"),
+    *("create_ms", "first_ms", "second_ms", "notes", "evidence"),
+)
+"""What of a report is in the JSON."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReport:
     """A model, where it ran and whether its numbers are right."""
@@ -74,51 +83,35 @@ class ModelReport:
     values: tuple[tuple[str, str], ...] = ()
     notes: tuple[Reason, ...] = ()
     evidence: tuple[str, ...] = ()
+    of_environment: bool = False
+    """The verdict is that of the small models, which did not work on the GPU."""
     gpu: str | None = None
-    release: str | None = None
+    onnxruntime: str | None = None
+    """Its release."""
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     shapes: tuple[Shapes, ...] = ()
-    given: bool = False
-    shares: tuple[ProviderShare, ...] = ()
+    shapes_given: bool = False
+    float16: bool = False
+    """The model computes in it."""
+    providers: tuple[ProviderShare, ...] = ()
     """Of the run on the GPU, or on the CPU where there is no other."""
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """How many nodes of each operator ran, most first."""
     fallbacks: tuple[Fallback, ...] = ()
     copies: Copies | None = None
     checked: tuple[Checked, ...] = ()
-    memory_bytes: int | None = None
-    create_ms: tuple[tuple[str, float], ...] = ()
-    first_ms: tuple[tuple[str, float], ...] = ()
-    second_ms: tuple[tuple[str, float], ...] = ()
+    gpu_memory_bytes: int | None = None
+    create_ms: Mapping[str, float] = field(default_factory=dict)
+    first_ms: Mapping[str, float] = field(default_factory=dict)
+    second_ms: Mapping[str, float] = field(default_factory=dict)
     """By configuration, with the first shape."""
-    half: bool = False
-    """The model computes in float16."""
-    operators: tuple[tuple[str, int], ...] = ()
-    """How many nodes of each operator ran, most first."""
     libraries: tuple[LoadedLibrary, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return what `verify MODEL --json` has under `model`."""
-        return {
-            "file": self.file,
-            "verdict": self.verdict,
-            "gpu": self.gpu,
-            "onnxruntime": self.release,
-            "inputs": [asdict(row) for row in self.inputs],
-            "outputs": [asdict(row) for row in self.outputs],
-            "shapes": [{name: list(sizes) for name, sizes in shapes} for shapes in self.shapes],
-            "shapes_given": self.given,
-            "float16": self.half,
-            "providers": [asdict(row) for row in self.shares],
-            "operators": dict(self.operators),
-            "fallbacks": [asdict(row) for row in self.fallbacks],
-            "copies": asdict(self.copies) if self.copies else None,
-            "checked": [asdict(row) for row in self.checked],
-            "gpu_memory_bytes": self.memory_bytes,
-            "create_ms": dict(self.create_ms),
-            "first_ms": dict(self.first_ms),
-            "second_ms": dict(self.second_ms),
-            "notes": [{"code": note.code, "values": dict(note.values)} for note in self.notes],
-            "evidence": list(self.evidence),
+        return chosen_json(self, *DOCUMENT) | {
+            "shapes": to_json([dict(each) for each in self.shapes])
         }
 
 
@@ -127,6 +120,7 @@ def without_run(verification: Verification, file: str) -> ModelReport:
     return ModelReport(
         file=file,
         verdict=verification.verdict,
+        of_environment=True,
         values=verification.values,
         notes=verification.notes,
         evidence=verification.evidence,

@@ -12,10 +12,10 @@ from ..data_files import DATA
 from ..errors import Error
 from ..facts.model import Driver
 from ..utils.process import Runner, own_environment, temporary_in
-from .model import Verification
 from .scratch import scratch_folder
 from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torch_check
 from .verdict import judge
+from .verification import Verification
 
 MODELS = ("conv", "matmul", "fft")
 TIME_LIMIT = 600.0

@@ -1,23 +1,113 @@
-"""Parse what `smoke` printed: one JSON object a line, each with its `event`."""
+"""What `smoke` printed, as values: one JSON object a line, each with its `event`.
+
+Core. `verdict` judges it.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ..utils.json_reader import LenientObject, read_rows
-from .smoke_result import (
-    TOLERANCE,
-    LoadedLibrary,
-    ModelRun,
-    NeededLibrary,
-    SmokeResult,
-    TorchResult,
-    TorchRun,
-)
+from .records import read_record
+from .verification import TOLERANCE, LoadedLibrary, ModelRun, PlacedNode, TorchResult, TorchRun
 
+DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
+"""Libraries of the driver, which no wheel contains."""
+DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
+"""A function that an old driver lacks."""
 _HOST = re.compile(r" ?;? hostname=\S+")
 _VERSION = re.compile(r"\d+(\.\d+)?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededLibrary:
+    """A library that the provider needs, and the error of loading it."""
+
+    name: str
+    error: str | None
+    helped: bool
+    """Only the check itself loaded it, from a wheel."""
+    optional: bool
+
+    @property
+    def driver(self) -> bool:
+        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
+        error = self.error or ""
+        part = error and DRIVER_FILE.match(self.name)
+        return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeResult:
+    """The output of the child."""
+
+    ended: bool
+    """True where the child was not ended by a crash or the time limit."""
+    plain: bool
+    visible: str | None
+    """CUDA_VISIBLE_DEVICES, where it is set."""
+    step: str
+    """Its last step."""
+    version: str | None
+    """Of onnxruntime."""
+    origin: str | None
+    """The file that was imported as `onnxruntime`; None where the folder has none."""
+    import_error: str | None
+    usable: bool
+    """onnxruntime could be imported, and is complete."""
+    cuda: str | None
+    """The CUDA major that the build needs."""
+    driver_library: str | None
+    driver_cuda: str | None
+    driver_init: int | None
+    """The result of cuInit: 0 is success, 100 no GPU."""
+    driver_error: str | None
+    preload_error: str | None
+    needed: tuple[NeededLibrary, ...]
+    models: tuple[ModelRun, ...]
+    libraries: tuple[LoadedLibrary, ...]
+    torch_version: str | None
+    torch_cuda: str | None
+    """The CUDA of its build; None for a build for the CPU."""
+    torch: TorchResult | None
+    log: str
+    """The child's standard error, without colours."""
+
+    @property
+    def absent(self) -> tuple[NeededLibrary, ...]:
+        """Return the required libraries that are missing, except those of the driver."""
+        return tuple(
+            library
+            for library in self.needed
+            if library.error and not library.optional and not library.driver
+        )
+
+    @property
+    def helped(self) -> tuple[str, ...]:
+        """Return the libraries that only the check itself could load."""
+        return tuple(library.name for library in self.needed if library.helped)
+
+    def lines(self) -> list[str]:
+        """Return the observations of each step, a line each."""
+        lines = []
+        if self.import_error:
+            lines.append(f"onnxruntime cannot be imported: {self.import_error}")
+        elif self.version:
+            lines.append(f"onnxruntime {self.version} from {self.origin}")
+        if self.driver_error:
+            lines.append(f"driver: {self.driver_error}")
+        elif self.driver_library:
+            started = f"CUDA {self.driver_cuda}, cuInit {self.driver_init}"
+            lines.append(f"driver: {self.driver_library}, {started}")
+        if self.visible is not None:
+            lines.append(f"CUDA_VISIBLE_DEVICES={self.visible!r}")
+        if self.preload_error:
+            lines.append(f"preload_dlls: {self.preload_error}")
+        lines += [f"{library.name}: {library.error}" for library in self.needed if library.error]
+        lines += [line for run in self.models for line in run.lines()]
+        return lines + (self.torch.lines() if self.torch else [])
 
 
 def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
@@ -47,25 +137,19 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
         driver_error=driver.text("error"),
         preload_error=last("preloaded").text("error"),
         needed=tuple(
-            NeededLibrary(
-                name=row.text("name") or "",
-                error=row.text("error"),
-                helped=row.text("helped") is not None,
-                optional=row.flag("optional"),
-            )
+            read_record(NeededLibrary, row, helped=row.text("helped") is not None)
             for row in needed.rows("libraries")
         ),
         models=tuple(_model(row) for event, row in rows if event == "model"),
         libraries=tuple(
-            LoadedLibrary(name=row.text("name") or "", path=row.text("path") or "")
-            for row in last("loaded").rows("libraries")
+            read_record(LoadedLibrary, row) for row in last("loaded").rows("libraries")
         ),
         torch_version=last("torch-found").text("version"),
         torch_cuda=last("torch-found").matching("cuda", _VERSION),
-        torch=TorchResult(
-            error=last("torch").text("error"),
-            unavailable=last("torch").text("unavailable"),
-            runs=tuple(_torch_run(row) for event, row in rows if event == "torch-run"),
+        torch=read_record(
+            TorchResult,
+            last("torch"),
+            runs=tuple(read_record(TorchRun, row) for event, row in rows if event == "torch-run"),
         )
         if "torch" in events
         else None,
@@ -76,25 +160,13 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
 def _model(row: LenientObject) -> ModelRun:
     deviation, error = row.number("deviation"), row.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
-    return ModelRun(
-        name=row.text("name") or "",
-        gpu=row.text("gpu"),
+    return read_record(
+        ModelRun,
+        row,
         nodes=tuple(
-            (node.text("op") or "", node.text("provider") or "") for node in row.rows("nodes")
+            PlacedNode(node.text("op") or "", node.text("provider") or "")
+            for node in row.rows("nodes")
         ),
-        deviation=deviation,
         correct=correct if row.has("deviation") else None,
-        create_ms=row.number("create_ms"),
-        first_ms=row.number("first_ms"),
-        second_ms=row.number("second_ms"),
         error=_HOST.sub("", error) if error else None,
-    )
-
-
-def _torch_run(row: LenientObject) -> TorchRun:
-    return TorchRun(
-        gpu=row.text("gpu"),
-        product=row.number("product"),
-        convolution=row.number("convolution"),
-        error=row.text("error"),
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ..plan.reasons import Reason
-from .model import UP_TO_THE_DRIVER, Verification
+from .verification import UP_TO_THE_DRIVER, Verification
 
 Order = Literal["first", "last", "alone"]
 ORDERS: tuple[Order, ...] = ("first", "last")

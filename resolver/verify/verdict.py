@@ -10,9 +10,14 @@ import signal
 
 from ..facts.model import Driver
 from ..plan.reasons import Reason
-from .model import UP_TO_THE_DRIVER, CheckedTorch, Verification, VerificationVerdict
-from .smoke_output import parse_smoke_output
-from .smoke_result import CUDA_FAILURE, DRIVER_FILE, DRIVER_SYMBOL, SmokeResult
+from .smoke_output import DRIVER_FILE, DRIVER_SYMBOL, SmokeResult, parse_smoke_output
+from .verification import (
+    CUDA_FAILURE,
+    UP_TO_THE_DRIVER,
+    CheckedTorch,
+    Verification,
+    VerificationVerdict,
+)
 
 OUT_OF_MEMORY, INSUFFICIENT_DRIVER, NO_DEVICE, NO_KERNEL_IMAGE = 2, 35, 100, 209
 UNUSABLE = frozenset({3, 46, 101, 802, 803, 804, 999})

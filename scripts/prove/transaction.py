@@ -51,8 +51,8 @@ from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
-from ortgpu_fix.verify import model as verification
 from ortgpu_fix.verify import runner as verify
+from ortgpu_fix.verify import verification
 from support.local_index import LocalIndex
 from support.standin_wheels import (
     Venv,

@@ -31,8 +31,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.utils.process import install_environment, run
-from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.runner import verify
+from ortgpu_fix.verify.verification import Verification
 from support.pythons import find_python
 
 HERE = Path(__file__).parent

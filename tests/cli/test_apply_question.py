@@ -17,7 +17,7 @@ from stand import Stand
 
 from ortgpu_fix.cli.commands import apply as applying
 from ortgpu_fix.utils.process import install_environment
-from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.verification import Verification
 from support.standin_wheels import state_of
 
 LACKS = "flatbuffers"

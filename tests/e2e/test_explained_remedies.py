@@ -29,7 +29,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import install_environment
-from ortgpu_fix.verify.model import Verification
+from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
 from support.standin_wheels import as_wheel
 

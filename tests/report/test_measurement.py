@@ -79,7 +79,7 @@ def test_outputs_copies_and_memory() -> None:
         made("en").report,
         checked=tuple(checked),
         copies=Copies(to_device=2, to_device_bytes=2_000_000, input_bytes=602_112),
-        memory_bytes=512_000_000,
+        gpu_memory_bytes=512_000_000,
         evidence=("cuda: out of memory",),
     )
 
@@ -97,7 +97,7 @@ def test_what_failed_and_what_ended_early() -> None:
     assert page.bench
     assert page.advice
     failed = (Failed(key="cuda-graph", shape=None, error="cannot capture"),)
-    bench = dataclasses.replace(page.bench, failed=failed, ends=("measure cuda: SIGSEGV",))
+    bench = dataclasses.replace(page.bench, failed=failed, ended_early=("measure cuda: SIGSEGV",))
 
     text = plain(bench_sections(bench, page.advice, texts))
 

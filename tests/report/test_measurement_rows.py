@@ -99,9 +99,9 @@ def test_that_only_the_cpu_was_used_is_told_where_it_was() -> None:
     def told(**more: Any) -> bool:
         return said in section(model_sections(report(**more), EN), EN.label("model"))
 
-    assert told(gpu=None, shares=shares)
+    assert told(gpu=None, providers=shares)
     assert not told(gpu=None)
-    assert not told(shares=shares)
+    assert not told(providers=shares)
 
 
 def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
@@ -114,7 +114,7 @@ def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
         output_bytes=6_000,
     )
     shares = (ProviderShare(provider=GPU, nodes=7, ms=1.5),)
-    found = report(shares=shares, copies=copies, memory_bytes=512_000_000)
+    found = report(providers=shares, copies=copies, gpu_memory_bytes=512_000_000)
     rows = section(model_sections(found, EN), EN.label("model-placement"))
 
     assert [(row.head, row.text) for row in rows] == [
@@ -187,14 +187,14 @@ def test_times_are_told_by_shape() -> None:
         ("cuda", "first 100 ms, then 1.00 ms (1.00 ms to 1.00 ms, 3 runs)"),
     ]
     assert [(row.head, row.text) for row in sections[1].rows] == [("cuda", "1250 ms")]
-    unknown = bench(timings[0], threads=None)
+    unknown = bench(timings[0], cpu_threads=None)
     assert bench_sections(unknown, NO_ADVICE, EN)[0].rows[0].head == "CPU (? threads)"
 
 
 def test_what_failed_is_cut_and_what_ended_early_is_told() -> None:
     error = "".join(f"{number:03}," for number in range(100))
     failed = (Failed(key="cuda-graph", shape=None, error=error),)
-    [found] = bench_sections(bench(failed=failed, ends=("measure: SIGSEGV",)), NO_ADVICE, EN)
+    [found] = bench_sections(bench(failed=failed, ended_early=("measure: SIGSEGV",)), NO_ADVICE, EN)
 
     assert found.heading == "Times"
     assert [(row.head, row.text) for row in found.rows] == [
@@ -212,8 +212,8 @@ def test_advice_ends_with_options_to_paste_where_there_are_some() -> None:
         return len(found.rows), found.rows[-1].text
 
     assert last() == (1, EN.advice(rows[0]))
-    assert last(options=()) == (2, 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]')
-    count, text = last(options=(("use_tf32", "0"),))
+    assert last(options={}) == (2, 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]')
+    count, text = last(options={"use_tf32": "0"})
     assert (count, '("CUDAExecutionProvider", {"use_tf32": "0"})' in text) == (2, True)
 
 

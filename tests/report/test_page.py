@@ -114,7 +114,7 @@ def test_prose() -> None:
 def test_a_model_alone_has_neither_times_nor_advice() -> None:
     texts = load_texts("en")
     about = made("en")._replace(bench=None, advice=None, findings=[])
-    report = dataclasses.replace(about.report, memory_bytes=512_000_000, copies=None)
+    report = dataclasses.replace(about.report, gpu_memory_bytes=512_000_000, copies=None)
 
     shown = Shown(render(about._replace(report=report), texts))
 
@@ -128,7 +128,7 @@ def test_what_went_wrong_is_on_the_page() -> None:
     about = made("en")
     assert about.bench
     failed = (Failed(key="cuda-graph", shape=None, error="/home/alice/x cannot"),)
-    bench = dataclasses.replace(about.bench, failed=failed, ends=("measure cuda: SIGSEGV",))
+    bench = dataclasses.replace(about.bench, failed=failed, ended_early=("measure cuda: SIGSEGV",))
     report = dataclasses.replace(
         about.report, evidence=("cuda: gone",), notes=(Reason(code="model-cpu-alone", values=()),)
     )

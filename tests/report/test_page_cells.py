@@ -29,7 +29,7 @@ from ortgpu_fix.verify.advice import Advice
 from ortgpu_fix.verify.bench import Bench, Timing
 from ortgpu_fix.verify.measurement import CPU, Failed
 from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ModelReport, ProviderShare
-from ortgpu_fix.verify.smoke_result import LoadedLibrary
+from ortgpu_fix.verify.verification import LoadedLibrary
 
 EN = load_texts("en")
 GPU = "CUDAExecutionProvider"
@@ -37,11 +37,11 @@ GPU = "CUDAExecutionProvider"
 
 def report(**more: Any) -> ModelReport:
     shares = (ProviderShare(provider=GPU, nodes=7, ms=1.5),)
-    return measured_model.report(**{"shares": shares, **more})
+    return measured_model.report(**{"providers": shares, **more})
 
 
 def bench(*timings: Timing, **more: Any) -> Bench:
-    values: dict[str, Any] = {"gpu": "A10 (8.6)", "create_ms": ((CPU, 20.0),)}
+    values: dict[str, Any] = {"gpu": "A10 (8.6)", "create_ms": {CPU: 20.0}}
     return measured_model.bench(*timings, **{**values, **more})
 
 
@@ -68,7 +68,7 @@ def headings(text: str) -> list[str]:
 
 
 def test_a_page_has_the_sections_that_have_something_to_say() -> None:
-    assert headings(html(report(shares=()))) == ["What ortgpu-fix finds here"]
+    assert headings(html(report(providers=()))) == ["What ortgpu-fix finds here"]
     whole = html(
         report(
             fallbacks=(Fallback(name="n", op="Add", why="unknown", ms=1.0),),
@@ -124,7 +124,7 @@ def test_that_the_cpu_alone_was_used_is_said_where_something_ran() -> None:
     alone = EN.verdict("model-cpu-alone")
 
     assert alone in shown(report(gpu=None)).text
-    assert alone not in shown(report(gpu=None, shares=())).text
+    assert alone not in shown(report(gpu=None, providers=())).text
     assert alone not in shown(report()).text
 
 
@@ -142,7 +142,7 @@ def test_evidence_and_hints_are_dim_and_redacted() -> None:
 
 
 def test_what_ran_where_has_numbers_to_sort_by() -> None:
-    found = shown(report(copies=Copies(), memory_bytes=5_000_000))
+    found = shown(report(copies=Copies(), gpu_memory_bytes=5_000_000))
 
     assert found.tables["What ran where"] == [[(GPU, None), ("7", "7"), ("1.500", "1.5")]]
     assert "7 nodes, 1.5 ms" in found.text
@@ -252,7 +252,7 @@ def test_columns_of_numbers_are_marked_and_those_of_nodes_and_times_can_be_sorte
 def test_what_failed_is_cut_and_redacted() -> None:
     error = "secret " + "".join(f"{number:03}," for number in range(200))
     failed = (Failed(key="cuda-graph", shape=None, error=error),)
-    found = shown(report(), bench=bench(failed=failed, ends=("measure: SIGSEGV",)))
+    found = shown(report(), bench=bench(failed=failed, ended_early=("measure: SIGSEGV",)))
 
     assert f"cuda-graph: failed: {error[:300]}".replace("secret", "…") in found.text
     assert error[:301].replace("secret", "…") not in found.text
@@ -261,7 +261,7 @@ def test_what_failed_is_cut_and_redacted() -> None:
 
 def test_options_stand_there_to_be_pasted_where_some_are_advised() -> None:
     rows = (Reason(code="gpu-same", values=()),)
-    text = html(report(), advice=Advice(rows=rows, options=(("use_tf32", "0"),)))
+    text = html(report(), advice=Advice(rows=rows, options={"use_tf32": "0"}))
 
     assert f'<p class="dim">{EN.label("page-paste")}</p><pre><code>' in text
     assert "use_tf32" in text

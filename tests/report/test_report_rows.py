@@ -26,8 +26,7 @@ from ortgpu_fix.report.matrix import (
     release_sections,
 )
 from ortgpu_fix.report.verification import verification_sections
-from ortgpu_fix.verify.model import Verification
-from ortgpu_fix.verify.smoke_result import LoadedLibrary
+from ortgpu_fix.verify.verification import LoadedLibrary, Verification
 
 EN = load_texts("en")
 

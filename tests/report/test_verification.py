@@ -8,8 +8,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row, plain
 from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.verification import verification_sections
-from ortgpu_fix.verify.model import Verification
-from ortgpu_fix.verify.smoke_result import LoadedLibrary
+from ortgpu_fix.verify.verification import LoadedLibrary, Verification
 
 EN = load_texts("en")
 

@@ -23,16 +23,16 @@ def report(**more: Any) -> ModelReport:
 def bench(*timings: Timing, **more: Any) -> Bench:
     """Return the times of a model with two shapes, on the CPU and with CUDA."""
     values: dict[str, Any] = {
-        "release": "1.26.0",
+        "onnxruntime": "1.26.0",
         "gpu": None,
         "processors": 8,
-        "threads": 4,
+        "cpu_threads": 4,
         "shapes": ((("x", (1, 3)),), (("x", (4, 3)),)),
-        "given": True,
+        "shapes_given": True,
         "configurations": (
             Configuration(key=CPU, on_gpu=False),
             Configuration(key="cuda", on_gpu=True),
         ),
-        "create_ms": (),
+        "create_ms": {},
     }
     return Bench(timings=timings, **{**values, **more})

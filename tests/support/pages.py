@@ -14,9 +14,9 @@ from ortgpu_fix.messages.sections import Row
 from ortgpu_fix.report.page import Page, render
 from ortgpu_fix.verify.advice import Advice, advise
 from ortgpu_fix.verify.bench import Bench, Configuration, searches, summarize
-from ortgpu_fix.verify.measurement_output import parse_measurement
-from ortgpu_fix.verify.model_run import judge_model
-from ortgpu_fix.verify.smoke_result import LoadedLibrary
+from ortgpu_fix.verify.measurement import parse_measurement
+from ortgpu_fix.verify.model_verdict import judge_model
+from ortgpu_fix.verify.verification import LoadedLibrary
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 HOSTILE = "</td><script>alert(1)</script><b>&amp;\"'\x1b[31m\u202egnp.exe"

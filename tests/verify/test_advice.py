@@ -27,22 +27,21 @@ from ortgpu_fix.verify.bench import (
     searches,
     summarize,
 )
-from ortgpu_fix.verify.measurement import CPU, Failed
-from ortgpu_fix.verify.measurement_output import parse_measurement
+from ortgpu_fix.verify.measurement import CPU, Failed, parse_measurement
 from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 REPORT = ModelReport(
     file="x.onnx",
     verdict="works",
-    release="1.26.0",
+    onnxruntime="1.26.0",
     gpu="NVIDIA A10 (8.6)",
     copies=Copies(),
-    operators=(("Conv", 4),),
+    operators={"Conv": 4},
 )
 GPU = {
     search: Configuration(
-        key=f"cuda-{search.lower()}", on_gpu=True, options=(("cudnn_conv_algo_search", search),)
+        key=f"cuda-{search.lower()}", on_gpu=True, options={"cudnn_conv_algo_search": search}
     )
     for search in SEARCHES
 }
@@ -69,13 +68,13 @@ def bench(
         **more,
     }
     return Bench(
-        release=release,
+        onnxruntime=release,
         gpu="NVIDIA GeForce RTX 2080 Ti (7.5)",
         processors=12,
-        threads=6,
+        cpu_threads=6,
         shapes=tuple((("x", shape),) for shape in shapes),
-        given=True,
-        create_ms=(),
+        shapes_given=True,
+        create_ms={},
         timings=tuple(timings),
         **known,
     )
@@ -112,7 +111,7 @@ def test_many_shapes_and_exhaustive(release: str) -> None:
 
     advice = advise(found, REPORT)
 
-    assert advice.options == (("cudnn_conv_algo_search", "HEURISTIC"),)
+    assert advice.options == {"cudnn_conv_algo_search": "HEURISTIC"}
     assert codes(advice)[0] == "gpu-faster"
     assert values(advice, "searches-new-shapes")["times"] == "EXHAUSTIVE 634 ms, HEURISTIC 1.9 ms"
     assert "new-shapes-slower" not in codes(advice)
@@ -143,7 +142,7 @@ def test_exhaustive_alone_is_slower_than_the_cpu_where_every_shape_is_new() -> N
     # (2574 - 200) / (1183 - 200) = 2.4: the third run of a shape is the first that gains.
     assert values(advice, "shape-pays-after") == {"runs": "3"}
     assert values(advice, "bring-to-buckets") == {"buckets": "x, dimension 3: 352, 416, 480, 544"}
-    assert advice.options == ()
+    assert advice.options == {}
 
 
 def test_shapes_that_take_turns_from_1_20_on() -> None:
@@ -169,7 +168,7 @@ def test_shapes_that_take_turns_from_1_20_on() -> None:
     advice = advise(measured("exhaustive", "heuristic", "default"), REPORT)
     without = advise(measured("exhaustive", "heuristic"), REPORT)
 
-    assert advice.options == (("cudnn_conv_algo_search", "DEFAULT"),)
+    assert advice.options == {"cudnn_conv_algo_search": "DEFAULT"}
     assert not {"new-shapes-slower", "turns-slower", "default-is-fallback"} & {*codes(advice)}
     assert values(without, "turns-slower") == {"turns": "322 ms", "cpu": "47.4 ms"}
     assert "shape-pays-after" not in codes(without)
@@ -197,7 +196,7 @@ def test_default_from_1_20_on() -> None:
 
     assert values(new, "default-is-fallback") == {"ms": "206 ms"}
     assert "default-is-fallback" not in codes(old)
-    assert new.options == old.options == (("cudnn_conv_algo_search", "HEURISTIC"),)
+    assert new.options == old.options == {"cudnn_conv_algo_search": "HEURISTIC"}
     assert values(new, "new-shape-costs") == {
         "new": "93 ms",
         "known": "4.27 ms",
@@ -216,7 +215,7 @@ def test_one_shape_keeps_the_default_where_the_searches_are_close() -> None:
 
     advice = advise(bench(rows, [(1, 3, 8, 8)]), REPORT)
 
-    assert (codes(advice), advice.options) == (["gpu-faster"], ())
+    assert (codes(advice), advice.options) == (["gpu-faster"], {})
     assert values(advice, "gpu-faster") == {"least": "10.0", "most": "10.0"}
 
 
@@ -287,11 +286,11 @@ def test_what_the_refinements_bring() -> None:
     assert [row.key.removeprefix("cuda-heuristic") for row in more] == [
         *("", "-no-tf32", "-binding", "-graph"),
     ]
-    search = ("cudnn_conv_algo_search", "HEURISTIC")
+    search = {"cudnn_conv_algo_search": "HEURISTIC"}
     assert [row.options for row in more] == [
-        (search,),
-        (search, ("use_tf32", "0")),
-        *[(search,)] * 2,
+        search,
+        {**search, "use_tf32": "0"},
+        *[search] * 2,
     ]
     assert [(row.binding, row.graph) for row in more[1:]] == [
         *((False, False), (True, False), (True, True)),
@@ -367,7 +366,7 @@ def test_only_what_the_release_and_the_gpu_know_is_tried(
     release: str, capability: str, names: list[str]
 ) -> None:
     report = ModelReport(
-        file="x", verdict="works", release=release, gpu=f"GPU ({capability})", copies=Copies()
+        file="x", verdict="works", onnxruntime=release, gpu=f"GPU ({capability})", copies=Copies()
     )
     found = refinements(Configuration(key="cuda", on_gpu=True), report)
 
@@ -379,7 +378,7 @@ def test_only_what_the_release_and_the_gpu_know_is_tried(
     [
         {"copies": Copies(to_host=1)},
         {"fallbacks": (Fallback(name="n", op="Shape", why="shape-work", ms=0.1),)},
-        {"operators": (("Loop", 1),)},
+        {"operators": {"Loop": 1}},
         {"copies": None},
     ],
 )
@@ -393,13 +392,13 @@ def test_a_graph_needs_everything_on_the_gpu(more: dict[str, Any]) -> None:
     "operator", ["Conv", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv"]
 )
 def test_every_kind_of_convolution_is_searched_for(operator: str) -> None:
-    report = ModelReport(file="x", verdict="works", operators=(("MatMul", 3), (operator, 1)))
+    report = ModelReport(file="x", verdict="works", operators={"MatMul": 3, operator: 1})
 
     assert len(searches(report, on_gpu=True)) == 1 + len(SEARCHES)
 
 
 def test_searches_only_where_there_are_convolutions() -> None:
-    dense = ModelReport(file="x", verdict="works", operators=(("MatMul", 3),))
+    dense = ModelReport(file="x", verdict="works", operators={"MatMul": 3})
 
     assert [row.key for row in searches(dense, on_gpu=True)] == ["cpu", "cuda"]
     assert [row.key for row in searches(REPORT, on_gpu=True)] == [
@@ -412,8 +411,8 @@ def test_fallbacks_and_float16_are_told() -> None:
     report = ModelReport(
         file="x",
         verdict="cpu-fallback",
-        half=True,
-        shares=(
+        float16=True,
+        providers=(
             ProviderShare(provider="CUDAExecutionProvider", nodes=9, ms=6.0),
             ProviderShare(provider="CPUExecutionProvider", nodes=1, ms=4.0),
         ),
@@ -452,7 +451,7 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
 
     found = summarize([measured], [cpu])
 
-    assert (found.release, found.gpu, found.threads) == ("1.31.1", None, 2)
+    assert (found.onnxruntime, found.gpu, found.cpu_threads) == ("1.31.1", None, 2)
     assert [dict(shapes)["x"][0] for shapes in found.shapes] == [1, 4, 16]
     for row in found.timings:
         assert None not in (row.first_ms, row.changed_ms)
@@ -758,7 +757,7 @@ def test_without_convolutions_there_are_no_searches_to_compare() -> None:
 
     advice = advise(found, REPORT)
 
-    assert (codes(advice), advice.options) == (["gpu-faster"], ())
+    assert (codes(advice), advice.options) == (["gpu-faster"], {})
 
 
 def test_searches_that_are_close_are_not_compared() -> None:
@@ -793,9 +792,9 @@ def test_default_is_no_fallback_to_warn_of_where_it_is_advised(release: str | No
         ("cuda-default", {"median": 5.0, "first": 2.0, "changed_ms": 1.0}),
     )
 
-    advice = advise(replace(found, release=release), REPORT)
+    advice = advise(replace(found, onnxruntime=release), REPORT)
 
-    assert advice.options == (("cudnn_conv_algo_search", "DEFAULT"),)
+    assert advice.options == {"cudnn_conv_algo_search": "DEFAULT"}
     assert "default-is-fallback" not in codes(advice)
 
 
@@ -812,7 +811,7 @@ def test_a_graph_is_compared_with_bound_inputs_where_these_were_timed() -> None:
 def test_what_has_to_be_on_the_cpu_is_no_fallback_to_warn_of() -> None:
     report = replace(
         REPORT,
-        shares=(ProviderShare(provider="CPUExecutionProvider", nodes=1, ms=10.0),),
+        providers=(ProviderShare(provider="CPUExecutionProvider", nodes=1, ms=10.0),),
         fallbacks=(
             Fallback(name="a", op="Shape", why="shape-work", ms=9.0),
             Fallback(name="b", op="NonMaxSuppression", why="no-kernel", ms=0.9),

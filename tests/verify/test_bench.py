@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from ortgpu_fix.verify.bench import Configuration, searches, summarize
-from ortgpu_fix.verify.measurement import CPU, Measurement
-from ortgpu_fix.verify.measurement_output import parse_measurement
+from ortgpu_fix.verify.measurement import CPU, Measurement, parse_measurement
 from ortgpu_fix.verify.model_report import ModelReport
 
 ROWS = [Configuration(key=CPU, on_gpu=False), Configuration(key="cuda", on_gpu=True)]
@@ -22,7 +21,7 @@ def measured(*events: dict[str, Any]) -> Measurement:
 
 
 def test_a_model_without_convolutions_is_timed_on_both_without_options() -> None:
-    report = ModelReport(file="x", verdict="works", operators=(("MatMul", 3),))
+    report = ModelReport(file="x", verdict="works", operators={"MatMul": 3})
 
     assert searches(report, on_gpu=True) == tuple(ROWS)
     assert searches(report, on_gpu=False) == tuple(ROWS[:1])

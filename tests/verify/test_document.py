@@ -12,12 +12,22 @@ from pages import made
 
 from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.verify.measurement import Failed
-from ortgpu_fix.verify.model import CheckedTorch, Verification
 from ortgpu_fix.verify.model_report import Copies, Fallback, without_run
-from ortgpu_fix.verify.smoke_result import LoadedLibrary, ModelRun, TorchResult, TorchRun
+from ortgpu_fix.verify.verification import (
+    CheckedTorch,
+    LoadedLibrary,
+    ModelRun,
+    PlacedNode,
+    TorchResult,
+    TorchRun,
+    Verification,
+)
 
 RUN = ModelRun(
-    name="conv", gpu="NVIDIA A10 (8.6)", nodes=(("Conv", "CUDAExecutionProvider"),), deviation=0.0
+    name="conv",
+    gpu="NVIDIA A10 (8.6)",
+    nodes=(PlacedNode("Conv", "CUDAExecutionProvider"),),
+    deviation=0.0,
 )
 LIBRARY = LoadedLibrary(name="libcudnn.so.9", path="/x/libcudnn.so.9", version="9.1")
 

@@ -21,16 +21,16 @@ from ortgpu_fix.verify.bench import (
 )
 from ortgpu_fix.verify.measurement import CPU, Failed, Made, Measurement, NodeEvent, Tensor
 from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
-from ortgpu_fix.verify.model_run import SMALL, count_copies, find_fallbacks, judge_model
+from ortgpu_fix.verify.model_verdict import SMALL, count_copies, find_fallbacks, judge_model
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
 REPORT = ModelReport(
     file="x.onnx",
     verdict="works",
-    release="1.26.0",
+    onnxruntime="1.26.0",
     gpu="NVIDIA A10 (8.6)",
     copies=Copies(),
-    operators=(("Conv", 4),),
+    operators={"Conv": 4},
 )
 KEYS = {search: f"cuda-{search.lower()}" for search in SEARCHES}
 BEST = KEYS["HEURISTIC"]
@@ -49,7 +49,7 @@ def bench(
     rows = [
         Configuration(key=CPU, on_gpu=False),
         *(
-            Configuration(key=key, on_gpu=True, options=(("cudnn_conv_algo_search", search),))
+            Configuration(key=key, on_gpu=True, options={"cudnn_conv_algo_search": search})
             for search, key in KEYS.items()
             if key in medians
         ),
@@ -68,7 +68,7 @@ def bench(
         for shape, median in enumerate(times)
     ]
     shapes = tuple((("x", (1, 8 + at)),) for at in range(max(map(len, medians.values()))))
-    made = dataclasses.replace(summarize([], rows), release="1.26.0", gpu="A GPU (8.6)")
+    made = dataclasses.replace(summarize([], rows), onnxruntime="1.26.0", gpu="A GPU (8.6)")
     return dataclasses.replace(made, shapes=shapes, timings=tuple(timings), **more)
 
 
@@ -144,7 +144,7 @@ def test_half_of_the_runs_within_a_fifth_are_not_noisy_and_a_tenth_of_the_time_i
     report = dataclasses.replace(
         REPORT,
         fallbacks=(Fallback(name="n", op="Loop", why="unknown", ms=1.0),),
-        shares=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
+        providers=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
     )
 
     found = codes(advise(dataclasses.replace(times, timings=tuple(wide)), report))
@@ -190,7 +190,7 @@ def test_nodes_on_the_cpu_are_worth_a_sentence_where_they_take_a_tenth(
     report = dataclasses.replace(
         REPORT,
         fallbacks=(Fallback(name="n", op="Loop", why=why, ms=ms),),
-        shares=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
+        providers=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
     )
 
     advice = advise(bench({CPU: (9,), BEST: (1.0,)}), report)
@@ -200,7 +200,7 @@ def test_nodes_on_the_cpu_are_worth_a_sentence_where_they_take_a_tenth(
 
 @pytest.mark.parametrize(("release", "told"), [("1.19.2", False), ("1.20.0", True), (None, False)])
 def test_the_default_is_a_fallback_since_1_20(release: str | None, *, told: bool) -> None:
-    times = bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (2.0,)}, release=release)
+    times = bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (2.0,)}, onnxruntime=release)
 
     assert ("default-is-fallback" in codes(advise(times, REPORT))) is told
 
@@ -229,7 +229,7 @@ def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
 @pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "FusedConv", "NhwcConv",
                                       "NhwcFusedConv"])  # fmt: skip
 def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) -> None:
-    report = dataclasses.replace(REPORT, operators=(("Relu", 3), (operator, 1)))
+    report = dataclasses.replace(REPORT, operators={"Relu": 3, operator: 1})
 
     assert [row.key for row in searches(report, on_gpu=True)] == [CPU, *KEYS.values()]
     assert [row.key for row in searches(report, on_gpu=False)] == [CPU]
@@ -238,7 +238,7 @@ def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) ->
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])
 def test_a_graph_holds_no_control_flow(operator: str) -> None:
     assert allows_graph(REPORT)
-    assert not allows_graph(dataclasses.replace(REPORT, operators=((operator, 1),)))
+    assert not allows_graph(dataclasses.replace(REPORT, operators={operator: 1}))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_graph_holds_no_copies(copies: Copies | None) -> None:
         ("1.26.0", "A (8.0)", {}, ["no-tf32", "binding", "graph"]),
         ("1.26.0", "A (7.5)", {}, ["binding", "graph"]),
         ("1.26.0", "A", {}, ["binding", "graph"]),
-        ("1.26.0", "A (8.6)", {"half": True}, ["binding", "graph"]),
+        ("1.26.0", "A (8.6)", {"float16": True}, ["binding", "graph"]),
         ("1.18.0", "A (8.6)", {}, ["no-tf32", "binding", "graph"]),
         ("1.17.3", "A (8.6)", {}, ["binding", "graph"]),
         ("1.16.3", "A (8.6)", {}, ["binding"]),
@@ -264,7 +264,7 @@ def test_a_graph_holds_no_copies(copies: Copies | None) -> None:
 def test_what_a_release_and_a_gpu_have(
     release: str, gpu: str, more: dict[str, Any], names: list[str]
 ) -> None:
-    report = dataclasses.replace(REPORT, release=release, gpu=gpu, **more)
+    report = dataclasses.replace(REPORT, onnxruntime=release, gpu=gpu, **more)
     best = searches(report, on_gpu=True)[2]
 
     rows = refinements(best, report)
@@ -273,8 +273,8 @@ def test_what_a_release_and_a_gpu_have(
     assert [row.key for row in rows[1:]] == [f"{best.key}-{name}" for name in names]
     for row in rows[1:]:
         assert row.on_gpu
-        assert row.options[:1] == best.options
-        assert row.options[1:] == ((("use_tf32", "0"),) if row.key.endswith("tf32") else ())
+        tf32 = {"use_tf32": "0"} if row.key.endswith("tf32") else {}
+        assert row.options == {**best.options, **tf32}
         assert row.binding is not row.key.endswith("tf32")
         assert row.graph is row.key.endswith("graph")
 

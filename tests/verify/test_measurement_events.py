@@ -15,12 +15,12 @@ from ortgpu_fix.verify.measurement import (
     NodeEvent,
     OutputRow,
     Tensor,
+    parse_measurement,
     say_shapes,
     shapes_of,
     sizes_of,
 )
-from ortgpu_fix.verify.measurement_output import parse_measurement
-from ortgpu_fix.verify.smoke_result import LoadedLibrary
+from ortgpu_fix.verify.verification import LoadedLibrary
 
 
 def said(*events: dict[str, Any], log: str = "") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from ortgpu_fix.verify.measurement import Failed, Made, Measurement, NodeEvent, OutputRow, Tensor
 from ortgpu_fix.verify.model_report import ModelReport
-from ortgpu_fix.verify.model_run import CUDA, WITHOUT_TF32, judge_model
+from ortgpu_fix.verify.model_verdict import CUDA, WITHOUT_TF32, judge_model
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 NO_KERNEL = "CUDA kernel not found in registries for Op type: {} node name: {}\n"
@@ -57,7 +57,7 @@ def test_a_session_without_the_gpu_names_every_node_once() -> None:
 
     assert found.verdict == "cpu-fallback"
     assert dict(found.values) == {"count": "3", "total": "3", "operators": "Conv, Gemm"}
-    assert found.operators == (("Conv", 2), ("Gemm", 1))
+    assert [*found.operators.items()] == [("Conv", 2), ("Gemm", 1)]
 
 
 def test_nodes_without_a_kernel_are_counted_among_all() -> None:
@@ -142,7 +142,7 @@ def test_the_share_of_each_provider_is_its_nodes_and_its_time() -> None:
         node("copy", "MemcpyToHost", microseconds=9999),
     )
 
-    assert [asdict(row) for row in ran(*events).shares] == [
+    assert [asdict(row) for row in ran(*events).providers] == [
         {"provider": GPU, "nodes": 1, "ms": 2.234},
         {"provider": CPU, "nodes": 1, "ms": 0.5},
     ]
@@ -256,7 +256,7 @@ def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
     found = ran(inputs=inputs, given=given, shapes=shapes)
 
     assert notes(found) == ([("shapes-guessed", {"shapes": "n=1x3; n=4x3"})] if guessed else [])
-    assert (found.inputs, found.shapes, found.given) == (inputs, shapes, given)
+    assert (found.inputs, found.shapes, found.shapes_given) == (inputs, shapes, given)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_half_as_exact_numbers_may_deviate_more(
     [row] = found.checked
     assert (row.right, row.deviation) == (right, deviation)
     assert row.tolerance == (2e-2 if "float16" in {kind, event} else 1e-3)
-    assert found.half == (event == "float16")
+    assert found.float16 == (event == "float16")
     assert found.verdict == ("works" if right else "wrong-result")
 
 
@@ -344,10 +344,14 @@ def test_times_and_memory_are_those_of_each_configuration() -> None:
     }
     found = ran(times=times, memory={CUDA: 1 << 20, "cpu": 5}, release="1.26.0", gpu="A10 (8.6)")
 
-    assert found.create_ms == (("cpu", 2.0), (CUDA, 90.5))
-    assert found.first_ms == (("cpu", 8.0), (CUDA, 30.0))
-    assert found.second_ms == ((CUDA, 3.0),)
-    assert (found.memory_bytes, found.release, found.gpu) == (1 << 20, "1.26.0", "A10 (8.6)")
+    assert found.create_ms == {"cpu": 2.0, CUDA: 90.5}
+    assert found.first_ms == {"cpu": 8.0, CUDA: 30.0}
+    assert found.second_ms == {CUDA: 3.0}
+    assert (found.gpu_memory_bytes, found.onnxruntime, found.gpu) == (
+        1 << 20,
+        "1.26.0",
+        "A10 (8.6)",
+    )
 
 
 def test_where_the_gpu_was_not_tried_nothing_is_said_of_it() -> None:
@@ -356,4 +360,4 @@ def test_where_the_gpu_was_not_tried_nothing_is_said_of_it() -> None:
 
     assert (found.verdict, found.values, found.gpu) == ("no-driver", (), None)
     assert (found.fallbacks, found.checked, found.copies) == ((), (), None)
-    assert found.operators == (("Conv", 1),)
+    assert found.operators == {"Conv": 1}

@@ -7,8 +7,8 @@ from typing import Any
 
 from ortgpu_fix.verify.bench import Bench, Configuration, Timing
 from ortgpu_fix.verify.measurement import Failed, Measurement
-from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.model_report import Copies, ModelReport
+from ortgpu_fix.verify.verification import Verification
 
 
 def test_a_run_of_which_nothing_is_known() -> None:
@@ -17,7 +17,7 @@ def test_a_run_of_which_nothing_is_known() -> None:
     assert (timing.pop("key"), timing.pop("shape"), timing.pop("runs")) == ("cuda", 1, 0)
     assert not any(timing.values())
     plain = Configuration(key="cuda", on_gpu=True)
-    assert (plain.options, plain.binding, plain.graph) == ((), False, False)
+    assert (plain.options, plain.binding, plain.graph) == ({}, False, False)
     assert not any(value for name, value in asdict(Measurement()).items() if name != "step")
 
 
@@ -33,22 +33,22 @@ def test_a_report_of_a_model_that_did_not_run() -> None:
 
 def test_each_configuration_has_its_own_times_and_failures() -> None:
     bench = Bench(
-        release="1.26.0",
+        onnxruntime="1.26.0",
         gpu="A10",
         processors=8,
-        threads=4,
+        cpu_threads=4,
         shapes=((("x", (1, 3)), ("s", ())),),
-        given=True,
+        shapes_given=True,
         configurations=(
             Configuration(key="cpu", on_gpu=False),
-            Configuration(key="cuda", on_gpu=True, options=(("a", "b"),), binding=True, graph=True),
+            Configuration(key="cuda", on_gpu=True, options={"a": "b"}, binding=True, graph=True),
         ),
-        create_ms=(("cuda", 5.0),),
+        create_ms={"cuda": 5.0},
         timings=(Timing(key="cpu", shape=0, runs=3), Timing(key="cuda", shape=0, runs=4)),
-        deviations=(("cuda", 0.5),),
+        deviations={"cuda": 0.5},
         failed=(Failed(key="cuda", shape=1, error="no"),),
         skipped=("batch 4",),
-        ends=("cut",),
+        ended_early=("cut",),
         interrupted=True,
     )
     found: Any = bench.to_json()
@@ -89,17 +89,22 @@ def test_each_configuration_has_its_own_times_and_failures() -> None:
 
 def test_a_bench_came_to_its_end_unless_it_was_interrupted() -> None:
     whole = Bench(
-        release=None,
+        onnxruntime=None,
         gpu=None,
         processors=None,
-        threads=None,
+        cpu_threads=None,
         shapes=(),
-        given=False,
+        shapes_given=False,
         configurations=(),
-        create_ms=(),
+        create_ms={},
         timings=(),
     )
 
-    assert (whole.interrupted, whole.failed, whole.skipped, whole.ends) == (False, (), (), ())
+    assert (whole.interrupted, whole.failed, whole.skipped, whole.ended_early) == (
+        False,
+        (),
+        (),
+        (),
+    )
     assert whole.to_json()["interrupted"] is False
     assert whole.at("cuda", 3) == Timing(key="cuda", shape=3)

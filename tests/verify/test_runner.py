@@ -15,8 +15,8 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.utils.process import Finished, own_environment, run
-from ortgpu_fix.verify.model import Verification
 from ortgpu_fix.verify.runner import verify
+from ortgpu_fix.verify.verification import Verification
 from support.pythons import find_python
 
 NUMPY = """

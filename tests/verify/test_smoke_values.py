@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.smoke_output import parse_smoke_output
-from ortgpu_fix.verify.smoke_result import (
-    GPU,
-    ModelRun,
-    NeededLibrary,
-    SmokeResult,
-    TorchResult,
-    TorchRun,
-)
+from ortgpu_fix.verify.smoke_output import NeededLibrary, SmokeResult, parse_smoke_output
+from ortgpu_fix.verify.verification import GPU, ModelRun, PlacedNode, TorchResult, TorchRun
 
 CPU = "CPUExecutionProvider"
 NOTHING = parse_smoke_output("", "")
+
+
+def placed(nodes: tuple[tuple[str, str], ...]) -> tuple[PlacedNode, ...]:
+    return tuple(PlacedNode(*node) for node in nodes)
 
 
 @pytest.mark.parametrize(
@@ -34,13 +31,18 @@ NOTHING = parse_smoke_output("", "")
 def test_a_model_ran_on_the_gpu_where_every_node_but_the_copies_did(
     nodes: tuple[tuple[str, str], ...], *, on_gpu: bool
 ) -> None:
-    assert ModelRun(name="conv", nodes=nodes).on_gpu is on_gpu
+    assert ModelRun(name="conv", nodes=placed(nodes)).on_gpu is on_gpu
 
 
 def test_a_model_that_ran_is_told_with_its_nodes_and_its_times() -> None:
-    nodes = (("Conv", GPU), ("Relu", CPU))
+    nodes = placed((("Conv", GPU), ("Relu", CPU)))
     run = ModelRun(
-        name="conv", gpu="A10 (8.6)", nodes=nodes, deviation=0.5, first_ms=12.0, second_ms=0.2
+        name="conv",
+        gpu="A10 (8.6)",
+        nodes=placed(nodes),
+        deviation=0.5,
+        first_ms=12.0,
+        second_ms=0.2,
     )
 
     assert run.lines() == [

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.plan.reasons import Reason
-from ortgpu_fix.verify.model import (
+from ortgpu_fix.verify.torch_verdict import combine, needs_torch_alone, needs_torch_check
+from ortgpu_fix.verify.verification import (
     CheckedTorch,
+    TorchResult,
+    TorchRun,
     Verification,
     VerificationVerdict,
     verification_exit_code,
 )
-from ortgpu_fix.verify.smoke_result import TorchResult, TorchRun
-from ortgpu_fix.verify.torch_verdict import combine, needs_torch_alone, needs_torch_check
 
 FINE = TorchRun(gpu="A10", product=0.0, convolution=0.0, error=None)
 WORKS = TorchResult(error=None, unavailable=None, runs=(FINE,))

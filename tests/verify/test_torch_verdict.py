@@ -9,9 +9,9 @@ import pytest
 
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.verification import verification_sections
-from ortgpu_fix.verify.model import Verification, verification_exit_code
 from ortgpu_fix.verify.torch_verdict import Order, combine, needs_torch_alone, needs_torch_check
 from ortgpu_fix.verify.verdict import judge
+from ortgpu_fix.verify.verification import Verification, verification_exit_code
 
 CUDA = "CUDAExecutionProvider"
 NO_GPU = "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1"
@@ -208,7 +208,7 @@ def test_the_document_tells_each_order() -> None:
 
     assert (document["version"], document["cuda"]) == ("2.10.0", "12.8")
     rows = [(row["imported"], row["verdict"], row["torch"]["runs"]) for row in document["orders"]]
-    assert rows == [("first", "works", ()), ("last", "works", ()), ("alone", None, ())]
+    assert rows == [("first", "works", []), ("last", "works", []), ("alone", None, [])]
     dead = seen(ON_GPU, [{"event": "doing", "what": "import torch"}], end=False, returncode=-9)
     told: Any = both(seen(ON_GPU), seen(WORKS, ON_GPU), dead, seen(WORKS)).to_json()["torch"]
     assert [row["torch"] is None for row in told["orders"]] == [False, True, False]

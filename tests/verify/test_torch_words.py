@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.verify.model import CheckedTorch, Verification
 from ortgpu_fix.verify.torch_verdict import combine
+from ortgpu_fix.verify.verification import CheckedTorch, Verification
 
 BUILD = CheckedTorch(version="2.8.0+cu128", cuda="12.8")
 WORKS = Verification(verdict="works", build=BUILD)

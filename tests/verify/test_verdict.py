@@ -9,13 +9,13 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.verify.model import (
+from ortgpu_fix.verify.verdict import EXPLAINED, judge
+from ortgpu_fix.verify.verification import (
     UP_TO_THE_DRIVER,
     Verification,
     VerificationVerdict,
     verification_exit_code,
 )
-from ortgpu_fix.verify.verdict import EXPLAINED, judge
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 PROVIDER_DLL = r"C:\env\onnxruntime\capi\onnxruntime_providers_cuda.dll"

@@ -30,8 +30,8 @@ from ...requirements.rewrite_files import RewrittenFile, write_rewritten
 from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
-from ...verify.model import Verification, verification_exit_code
 from ...verify.runner import verify
+from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of

@@ -25,9 +25,9 @@ from ...plan.reasons import finding
 from ...report.verification import verification_sections
 from ...utils.process import run as run_process
 from ...verify.measure import Measured, MeasuringPlace, run_model
-from ...verify.model import Verification, verification_exit_code
 from ...verify.model_report import without_run
 from ...verify.runner import verify
+from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..inputs import plan_options_of, probe_machine, with_unknown_releases
 
@@ -145,7 +145,7 @@ def _write_page(
         machine=machine_section(found, texts).rows,
         libraries=measured.report.libraries or verification.libraries,
         findings=[(texts.summary(row), texts.remedy(row)) for row in plan.findings],
-        versions=_versions(found, measured.report.release),
+        versions=_versions(found, measured.report.onnxruntime),
         made=texts.label("page-made", version=__version__, date=today),
         redact=redact,
     )

@@ -10,13 +10,13 @@ which is most often arithmetic on shapes
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..plan.reasons import Reason
 from .measurement import CPU, Measurement, NodeEvent, OutputRow, Tensor, say_shapes
-from .model import VerificationVerdict
 from .model_report import (
     FREE,
     Checked,
@@ -26,7 +26,7 @@ from .model_report import (
     ProviderShare,
     Why,
 )
-from .smoke_result import CUDA_FAILURE, GPU, TOLERANCE
+from .verification import CUDA_FAILURE, GPU, TOLERANCE, VerificationVerdict
 
 CUDA = "cuda"
 """The key of the GPU's configuration as it is without any option."""
@@ -89,21 +89,21 @@ def judge_model(
         notes=tuple(notes),
         evidence=tuple(f"{row.key}: {row.error[:400]}" for row in measured.failed),
         gpu=measured.gpu if tried else None,
-        release=measured.release,
+        onnxruntime=measured.release,
         inputs=measured.inputs,
         outputs=measured.outputs,
         shapes=measured.shapes,
-        given=measured.given,
-        shares=provider_shares(events),
+        shapes_given=measured.given,
+        providers=provider_shares(events),
         fallbacks=fallbacks,
         copies=count_copies(events, measured) if tried and events else None,
         checked=checked,
-        memory_bytes=measured.memory.get(CUDA),
-        create_ms=tuple((each, made.create_ms) for each, made in measured.made.items()),
+        gpu_memory_bytes=measured.memory.get(CUDA),
+        create_ms={each: made.create_ms for each, made in measured.made.items()},
         first_ms=_times(measured, "first"),
         second_ms=_times(measured, "warm"),
-        half=half,
-        operators=tuple(Counter(event.op for event in _nodes(events)).most_common()),
+        float16=half,
+        operators=dict(Counter(event.op for event in _nodes(events)).most_common()),
         libraries=measured.libraries,
     )
 
@@ -214,7 +214,7 @@ def count_copies(events: Iterable[NodeEvent], measured: Measurement) -> Copies:
     down = [event for event in events if event.op == "MemcpyToHost"]
     first = dict(measured.shapes[0]) if measured.shapes else {}
     inputs = sum(
-        _count(first.get(row.name, ())) * _width(row.type.removeprefix("tensor(").rstrip(")"))
+        math.prod(first.get(row.name, ())) * _width(row.type.removeprefix("tensor(").rstrip(")"))
         for row in measured.inputs
     )
     outputs = measured.compared.get((CUDA, 0), ())
@@ -224,7 +224,7 @@ def count_copies(events: Iterable[NodeEvent], measured: Measurement) -> Copies:
         to_host=len(down),
         to_host_bytes=sum(event.output_bytes for event in down),
         input_bytes=inputs,
-        output_bytes=sum(_count(row.shape) * _width(row.type) for row in outputs),
+        output_bytes=sum(math.prod(row.shape) * _width(row.type) for row in outputs),
     )
 
 
@@ -274,16 +274,9 @@ def _is_free(row: Tensor) -> bool:
     return any(not isinstance(size, int) or size < 0 for size in row.shape)
 
 
-def _times(measured: Measurement, kind: str) -> tuple[tuple[str, float], ...]:
+def _times(measured: Measurement, kind: str) -> dict[str, float]:
     found = {key: measured.all_times(key, 0, kind) for key in measured.made}
-    return tuple((key, times[0]) for key, times in found.items() if times)
-
-
-def _count(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
+    return {key: times[0] for key, times in found.items() if times}
 
 
 def _width(kind: str) -> int:

@@ -1,18 +1,44 @@
-"""The output of `smoke` as values, which `smoke_output` reads and `verdict` judges."""
+"""What real inference proved in an environment: the values that `verdict` makes.
+
+Core.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+from ..plan.reasons import Reason
+from .records import chosen_json, to_json
+
+SCHEMA = 1
+VerificationVerdict = Literal[
+    "works",
+    "no-gpu",
+    "no-driver",
+    "driver-too-old",
+    "library-missing",
+    "cpu-fallback",
+    "wrong-result",
+    "crashed",
+    "torch-conflict",
+]
+UP_TO_THE_DRIVER: frozenset[VerificationVerdict] = frozenset(
+    {"no-gpu", "no-driver", "driver-too-old"}
+)
+"""The best possible without a usable GPU: every library was found."""
 GPU = "CUDAExecutionProvider"
 TOLERANCE = 1e-3
 """A part of the largest expected number. The models' numbers are exact in TF32."""
-DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
-"""Libraries of the driver, which no wheel contains."""
-DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
-"""A function that an old driver lacks."""
 CUDA_FAILURE = re.compile(r"CUDA failure (\d+): ([^;\n]*[^;\s])")
+
+
+class PlacedNode(NamedTuple):
+    """An operator, and the provider that ran it."""
+
+    op: str
+    provider: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +48,8 @@ class ModelRun:
     name: str
     gpu: str | None = None
     """`NVIDIA H200 (9.0)`; None where the driver offers none."""
-    nodes: tuple[tuple[str, str], ...] = ()
-    """Operator and provider, of each node that ran."""
+    nodes: tuple[PlacedNode, ...] = ()
+    """Each node that ran."""
     deviation: float | None = None
     """The largest difference from the expected output, as a part of its largest number."""
     correct: bool | None = None
@@ -66,24 +92,6 @@ class LoadedLibrary:
     path: str
     version: str | None = None
     """Of the distribution that brought it, or as the file's full name has it; None: not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeededLibrary:
-    """A library that the provider needs, and the error of loading it."""
-
-    name: str
-    error: str | None
-    helped: bool
-    """Only the check itself loaded it, from a wheel."""
-    optional: bool
-
-    @property
-    def driver(self) -> bool:
-        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
-        error = self.error or ""
-        part = error and DRIVER_FILE.match(self.name)
-        return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,71 +141,65 @@ class TorchResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmokeResult:
-    """The output of the child."""
+class CheckedTorch:
+    """A torch for CUDA."""
 
-    ended: bool
-    """True where the child was not ended by a crash or the time limit."""
-    plain: bool
-    visible: str | None
-    """CUDA_VISIBLE_DEVICES, where it is set."""
-    step: str
-    """Its last step."""
-    version: str | None
-    """Of onnxruntime."""
-    origin: str | None
-    """The file that was imported as `onnxruntime`; None where the folder has none."""
-    import_error: str | None
-    usable: bool
-    """onnxruntime could be imported, and is complete."""
-    cuda: str | None
-    """The CUDA major that the build needs."""
-    driver_library: str | None
-    driver_cuda: str | None
-    driver_init: int | None
-    """The result of cuInit: 0 is success, 100 no GPU."""
-    driver_error: str | None
-    preload_error: str | None
-    needed: tuple[NeededLibrary, ...]
-    models: tuple[ModelRun, ...]
-    libraries: tuple[LoadedLibrary, ...]
-    torch_version: str | None
-    torch_cuda: str | None
-    """The CUDA of its build; None for a build for the CPU."""
-    torch: TorchResult | None
-    log: str
-    """The child's standard error, without colours."""
+    version: str
+    cuda: str
+    """`12.8`."""
 
-    @property
-    def absent(self) -> tuple[NeededLibrary, ...]:
-        """Return the required libraries that are missing, except those of the driver."""
-        return tuple(
-            library
-            for library in self.needed
-            if library.error and not library.optional and not library.driver
-        )
 
-    @property
-    def helped(self) -> tuple[str, ...]:
-        """Return the libraries that only the check itself could load."""
-        return tuple(library.name for library in self.needed if library.helped)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was proven, and the evidence."""
 
-    def lines(self) -> list[str]:
-        """Return the observations of each step, a line each."""
-        lines = []
-        if self.import_error:
-            lines.append(f"onnxruntime cannot be imported: {self.import_error}")
-        elif self.version:
-            lines.append(f"onnxruntime {self.version} from {self.origin}")
-        if self.driver_error:
-            lines.append(f"driver: {self.driver_error}")
-        elif self.driver_library:
-            started = f"CUDA {self.driver_cuda}, cuInit {self.driver_init}"
-            lines.append(f"driver: {self.driver_library}, {started}")
-        if self.visible is not None:
-            lines.append(f"CUDA_VISIBLE_DEVICES={self.visible!r}")
-        if self.preload_error:
-            lines.append(f"preload_dlls: {self.preload_error}")
-        lines += [f"{library.name}: {library.error}" for library in self.needed if library.error]
-        lines += [line for run in self.models for line in run.lines()]
-        return lines + (self.torch.lines() if self.torch else [])
+    verdict: VerificationVerdict
+    values: tuple[tuple[str, str], ...] = ()
+    """The placeholders of the verdict's text."""
+    notes: tuple[Reason, ...] = ()
+    """Additions to the verdict, from the same table of texts."""
+    evidence: tuple[str, ...] = ()
+    """Observations in the order of the steps."""
+    models: tuple[ModelRun, ...] = ()
+    libraries: tuple[LoadedLibrary, ...] = ()
+    helped: tuple[str, ...] = ()
+    """Libraries that neither the loader nor `preload_dlls()` found, loaded from the wheels."""
+    plain: bool = False
+    """True where the check loaded no libraries itself, as an unchanged application."""
+    build: CheckedTorch | None = None
+    """The torch for CUDA in the environment."""
+    torch: TorchResult | None = None
+    """What torch did in this process; None where it was not used."""
+    orders: tuple[tuple[str, Verification], ...] = ()
+    """The verifications with torch in the process: imported `first`, `last`; and torch `alone`."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that `verify --json` prints."""
+        return {
+            "schema": SCHEMA,
+            **chosen_json(self, "verdict", "plain", "models", "libraries", "helped"),
+            "torch": self._torch_json(),
+            **chosen_json(self, "notes", "evidence"),
+        }
+
+    def _torch_json(self) -> dict[str, object] | None:
+        if self.build is None:
+            return None
+        orders = [
+            {
+                "imported": order,
+                "verdict": None if order == "alone" else verification.verdict,
+                **chosen_json(verification, "torch", "libraries"),
+            }
+            for order, verification in self.orders
+        ]
+        return {**to_json(self.build), "orders": orders}
+
+
+def verification_exit_code(verification: Verification, *, elsewhere: bool = False) -> int:
+    """Return 0 where inference works, else 6.
+
+    `elsewhere`: the environment is for another machine; here it suffices that every library loads.
+    """
+    enough = elsewhere and verification.verdict in UP_TO_THE_DRIVER
+    return 0 if enough or verification.verdict == "works" else 6

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.measurement import Measurement, say_shapes, shapes_of
-from ortgpu_fix.verify.measurement_output import parse_measurement
+from ortgpu_fix.verify.measurement import Measurement, parse_measurement, say_shapes, shapes_of
 from ortgpu_fix.verify.model_report import Fallback, ModelReport
-from ortgpu_fix.verify.model_run import WITHOUT_TF32, judge_model
+from ortgpu_fix.verify.model_verdict import WITHOUT_TF32, judge_model
 from ortgpu_fix.verify.refusal import refusal
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
@@ -84,26 +83,26 @@ def as_gpu(
 def test_a_real_profile_of_the_cpu(release: str) -> None:
     found = judged(recorded(f"silero-vad-place-{release}"), environment="no-gpu")
 
-    assert (found.verdict, found.release, found.gpu) == ("no-gpu", release, None)
-    [share] = found.shares
+    assert (found.verdict, found.onnxruntime, found.gpu) == ("no-gpu", release, None)
+    [share] = found.providers
     assert share.provider == CPU
-    assert share.nodes == sum(dict(found.operators).values())
+    assert share.nodes == sum(found.operators.values())
     assert share.ms > 0
-    assert dict(found.operators)["FusedConv"] == 5
+    assert found.operators["FusedConv"] == 5
     assert found.fallbacks == ()
     assert found.checked == ()
     assert [note.code for note in found.notes] == ["shapes-guessed"]
     assert say_shapes(found.shapes[0]) == "input=1x512, state=2x1x128, sr="
-    assert dict(found.first_ms).keys() == {"cpu"}
+    assert found.first_ms.keys() == {"cpu"}
 
 
 def test_every_node_on_the_gpu() -> None:
     found = judged(as_gpu())
 
-    nodes = sum(dict(found.operators).values())
+    nodes = sum(found.operators.values())
     assert (found.verdict, found.gpu) == ("works", "NVIDIA A10 (8.6)")
     assert found.values == (("total", str(nodes)), ("shape_nodes", "0"))
-    assert [(row.provider, row.nodes) for row in found.shares] == [(CUDA, nodes)]
+    assert [(row.provider, row.nodes) for row in found.providers] == [(CUDA, nodes)]
     assert [row.right for row in found.checked] == [True, True]
     copies = found.copies
     assert copies is not None
@@ -138,7 +137,7 @@ def test_an_operator_without_a_kernel() -> None:
     assert copies is not None
     assert (copies.to_host, copies.to_host_bytes) == (1, 1000)
     assert (copies.to_device, copies.to_device_bytes) == (2, 2000)
-    assert sum(row.nodes for row in found.shares) == sum(dict(found.operators).values())
+    assert sum(row.nodes for row in found.providers) == sum(found.operators.values())
 
 
 def small_whole(each: dict[str, Any]) -> bool:
