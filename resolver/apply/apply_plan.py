@@ -9,12 +9,13 @@ from pathlib import Path
 from ..companions.build import LocalWheel
 from ..engine.choose import Engine
 from ..errors import Error
+from ..facts.markers import target_markers
 from ..facts.target import Target
 from ..index.client import Index
 from ..plan.model import Plan
 from ..utils.progress import Progress
 from ..utils.signals import signals_held
-from .conflicts import UnmetRequirement, environment_of, new_conflicts
+from .conflicts import UnmetRequirement, new_conflicts
 from .environment_lock import hold_environment_lock
 from .history import UNFINISHED, prune_history, recorded_changes
 from .open_files import check_path_lengths
@@ -139,7 +140,7 @@ def _allowed_conflicts(
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
     then = distributions_afterwards(plan, target, requires)
-    environment = environment_of(target.version, target.implementation)
+    environment = target_markers(target)
     conflicts = new_conflicts(target.installed, then.installed, environment)
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))

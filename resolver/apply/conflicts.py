@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -33,19 +32,6 @@ class UnmetRequirement:
     def __str__(self) -> str:
         """Return `fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)`."""
         return f"{self.by}: {self.requirement}" + (f" ({self.found})" if self.found else "")
-
-
-def environment_of(version: str, implementation: str) -> dict[str, str]:
-    """Return the marker environment of a Python `version` on this machine."""
-    environment = {name: str(value) for name, value in default_environment().items()}
-    names = {"cpython": "CPython", "pypy": "PyPy"}
-    return environment | {
-        "python_version": ".".join(version.split(".")[:2]),
-        "python_full_version": version,
-        "implementation_name": implementation,
-        "implementation_version": version,
-        "platform_python_implementation": names.get(implementation, implementation),
-    }
 
 
 def unmet_requirements(

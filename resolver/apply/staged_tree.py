@@ -22,13 +22,13 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
+from ..evidence.metadata import all_requirements, fields
 from ..facts.target import STATE_FOLDER
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
 from .removal import NAMESPACE
 from .state_folder import Site, join
-from .wheel_contents import requirements_in
 
 _SMALL = 1 << 20
 """Bytes up to which a file is always read."""
@@ -91,7 +91,7 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
         folders=tuple(places.goal(path) for path in places.empty if places.is_module(path)),
         infos=tuple(map(places.goal, places.infos)),
         requires=tuple(
-            requirements_in(_text(info, "METADATA", "replace")) for info in places.infos
+            tuple(all_requirements(_text(info, "METADATA", "replace"))) for info in places.infos
         ),
     )
 
@@ -161,9 +161,8 @@ class _Places:
     def _site_root(self, info: str) -> str:
         if self._site.purelib == self._site.platlib:
             return self._site.purelib
-        text = _text(info, "WHEEL", "replace")
-        pure = "root-is-purelib: true" in text.lower()
-        return self._site.purelib if pure else self._site.platlib
+        (pure,) = fields(_text(info, "WHEEL", "replace"), "Root-Is-Purelib")
+        return self._site.purelib if "".join(pure[:1]).lower() == "true" else self._site.platlib
 
     def goal(self, path: str) -> str:
         """Return the absolute path in the environment of what lies at `path`."""

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from ..engine.choose import Engine
 from ..errors import Error
 from ..evidence.errors import EvidenceError
+from ..evidence.metadata import all_requirements
 from ..evidence.ranges import open_zip, read_member
 from ..evidence.wheels import IndexWheel
 from ..facts.target import Target
@@ -32,7 +33,6 @@ from .torch_requirements import (
     movable_distributions,
     torch_requirements,
 )
-from .wheel_contents import requirements_in
 from .wheel_reader import read_wheel_contents
 
 _MOST = 1 << 22
@@ -114,7 +114,7 @@ def _remote_requires(url: str, index: Index) -> tuple[str, ...]:
         if error.code != "index-without-ranges":
             raise
         raise EvidenceError(url) from error
-    return requirements_in(text.decode("utf-8", errors="replace"))
+    return tuple(all_requirements(text.decode("utf-8", errors="replace")))
 
 
 def _from_torch(

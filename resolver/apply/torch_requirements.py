@@ -13,11 +13,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
+from ..facts.markers import target_markers
 from ..facts.target import Installed, Target
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
-from .conflicts import environment_of, unmet_requirements
+from .conflicts import unmet_requirements
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
 """Distributions whose requirements are not in the plan."""
@@ -69,7 +70,7 @@ def torch_requirements(
     Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
     metadata are not those that the matrix knows.
     """
-    environment = environment_of(then.version, then.implementation)
+    environment = target_markers(then)
     distributions = [
         installed if installed.key in names else installed._replace(requires=())
         for installed in then.installed

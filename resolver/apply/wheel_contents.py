@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from ..errors import Error
+from ..evidence.metadata import fields
 from ..facts.target import STATE_FOLDER
 from ..versions import version as parse_version
 
@@ -82,15 +83,16 @@ def wheel_contents(
     info = info_folder(file, members)
     _check_members(file, size, members)
     _check_record(file, info, members, texts.get("RECORD", ""))
-    fields = _headers(texts.get("METADATA", ""))
-    name, version = fields.get("name", [""])[0], fields.get("version", [""])[0]
+    metadata = texts.get("METADATA", "")
+    names, versions, requires = fields(metadata, "Name", "Version", "Requires-Dist")
+    name, version = "".join(names[:1]), "".join(versions[:1])
     stem, _, number = info.removesuffix(".dist-info").partition("-")
     if canonicalize_name(name) != canonicalize_name(stem) or (
         parse_version(version) != parse_version(number)
     ):
         raise Error("wheel-broken", file=file, part="METADATA")
-    wheel = _headers(texts.get("WHEEL", ""))
-    if not wheel.get("wheel-version", [""])[0].startswith("1."):
+    (formats,) = fields(texts.get("WHEEL", ""), "Wheel-Version")
+    if not "".join(formats[:1]).startswith("1."):
         raise Error("wheel-broken", file=file, part="WHEEL")
     for member in members:
         _check_destination(file, member.name, info)
@@ -98,14 +100,9 @@ def wheel_contents(
     return WheelContents(
         name=canonicalize_name(name),
         version=version,
-        requires=requirements_in(texts.get("METADATA", "")),
+        requires=tuple(requires),
         size=sum(member.size for member in members),
     )
-
-
-def requirements_in(metadata: str) -> tuple[str, ...]:
-    """Return the `Requires-Dist` lines of the text of a METADATA file."""
-    return tuple(_headers(metadata).get("requires-dist", []))
 
 
 def check_entry_points(text: str, file: str) -> None:
@@ -184,14 +181,3 @@ def _check_destination(file: str, name: str, info: str) -> None:
         scheme, _, rest = name.removeprefix(data).partition("/")
         if scheme not in _SCHEMES or not rest:
             raise Error("wheel-escapes", file=file, member=name)
-
-
-def _headers(text: str) -> dict[str, list[str]]:
-    """Return the fields of METADATA or WHEEL, their names in lower case."""
-    fields: dict[str, list[str]] = {}
-    head = re.split(r"\r?\n\r?\n", text, maxsplit=1)[0]
-    for line in re.sub(r"\r?\n[ \t]+", " ", head).splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            fields.setdefault(name.strip().lower(), []).append(value.strip())
-    return fields

@@ -145,7 +145,7 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
     """
     from ..resolve.unknown_releases import is_unknown, is_unknown_build
 
-    platform = f"{facts.platform.system}_{facts.platform.machine}"
+    platform = facts.platform.key
     packages = tuple(
         row if is_unknown(row, matrix, platform) else row._replace(libraries=())
         for row in facts.packages

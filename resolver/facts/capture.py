@@ -30,12 +30,6 @@ SCHEMA = 1
 _SYSTEMS: dict[str, System] = {"linux": "linux", "win32": "windows"}
 _NAMES = {"darwin": "macOS"}
 """The names of other systems, by `sys.platform`."""
-_MACHINES: dict[str, Architecture] = {
-    "x86_64": "x86_64",
-    "amd64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "aarch64",
-}
 _CONTAINERS = {
     "/run/.containerenv": "podman",
     "/.dockerenv": "docker",
@@ -140,7 +134,7 @@ def _platform(capture: Capture, target: Target) -> Platform:
         raise Error("platform-unsupported", system=name, machine=capture.machine)
     return Platform(
         system=_SYSTEMS[capture.system],
-        machine=_machine(capture, target.platform, target.bits),
+        machine=_machine(capture, target),
         libc=target.libc,
         distribution=_distribution(capture),
         wsl="microsoft" in capture.texts.get("/proc/sys/kernel/osrelease", "").lower(),
@@ -149,14 +143,14 @@ def _platform(capture: Capture, target: Target) -> Platform:
     )
 
 
-def _machine(capture: Capture, platform: str, bits: int) -> Architecture:
+def _machine(capture: Capture, target: Target) -> Architecture:
     """Return the architecture of the target's own tag: `linux-x86_64`, `win-amd64`.
 
     An interpreter of 32 bits on a machine of 64 can use the wheels of neither.
     """
-    machine = _MACHINES.get(platform.rpartition("-")[2].lower())
-    if bits != 64 or machine is None:  # noqa: PLR2004 - bits of a pointer
-        unsupported = f"{platform}, {bits} bit"
+    machine = target.machine
+    if target.bits != 64 or machine is None:  # noqa: PLR2004 - bits of a pointer
+        unsupported = f"{target.platform}, {target.bits} bit"
         raise Error("platform-unsupported", system=capture.system, machine=unsupported)
     return machine
 

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 
 from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
 
 from .model import Facts
+from .target import Target
+
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+_IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
 
 
 def marker_environment(facts: Facts) -> dict[str, str]:
     """Return the environment of PEP 508 markers for the target of `facts`."""
-    windows = facts.platform.system == "windows"
-    machine = facts.platform.machine
-    version, implementation = facts.python.version, facts.python.implementation
+    return _environment(
+        facts.python.version,
+        facts.python.implementation,
+        facts.platform.machine,
+        windows=facts.platform.system == "windows",
+    )
+
+
+def target_markers(target: Target) -> dict[str, str]:
+    """Return the environment of PEP 508 markers for `target`, as `marker_environment` does."""
+    return _environment(
+        target.version,
+        target.implementation,
+        target.machine or target.platform.rpartition("-")[2],
+        windows=target.platform.startswith("win"),
+    )
+
+
+def _environment(
+    version: str, implementation: str, machine: str, *, windows: bool
+) -> dict[str, str]:
     return {
         "implementation_name": implementation,
         "implementation_version": version,
         "os_name": "nt" if windows else "posix",
         "platform_machine": "AMD64" if windows and machine == "x86_64" else machine,
-        "platform_python_implementation": "CPython" if implementation == "cpython" else "PyPy",
+        "platform_python_implementation": _IMPLEMENTATIONS.get(implementation, implementation),
         "platform_release": "",
         "platform_system": "Windows" if windows else "Linux",
         "platform_version": "",
@@ -48,3 +71,8 @@ def _holds(marker: str, environment: tuple[tuple[str, str], ...], extra: str) ->
         return Marker(marker).evaluate({**dict(environment), "extra": extra})
     except (UndefinedComparison, UndefinedEnvironmentName):
         return False
+
+
+def extras_named(text: str) -> list[str]:
+    """Return the extras that a requirement, or its marker, compares with: `extra == "gpu"`."""
+    return _EXTRA.findall(text)

@@ -35,6 +35,11 @@ class Platform(NamedTuple):
     jetson: str | None = None
     """The first line of /etc/nv_tegra_release where there is one."""
 
+    @property
+    def key(self) -> str:
+        """The platform as the matrix names it: `linux_x86_64`."""
+        return f"{self.system}_{self.machine}"
+
 
 class Driver(NamedTuple):
     """The NVIDIA driver: its release (535.104.12) and the CUDA that it supports (12.2)."""

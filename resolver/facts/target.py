@@ -4,9 +4,16 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from .model import Facts, Interpreter, Kind, OnnxRuntime, Package
+from .model import Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
 from .redact import redact
 
+MACHINES: dict[str, Architecture] = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+}
+"""Our names of what operating systems and interpreters call a machine, in lower case."""
 STATE_FOLDER = ".ortgpu-fix"
 """The folder in site-packages in which this program keeps what undoes a change."""
 
@@ -67,6 +74,11 @@ class Target(NamedTuple):
     """Metadata folders without name or version, and remains of pip (`~nnxruntime`)."""
     user_site: str | None = None
     """The user's site folder, where it goes before the environment's own."""
+
+    @property
+    def machine(self) -> Architecture | None:
+        """The architecture of the interpreter; None where it is none that we know."""
+        return MACHINES.get(self.platform.rpartition("-")[2].lower())
 
     def holds(self, installed: Installed) -> bool:
         """Tell whether a distribution is in this environment, and not in another on its path."""

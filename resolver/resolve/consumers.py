@@ -14,7 +14,7 @@ from functools import lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import is_in_force
+from ..facts.markers import extras_named, is_in_force
 from ..facts.model import Facts, Package
 from ..matrix.model import Build, ConsumerRow, Distribution, Matrix
 from ..matrix.torch import COMPANIONS as DOMAIN_LIBRARIES
@@ -52,7 +52,7 @@ def _extras_in_force(
             continue
         extras: dict[str, list[tuple[str, SpecifierSet]]] = {}
         for wanted in filter(None, map(requirement, package.requires)):
-            for extra in re.findall(r"""extra\s*==\s*['"]([^'"]+)['"]""", str(wanted.marker)):
+            for extra in extras_named(str(wanted.marker)):
                 if is_in_force(wanted, markers, extra):
                     row = canonicalize_name(wanted.name), wanted.specifier
                     extras.setdefault(extra, []).append(row)

@@ -65,7 +65,7 @@ class Situation(NamedTuple):
 def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     """Bring `facts` and `options` into the terms of `matrix`."""
     facts = facts._replace(packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
-    platform = f"{facts.platform.system}_{facts.platform.machine}"
+    platform = facts.platform.key
     facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)
     demands = _demands(facts, options, matrix, markers)

@@ -101,7 +101,7 @@ def _place(facts: Facts) -> tuple[str, str]:
     """Return the platform of the matrix and the ABI tag of the target."""
     python = facts.python
     tag = abi(python.version, free_threaded=python.free_threaded)
-    return f"{facts.platform.system}_{facts.platform.machine}", tag
+    return facts.platform.key, tag
 
 
 def is_same_major(known: str, installed: str | None) -> bool:

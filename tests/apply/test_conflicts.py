@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from example_target import TARGET
+
 from ortgpu_fix.apply.conflicts import (
     UnmetRequirement,
-    environment_of,
     new_conflicts,
     unmet_requirements,
 )
+from ortgpu_fix.facts.markers import target_markers
 from ortgpu_fix.facts.target import Installed
 
-HERE = environment_of("3.11.7", "cpython")
+HERE = target_markers(TARGET)
 
 
 def installed(name: str, version: str, requires: tuple[str, ...] = ()) -> Installed:
     return Installed(name=name, version=version, metadata_path="", requires=requires)
-
-
-def test_the_target_s_python_counts_not_ours() -> None:
-    environment = environment_of("3.8.18", "pypy")
-
-    assert environment["python_version"] == "3.8"
-    assert environment["python_full_version"] == "3.8.18"
-    assert environment["implementation_name"] == "pypy"
-    assert environment["platform_python_implementation"] == "PyPy"
 
 
 def test_what_nothing_meets() -> None:
@@ -88,17 +81,6 @@ def test_conflicts_are_in_order_and_told_by_distribution() -> None:
     assert found == [("a 1", "missing"), ("z 1", "also-missing"), ("z 1", "missing")]
     assert new_conflicts(there, newer, HERE) == ()
     assert [row.by for row in new_conflicts(there[1:], newer, HERE)] == ["z 2", "z 2"]
-
-
-def test_the_environment_of_markers_is_that_of_the_target() -> None:
-    made = environment_of("3.9.18", "cpython")
-    names = ("python_version", "python_full_version", "implementation_name")
-
-    assert [made[name] for name in names] == ["3.9", "3.9.18", "cpython"]
-    assert made["implementation_version"] == "3.9.18"
-    assert made["platform_python_implementation"] == "CPython"
-    assert environment_of("3.9.18", "graalpy")["platform_python_implementation"] == "graalpy"
-    assert made["sys_platform"]
 
 
 def test_of_two_with_one_name_the_first_counts() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ortgpu_fix.apply.wheel_contents import Member, requirements_in, wheel_contents
+from ortgpu_fix.apply.wheel_contents import Member, wheel_contents
 from ortgpu_fix.errors import Error
+from ortgpu_fix.evidence.metadata import all_requirements
 
 INFO = "stand_in-1.0.dist-info"
 NAMES = ("a.py", f"{INFO}/METADATA", f"{INFO}/WHEEL", f"{INFO}/RECORD")
@@ -33,8 +34,9 @@ def outcome(metadata: str = METADATA, wheel: str = WHEEL) -> str:
     ("metadata", "found"),
     [
         (METADATA, "read"),
-        ("NAME : Stand_In\r\nversion:1.0.0\r\n", "read"),
-        ("name\nversion\n" + METADATA, "read"),  # a line without a colon is no field
+        ("NAME: Stand_In\r\nversion:1.0.0\r\n", "read"),
+        ("Name : stand-in\nVersion: 1.0\n", "METADATA"),  # as pip reads it: no field,
+        ("name\n" + METADATA, "METADATA"),  # after a line without a colon comes the description
         (METADATA + "\nName: other\n", "read"),  # nor is one of the description
         ("Name: other\n" + METADATA, "METADATA"),  # the first counts
         ("\n\n" + METADATA, "METADATA"),
@@ -51,7 +53,8 @@ def test_name_and_version(metadata: str, found: str) -> None:
     ("wheel", "found"),
     [
         (WHEEL, "read"),
-        ("wheel-version : 1.9\n", "read"),
+        ("wheel-version: 1.9\n", "read"),
+        ("wheel-version : 1.9\n", "WHEEL"),
         ("Wheel-Version: 2.0\nRoot-Is-Purelib: true\n", "WHEEL"),
         ("Wheel-Version: 10\n", "WHEEL"),
         ("Root-Is-Purelib: true\n", "WHEEL"),
@@ -65,4 +68,30 @@ def test_the_version_of_the_format(wheel: str, found: str) -> None:
 def test_a_requirement_may_go_on_in_the_next_line() -> None:
     text = "Requires-Dist: a>=1;\n  python_version>'3'\nRequires-Dist: b\r\n\tc\n\nRequires-Dist: d"
 
-    assert requirements_in(text) == ("a>=1; python_version>'3'", "b c")
+    assert all_requirements(text) == ["a>=1; python_version>'3'", "b c"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
+def test_a_line_ends_where_it_does_for_pip(separator: str) -> None:
+    text = f"{METADATA}Summary: x{separator}Requires-Dist: evil\nRequires-Dist: a{separator}b\n"
+
+    assert all_requirements(text) == [f"a{separator}b"]
+    assert outcome(text) == "read"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":",
+        " a\n",
+        "\r\r\r",
+        "Requires-Dist",
+        "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\nContent-Type: x/y\n" * 9_000,
+        "Content-Type: message/rfc822\n\n" * 9_000,
+        "Summary: \ufffd" + "(" * 99_999,
+        "".join(f"a{number}: b\n" for number in range(50_000)),
+    ],
+)
+def test_whatever_is_in_it_is_read_at_once(text: str) -> None:
+    assert all_requirements(f"{text}\n\nRequires-Dist: evil")[1:] == []

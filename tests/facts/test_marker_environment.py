@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from example_target import TARGET
 from packaging.markers import default_environment
 
 import synthetic
-from ortgpu_fix.facts.markers import marker_environment
+from ortgpu_fix.facts.markers import marker_environment, target_markers
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,37 @@ def test_what_a_marker_compares_with(machine: object, expected: dict[str, str]) 
 
     assert {name: found[name] for name in expected} == expected
     assert found.keys() == {*default_environment(), "extra"}
+
+
+def test_those_of_an_environment_are_those_of_its_facts() -> None:
+    assert target_markers(TARGET) == marker_environment(synthetic.machine())
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (
+            {"version": "3.8.18", "implementation": "pypy"},
+            {
+                "python_version": "3.8",
+                "python_full_version": "3.8.18",
+                "implementation_version": "3.8.18",
+                "implementation_name": "pypy",
+                "platform_python_implementation": "PyPy",
+            },
+        ),
+        ({"implementation": "graalpy"}, {"platform_python_implementation": "graalpy"}),
+        (
+            {"platform": "win-amd64"},
+            {"os_name": "nt", "sys_platform": "win32", "platform_machine": "AMD64"},
+        ),
+        ({"platform": "linux-arm64"}, {"platform_machine": "aarch64", "os_name": "posix"}),
+        ({"platform": "linux-riscv64"}, {"platform_machine": "riscv64"}),
+    ],
+)
+def test_the_target_s_python_counts_not_ours(
+    changed: dict[str, Any], expected: dict[str, str]
+) -> None:
+    found = target_markers(TARGET._replace(**changed))
+
+    assert {name: found[name] for name in expected} == expected

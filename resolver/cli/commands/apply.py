@@ -178,7 +178,7 @@ def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
 def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     """Make the companions that the plan says are to come."""
     wanted = {companion.name for companion in plan.companions}
-    platform = f"{inputs.facts.platform.system}_{inputs.facts.platform.machine}"
+    platform = inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix)
     made = build_companions(plan.selection, matrix, platform, matrix.modules)
     return [wheel for wheel in made if wheel.name in wanted]

@@ -22,6 +22,7 @@ from ...evidence.errors import EvidenceError
 from ...evidence.index_source import IndexSource
 from ...evidence.update import MatrixReader
 from ...evidence.wheels import PLATFORMS
+from ...facts.target import MACHINES
 from ...index.client import Index, TransferStopped
 from ...index.page import without_credentials
 from ...matrix.additions import additions_json, parse_additions
@@ -34,7 +35,6 @@ from ..matrix_files import other_lines, readings_folder, user_file, wheels_folde
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
-_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 
 def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
@@ -116,7 +116,7 @@ def _finished(read: Callable[[], AddedTables], index: Index, source: IndexSource
 def _platform() -> str:
     """Return the platform of this machine in the matrix: `linux_x86_64`."""
     system = "windows" if sys.platform == "win32" else sys.platform
-    name = f"{system}_{_MACHINES.get(machine.machine().lower(), '')}"
+    name = f"{system}_{MACHINES.get(machine.machine().lower(), '')}"
     if name not in PLATFORMS:
         raise Error("platform-unsupported", system=system, machine=machine.machine())
     return name
