@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..data_files import load_table
 from ..errors import Error
-from ..matrix.additions import Additions, parse_additions, parse_all
+from ..matrix.additions import LARGEST, Additions, parse_additions, parse_all
 from ..matrix.load import use_additions, used_additions
 from ..messages.catalog import load_texts
 from .console import print_notice, user_language
@@ -61,7 +62,7 @@ def use_matrix_files(arguments: argparse.Namespace, environ: Mapping[str, str]) 
         texts = load_texts(user_language(environ))
         try:
             date = load_table("onnxruntime")["date"]
-            for rows in _read(own):
+            for rows in _read(own, own=True):
                 if rows.read < date:
                     old = texts.label("matrix-file-old", file=own, read=rows.read, date=date)
                     print_notice(old)
@@ -84,7 +85,7 @@ def _is_ours(file: Path) -> bool:
 def other_lines(file: Path, index_url: str) -> list[bytes]:
     """Return the lines of the user's own file that were read from other indexes; damaged: none."""
     try:
-        lines = file.read_bytes().splitlines()
+        lines = _content(file, own=True).splitlines()
         return [line for line in lines if parse_additions(line, file).index_url != index_url]
     except (OSError, Error):
         return []
@@ -103,9 +104,21 @@ def show_age(environ: Mapping[str, str], today: str | None = None) -> None:
         print_notice(load_texts(user_language(environ)).label("matrix-age", date=newest, days=days))
 
 
-def _read(file: Path) -> tuple[Additions, ...]:
+def _read(file: Path, *, own: bool = False) -> tuple[Additions, ...]:
     try:
-        return parse_all(file.read_bytes(), file)
+        return parse_all(_content(file, own=own), file)
     except OSError as error:
         problem = error.strerror or error
         raise Error("matrix-file-invalid", file=file, problem=problem) from error
+
+
+def _content(file: Path, *, own: bool) -> bytes:
+    """Return at most so much that it is seen to be too large. Raises OSError.
+
+    Of the user's `own`, which is not asked for, no pipe: it would be waited for. Raises Error
+    `matrix-file-invalid` for that.
+    """
+    if own and stat.S_IFMT(file.stat().st_mode) not in {stat.S_IFREG, stat.S_IFDIR}:
+        raise Error("matrix-file-invalid", file=file, problem="it is no regular file")
+    with file.open("rb") as content:
+        return content.read(LARGEST + 1)

@@ -6,25 +6,49 @@ the shipped matrix knows by itself is not taken from it.
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, cast
 
 from ..errors import Error
+from .fields import TEXT, read_rows, row_reader
 from .model import DEFAULT_INDEX
+from .parse import RowReaders
 from .torch import TomlTable
 
 SCHEMA = 1
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_ADDED_TABLES = {
-    "onnxruntime": ("build",),
-    "nvidia": ("distribution",),
-    "toolkits": ("toolkit",),
-    "torch": ("torch", "companion"),
+LARGEST = 1 << 26
+"""The most bytes of a file of rows; all that an index has today are 2 MB."""
+_ROWS = RowReaders(forms=True)
+_ADDED_TABLES: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    "onnxruntime": {"build": _ROWS.build},
+    "nvidia": {"distribution": _ROWS.distribution},
+    "toolkits": {"toolkit": _ROWS.toolkit},
+    "torch": {"torch": _ROWS.torch, "companion": _ROWS.companion},
 }
-"""The tables that grow, and the kinds of rows in each."""
+"""The tables that grow, and what reads the rows of each kind in them."""
+
+
+_LONGEST_PROBLEM = 300
+
+
+def _is_day(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return dt.date.fromisoformat(text).isoformat() == text
+    return False
+
+
+class _Head(NamedTuple):
+    """What a document says of its rows."""
+
+    read: Annotated[str, _is_day]
+    index_url: TEXT
+
+
+_HEAD = row_reader(_Head, forms=True)
 
 
 class Additions(NamedTuple):
@@ -72,26 +96,35 @@ def additions_json(
 
 def parse_all(text: bytes, file: object) -> tuple[Additions, ...]:
     """Read the documents in `text`, one on each line. Raises Error `matrix-file-invalid`."""
+    if len(text) > LARGEST:
+        problem = f"it has more than {LARGEST >> 20} MiB"
+        raise Error("matrix-file-invalid", file=file, problem=problem)
     return tuple(parse_additions(line, file) for line in text.splitlines() or (b"",))
 
 
 def parse_additions(text: bytes, file: object) -> Additions:
-    """Read the document in `text`. Raises Error `matrix-file-invalid` naming `file`."""
+    """Read the document in `text`. Raises Error `matrix-file-invalid` naming `file`.
+
+    Its rows are read as those of the shipped tables are, and each text must have its form.
+    """
     try:
         document: Any = json.loads(text)
-        read, index_url = str(document["read"]), str(document["index"])
+        read, index_url = _HEAD({"read": document["read"], "index_url": document["index"]})
         tables = {
             name: {kind: list(document["tables"][name][kind]) for kind in kinds}
             for name, kinds in _ADDED_TABLES.items()
         }
         digest = _digest(read, index_url, tables)
-        whole = (SCHEMA, digest) == (document["schema"], document["digest"])
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise Error("matrix-file-invalid", file=file, problem=repr(error)) from error
-    if not whole or not _DATE.fullmatch(read):
+        if (SCHEMA, digest) == (document["schema"], document["digest"]):
+            for name, kinds in _ADDED_TABLES.items():
+                for kind, read_row in kinds.items():
+                    read_rows(tables[name], kind, read_row)
+            return Additions(read=read, index_url=index_url, tables=tables, digest=digest)
         problem = "its content does not have its digest"
-        raise Error("matrix-file-invalid", file=file, problem=problem)
-    return Additions(read=read, index_url=index_url, tables=tables, digest=digest)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        kind_of_error = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        problem = (kind_of_error + str(error).lstrip(".: "))[:_LONGEST_PROBLEM]
+    raise Error("matrix-file-invalid", file=file, problem=problem)
 
 
 def _digest(read: str, index_url: str, tables: object) -> str:
@@ -126,32 +159,27 @@ def _identity(row: Mapping[str, Any]) -> tuple[object, ...]:
 def _with_distributions(
     rows: list[dict[str, Any]], new: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the distributions with their new releases, and the files and code of those."""
+    """Return the distributions with their new releases, and the files and code of those.
+
+    Each of a reading's blocks of files or code is of one release.
+    """
     by_name = {row["name"]: row for row in rows}
     for row in new:
         known = by_name.get(row["name"], {"releases": []})
         there = {_identity(release) for release in known["releases"]}
         fresh = [release for release in row["releases"] if _identity(release) not in there]
         versions = {(release["version"], release["platform"]) for release in fresh}
+        files = [one for one in row.get("files", ()) if _place(one, one["versions"]) in versions]
+        code = [one for one in row.get("code", ()) if _place(one, [one["first"]]) in versions]
         by_name[row["name"]] = {
             **row,
             **known,
             "releases": [*known["releases"], *fresh],
-            "files": [
-                *known.get("files", ()),
-                *(
-                    block
-                    for block in row["files"]
-                    if (block["versions"][0], block["platform"]) in versions
-                ),
-            ],
-            "code": [
-                *known.get("code", ()),
-                *(
-                    block
-                    for block in row["code"]
-                    if (block["first"], block["platform"]) in versions
-                ),
-            ],
+            "files": [*known.get("files", ()), *files],
+            "code": [*known.get("code", ()), *code],
         }
     return list(by_name.values())
+
+
+def _place(block: Mapping[str, Any], versions: Sequence[str]) -> tuple[str | None, str]:
+    return next(iter(versions), None), block["platform"]

@@ -1,13 +1,29 @@
-"""The compatibility matrix: rows, parser, loader. Here are the rows.
+"""The compatibility matrix: its rows, as `fields` reads them from the tables of `data/`.
 
-`scripts/refresh_matrix.py` generates the tables of `data/` from the wheels themselves, or they are
-curated with a source on every row.
+`scripts/refresh_matrix.py` generates the tables from the wheels themselves, or they are curated
+with a source on every row.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from .fields import (
+    DOTTED,
+    FILE,
+    HOW,
+    LIBRARY,
+    MAJOR,
+    NAME,
+    PATH,
+    PLATFORM,
+    PYTHON,
+    SHA256,
+    SIZE,
+    TARGET,
+    TEXT,
+    VERSION,
+)
 from .torch import TorchTable
 
 DEFAULT_INDEX = "pypi"
@@ -19,101 +35,106 @@ INSTALLED = "installed"
 class LibraryNeed(NamedTuple):
     """A library that the CUDA provider of a build links, or loads by name later."""
 
-    library: str
+    library: LIBRARY
     """Soname or DLL name: `libcudnn.so.9`."""
-    how: str
-    """`links` or `loads`."""
-    distribution: str | None
+    how: HOW
+    distribution: NAME | None
     """The nvidia distribution that contains it; None for the driver's own."""
-    since: str | None
+    since: VERSION | None
     """The oldest release of that distribution with every symbol that the provider imports."""
 
 
 class BuildWheel(NamedTuple):
     """The wheel of a build for one Python."""
 
-    python: str
+    python: PYTHON
     """The ABI tag: `cp311`, `cp313t`."""
-    size: int
-    sha256: str
-    file: str
-    requires: tuple[str, ...]
+    size: SIZE
+    sha256: SHA256
+    file: FILE
+    requires: tuple[TEXT, ...]
 
 
 class Build(NamedTuple):
     """A release of onnxruntime-gpu for one platform; all its wheels have the same provider."""
 
-    version: str
-    platform: str
+    version: VERSION
+    platform: PLATFORM
     """`linux_x86_64`, `linux_aarch64`, `windows_x86_64`."""
-    cuda: str
+    cuda: DOTTED
     """The release of the toolkit that it was built with: `12.8`."""
-    cudnn: str
+    cudnn: MAJOR
     """The major version of cuDNN."""
     needs: tuple[LibraryNeed, ...]
-    sass: tuple[str, ...]
-    ptx: tuple[str, ...]
-    glibc: str | None
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
+    glibc: DOTTED | None
     preload_dlls: bool
     wheels: tuple[BuildWheel, ...]
-    toolset: str | None = None
+    toolset: DOTTED | None = None
     """On Windows the version of the MSVC build tools that linked it: `14.40`."""
-    index_url: str = DEFAULT_INDEX
+    index_url: TEXT = DEFAULT_INDEX
+    requires: tuple[TEXT, ...] = ()
+    """Of its wheels, but for those that say other."""
+    partial: tuple[TARGET, ...] = ()
+    """GPUs that some of the operators have machine code for."""
+    cuda_source: TEXT = "?"
+    """What says which toolkit it was built with."""
 
 
 class Release(NamedTuple):
     """A release of an nvidia distribution, of numpy or msvc-runtime, for one platform."""
 
-    name: str
-    version: str
-    platform: str
-    python: str | None
+    name: NAME
+    version: VERSION
+    platform: PLATFORM
+    python: PYTHON | None
     """The ABI tag; None where the wheel fits every Python."""
-    glibc: str | None
-    size: int
-    sha256: str
-    file: str
-    requires: tuple[str, ...] = ()
-    index_url: str = DEFAULT_INDEX
+    glibc: DOTTED | None
+    size: SIZE
+    sha256: SHA256
+    file: FILE
+    requires: tuple[TEXT, ...] = ()
+    index_url: TEXT = DEFAULT_INDEX
 
 
 class WheelLibraries(NamedTuple):
     """The libraries in some releases of an nvidia distribution."""
 
-    platform: str
-    versions: frozenset[str]
-    libraries: Mapping[str, str]
+    platform: PLATFORM
+    versions: frozenset[VERSION]
+    libraries: Mapping[LIBRARY, PATH]
     """Soname or DLL name to the path inside the wheel."""
-    links: tuple[str, ...]
-    loads: tuple[str, ...]
+    links: tuple[LIBRARY, ...] = ()
+    loads: tuple[LIBRARY, ...] = ()
 
 
 class Code(NamedTuple):
     """The GPU code in a range of releases of an nvidia distribution, both ends included."""
 
-    platform: str
-    first: str
-    last: str
-    sass: tuple[str, ...]
-    ptx: tuple[str, ...]
+    platform: PLATFORM
+    first: VERSION
+    last: VERSION
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
 
 
 class Distribution(NamedTuple):
     """An nvidia distribution."""
 
-    name: str
-    cuda: str
+    name: NAME
+    cuda: MAJOR
     releases: tuple[Release, ...]
-    contents: tuple[WheelLibraries, ...]
-    code: tuple[Code, ...]
+    contents: tuple[WheelLibraries, ...] = ()
+    code: tuple[Code, ...] = ()
 
 
 class ToolkitRelease(NamedTuple):
     """Which component versions belong to a CUDA toolkit release."""
 
-    version: str
-    components: Mapping[str, str]
-    ranges: Mapping[str, str] = MappingProxyType({})
+    version: VERSION
+    components: Mapping[NAME, VERSION]
+    ranges: Mapping[NAME, TEXT] = MappingProxyType({})
     """What the toolkit requires of a component where that is a range: `>=13.0.88,<14`."""
 
 

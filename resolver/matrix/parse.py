@@ -5,28 +5,55 @@ A row that does not fit is a defect of the installation: Error `matrix-invalid` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from ..errors import Error
 from . import torch as torch_builds
+from .fields import read_rows, row_reader
 from .model import (
-    DEFAULT_INDEX,
+    MSVC_RUNTIME,
     Build,
-    BuildWheel,
-    Code,
     ConsumerRow,
     Distribution,
     DriverFloor,
     ForwardCompatibility,
     LastBranch,
-    LibraryNeed,
     Limit,
     Matrix,
     Release,
     ToolkitRelease,
-    WheelLibraries,
 )
-from .torch import TomlTable
+from .torch import DomainLibrary, PypiRow, TomlTable
+
+R = TypeVar("R")
+
+
+class RowReaders:
+    """What makes the rows of the tables that grow, with or without the forms of their texts."""
+
+    def __init__(self, *, forms: bool) -> None:
+        self._build = row_reader(Build, forms=forms)
+        self._distribution = row_reader(Distribution, forms=forms)
+        self.toolkit = row_reader(ToolkitRelease, forms=forms)
+        self.torch = row_reader(PypiRow, forms=forms)
+        self.companion = row_reader(DomainLibrary, forms=forms)
+
+    def build(self, row: TomlTable) -> Build:
+        """Return a build; what a wheel does not say of itself it requires as the others do."""
+        wheels = [{"requires": row["requires"], **wheel} for wheel in row["wheels"]]
+        return self._build({**row, "wheels": wheels})
+
+    def distribution(self, row: TomlTable) -> Distribution:
+        """Return an nvidia distribution."""
+        releases = [{"name": row["name"], **release} for release in row["releases"]]
+        return self._distribution({**row, "releases": releases, "contents": row.get("files", ())})
+
+
+_SHIPPED = RowReaders(forms=False)
+_RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
+_LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
+_LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
 
 
 def parse(
@@ -37,63 +64,46 @@ def parse(
     Raises Error `matrix-invalid` with the file and the key where a row does not fit.
     """
     place = "onnxruntime"
+
+    def rows(kind: str, read: Callable[[Any], R]) -> tuple[R, ...]:
+        return read_rows(tables[place], kind, read)
+
     try:
-        date = tables["onnxruntime"]["date"]
-        builds = tuple(_build(row) for row in tables["onnxruntime"]["build"])
-        gone = {row["version"]: row["source"] for row in tables["onnxruntime"]["gone"]}
+        date, builds = tables[place]["date"], rows("build", _SHIPPED.build)
+        gone = {row["version"]: row["source"] for row in tables[place]["gone"]}
         place = "nvidia"
-        distributions = {
-            row["name"]: _distribution(row) for row in tables["nvidia"]["distribution"]
-        }
-        providers = {
-            (distribution.cuda, library): distribution.name
-            for distribution in distributions.values()
-            for contents in distribution.contents
-            for library in contents.libraries
-        }
+        distributions = {row.name: row for row in rows("distribution", _SHIPPED.distribution)}
         place = "toolkits"
-        toolkits = tuple(
-            ToolkitRelease(row["version"], row["components"], row.get("ranges", {}))
-            for row in tables["toolkits"]["toolkit"]
-        )
+        toolkits = rows("toolkit", _SHIPPED.toolkit)
         place = "numpy"
-        numpy = tuple(_release("numpy", row) for row in tables["numpy"]["wheel"])
+        numpy = rows("wheel", lambda row: _RELEASE({"name": "numpy", **row}))
         place = "msvc"
-        msvc = tuple(_release("msvc-runtime", row) for row in tables["msvc"]["wheel"])
+        msvc = rows("wheel", lambda row: _RELEASE({"name": MSVC_RUNTIME, **row}))
         place = "drivers"
-        drivers = tables["drivers"]
-        floors = tuple(_floor(row) for row in drivers["floor"])
-        toolkit_drivers = tuple(_floor(row) for row in drivers["toolkit"])
-        branches = {row["branch"]: row["cuda"] for row in drivers["branch"]}
-        last_branches = tuple(LastBranch(row["below"], row["branch"]) for row in drivers["last"])
-        forward = tuple(
-            ForwardCompatibility(row["package"], row["cuda"], tuple(row["branches"]))
-            for row in drivers["forward"]
+        floors, toolkit_drivers = rows("floor", _FLOOR), rows("toolkit", _FLOOR)
+        last_branches, forward = rows("last", _LAST), rows("forward", _FORWARD)
+        branches = {row["branch"]: row["cuda"] for row in tables[place]["branch"]}
+        data_center = frozenset(
+            name for row in tables[place]["data_center"] for name in row["names"]
         )
-        data_center = frozenset(name for row in drivers["data_center"] for name in row["names"])
         place = "distributions"
-        owners = frozenset(row["name"] for row in tables["distributions"]["owner"])
-        own_providers = {
-            row["name"]: row["provider"]
-            for row in tables["distributions"]["owner"]
-            if "provider" in row
-        }
+        owners = tables[place]["owner"]
+        own_providers = {row["name"]: row["provider"] for row in owners if "provider" in row}
         shared = {
             row["folder"]: tuple(row["distributions"])
-            for row in tables["distributions"]["shared"]
+            for row in tables[place]["shared"]
             if row["files"]  # else only unused files collide, such as headers
         }
-        feeds = {row["cuda"]: row["url"] for row in tables["distributions"]["feed"]}
+        feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
+        owner_names = frozenset(row["name"] for row in owners)
         place = "limits"
-        limits = tuple(
-            Limit._make(row[field] for field in Limit._fields) for row in tables["limits"]["limit"]
-        )
+        limits = rows("limit", _LIMIT)
         place = "consumers"
         consumers: dict[str, tuple[ConsumerRow, ...]] = {}
-        for row in tables["consumers"]["consumer"]:
-            consumers[row["name"]] = (*consumers.get(row["name"], ()), _consumer(row))
-    except (KeyError, TypeError) as error:
-        raise Error("matrix-invalid", file=f"{place}.toml", problem=repr(error)) from error
+        for row in rows("consumer", _CONSUMER):
+            consumers[row.name] = (*consumers.get(row.name, ()), row)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _invalid(place, error) from error
     return Matrix(
         date=date,
         digest=digest,
@@ -105,7 +115,7 @@ def parse(
         toolkit_drivers=toolkit_drivers,
         branches=branches,
         numpy=numpy,
-        owners=owners,
+        owners=owner_names,
         shared=shared,
         limits=limits,
         msvc=msvc,
@@ -116,7 +126,12 @@ def parse(
         own_providers=own_providers,
         feeds=feeds,
         consumers=consumers,
-        providers=providers,
+        providers={
+            (distribution.cuda, library): distribution.name
+            for distribution in distributions.values()
+            for contents in distribution.contents
+            for library in contents.libraries
+        },
     )
 
 
@@ -125,98 +140,10 @@ def with_torch(matrix: Matrix, table: TomlTable) -> Matrix:
     toolkits = {row.version: (row.components, row.ranges) for row in matrix.toolkits}
     try:
         return matrix._replace(torch=torch_builds.parse(table, toolkits))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Error("matrix-invalid", file="torch.toml", problem=repr(error)) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise _invalid(torch_builds.TORCH, error) from error
 
 
-def _build(row: TomlTable) -> Build:
-    requires = tuple(row["requires"])
-    return Build(
-        version=row["version"],
-        platform=row["platform"],
-        cuda=row["cuda"],
-        cudnn=row["cudnn"],
-        needs=tuple(
-            LibraryNeed(
-                library=need["library"],
-                how=need["how"],
-                distribution=need.get("distribution"),
-                since=need.get("since"),
-            )
-            for need in row["needs"]
-        ),
-        sass=tuple(row["sass"]),
-        ptx=tuple(row["ptx"]),
-        glibc=row.get("glibc"),
-        preload_dlls=row["preload_dlls"],
-        toolset=row.get("toolset"),
-        index_url=row.get("index_url", DEFAULT_INDEX),
-        wheels=tuple(
-            BuildWheel(
-                python=wheel["python"],
-                size=wheel["size"],
-                sha256=wheel["sha256"],
-                file=wheel["file"],
-                requires=tuple(wheel.get("requires", requires)),
-            )
-            for wheel in row["wheels"]
-        ),
-    )
-
-
-def _release(name: str, row: TomlTable) -> Release:
-    return Release(
-        name=name,
-        version=row["version"],
-        platform=row["platform"],
-        python=row.get("python"),
-        glibc=row.get("glibc"),
-        size=row["size"],
-        sha256=row["sha256"],
-        file=row["file"],
-        requires=tuple(row.get("requires", ())),
-    )
-
-
-def _distribution(row: TomlTable) -> Distribution:
-    return Distribution(
-        name=row["name"],
-        cuda=row["cuda"],
-        releases=tuple(_release(row["name"], release) for release in row["releases"]),
-        contents=tuple(
-            WheelLibraries(
-                platform=block["platform"],
-                versions=frozenset(block["versions"]),
-                libraries=block["libraries"],
-                links=tuple(block.get("links", ())),
-                loads=tuple(block.get("loads", ())),
-            )
-            for block in row.get("files", ())
-        ),
-        code=tuple(
-            Code(
-                platform=block["platform"],
-                first=block["first"],
-                last=block["last"],
-                sass=tuple(block["sass"]),
-                ptx=tuple(block["ptx"]),
-            )
-            for block in row.get("code", ())
-        ),
-    )
-
-
-def _consumer(row: TomlTable) -> ConsumerRow:
-    return ConsumerRow(
-        name=row["name"],
-        platform=row["platform"],
-        first=row["first"],
-        last=row["last"],
-        cuda=row.get("cuda"),
-        cudnn=row.get("cudnn"),
-        needs=tuple(row["needs"]),
-    )
-
-
-def _floor(row: TomlTable) -> DriverFloor:
-    return DriverFloor(cuda=row["cuda"], linux=row.get("linux"), windows=row.get("windows"))
+def _invalid(name: str, error: Exception) -> Error:
+    problem = error if isinstance(error, ValueError) else repr(error)
+    return Error("matrix-invalid", file=f"{name}.toml", problem=problem)

@@ -6,11 +6,26 @@ from documents.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
 from ..versions import allows, newest_first, requirement
+from .fields import (
+    DOTTED,
+    FILE,
+    NAME,
+    PLATFORM,
+    PYTHON,
+    SHA256,
+    SIZE,
+    TARGET,
+    TEXT,
+    VERSION,
+    read_rows,
+    row_reader,
+)
 
 INDEX = "https://download.pytorch.org/whl"
 """PyTorch's own index: a folder for each CUDA, `cu128`."""
@@ -24,11 +39,39 @@ TomlTable = Mapping[str, Any]
 class PypiWheel(NamedTuple):
     """A wheel on PyPI."""
 
-    python: str
+    python: PYTHON
     """Its ABI tag; `py3` where it fits every Python."""
-    size: int
-    sha256: str
-    file: str
+    size: SIZE
+    sha256: SHA256
+    file: FILE
+
+
+class PypiRow(NamedTuple):
+    """A row `[[torch]]`: the build of a release on PyPI, read from its wheels."""
+
+    version: VERSION
+    platform: PLATFORM
+    wheels: tuple[PypiWheel, ...]
+    cuda: DOTTED | None = None
+    sass: tuple[TARGET, ...] = ()
+    ptx: tuple[TARGET, ...] = ()
+    glibc: DOTTED | None = None
+    requires: tuple[TEXT, ...] = ()
+
+
+class DocumentedRow(NamedTuple):
+    """A row `[[variant]]`: builds of some releases on PyTorch's own index, known from documents."""
+
+    versions: tuple[VERSION, ...]
+    local: str
+    platform: PLATFORM
+    toolkit: VERSION
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
+    cudnn: VERSION | None = None
+    parts: Mapping[NAME, VERSION] = MappingProxyType({})
+    glibc: DOTTED | None = None
+    libraries: Literal["required", "inside"] | None = None
 
 
 class TorchBuild(NamedTuple):
@@ -66,9 +109,9 @@ class TorchBuild(NamedTuple):
 class DomainLibrary(NamedTuple):
     """A release of torchvision or torchaudio, with its wheels on PyPI."""
 
-    name: str
-    version: str
-    platform: str
+    name: NAME
+    version: VERSION
+    platform: PLATFORM
     torch: SpecifierSet
     """What it requires of torch."""
     wheels: tuple[PypiWheel, ...]
@@ -90,90 +133,75 @@ Parts = Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]]
 that it does not pin."""
 
 
+_PYPI_ROW, _DOCUMENTED_ROW = row_reader(PypiRow), row_reader(DocumentedRow)
+_DOMAIN_LIBRARY = row_reader(DomainLibrary)
+
+
 def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
     """Return the rows of the parsed `torch.toml`, with the parts of each toolkit release.
 
-    Raises KeyError, TypeError or AttributeError where a row does not fit.
+    Raises ValueError, KeyError or TypeError where a row does not fit.
     """
-    on_pypi = {(row["version"], row["platform"]): row for row in table["torch"]}
-    builds = [_from_wheels(row, toolkits) for row in table["torch"]]
-    for row in table["variant"]:
+    rows = read_rows(table, "torch", _PYPI_ROW)
+    on_pypi = {(row.version, row.platform): row for row in rows}
+    builds = [_from_wheels(row, toolkits) for row in rows]
+    for documented in read_rows(table, "variant", _DOCUMENTED_ROW):
         builds += [
-            _from_documents(row, on_pypi[version, row["platform"]], toolkits)
-            for version in row["versions"]
-            if (version, row["platform"]) in on_pypi
+            _from_documents(documented, on_pypi[version, documented.platform], toolkits)
+            for version in documented.versions
+            if (version, documented.platform) in on_pypi
         ]
     builds.sort(key=lambda build: (newest_first(build.version), build.local))  # PyPI's stay first
-    return TorchTable(
-        builds=tuple(builds),
-        companions=tuple(
-            DomainLibrary(
-                name=row["name"],
-                version=row["version"],
-                platform=row["platform"],
-                torch=SpecifierSet(row["torch"]),
-                wheels=_wheels(row),
-            )
-            for row in table["companion"]
-        ),
-    )
+    return TorchTable(tuple(builds), read_rows(table, "companion", _DOMAIN_LIBRARY))
 
 
-def _wheels(row: TomlTable) -> tuple[PypiWheel, ...]:
-    fields = PypiWheel._fields
-    return tuple(PypiWheel._make(wheel[field] for field in fields) for wheel in row["wheels"])
-
-
-def _from_wheels(row: TomlTable, toolkits: Parts) -> TorchBuild:
+def _from_wheels(row: PypiRow, toolkits: Parts) -> TorchBuild:
     """Return the build on PyPI. Its requirements on NVIDIA's wheels tell its cuDNN."""
-    wheels = _wheels(row)
-    cuda = row.get("cuda")
-    pins = tuple(_expanded(row.get("requires", ()), toolkits))
+    pins = tuple(_expanded(row.requires, toolkits))
     return TorchBuild(
-        version=row["version"],
-        local=f"cu{cuda.replace('.', '')}" if cuda else "cpu",
-        platform=row["platform"],
-        cuda=cuda,
+        version=row.version,
+        local=f"cu{row.cuda.replace('.', '')}" if row.cuda else "cpu",
+        platform=row.platform,
+        cuda=row.cuda,
         cudnn=next((_pinned(line) for line in pins if line.startswith("nvidia-cudnn")), None),
-        sass=tuple(row.get("sass", ())),
-        ptx=tuple(row.get("ptx", ())),
-        libraries="required" if pins else "inside" if cuda else None,
+        sass=row.sass,
+        ptx=row.ptx,
+        libraries="required" if pins else "inside" if row.cuda else None,
         pins=pins,
         toolkit={},
-        glibc=row.get("glibc"),
-        pythons=frozenset(wheel.python for wheel in wheels),
-        wheels=wheels,
+        glibc=row.glibc,
+        pythons=frozenset(wheel.python for wheel in row.wheels),
+        wheels=row.wheels,
     )
 
 
-def _from_documents(row: TomlTable, alike: TomlTable, toolkits: Parts) -> TorchBuild:
+def _from_documents(row: DocumentedRow, alike: PypiRow, toolkits: Parts) -> TorchBuild:
     """Return a build on PyTorch's own index; `alike` is PyPI's of that release and platform.
 
     It has wheels for the same Pythons, and requires the parts of its toolkit.
     """
-    versions, ranges = toolkits.get(row["toolkit"], ({}, {}))
-    parts = {**versions, **row.get("parts", {})}
-    digits = row["local"].removeprefix("cu")
-    cuda, cudnn = f"{digits[:-1]}.{digits[-1]}", row.get("cudnn")
-    through = any(line.startswith("cuda-toolkit") for line in alike.get("requires", ()))
+    versions, ranges = toolkits.get(row.toolkit, ({}, {}))
+    parts = {**versions, **row.parts}
+    digits = row.local.removeprefix("cu")
+    through = any(line.startswith("cuda-toolkit") for line in alike.requires)
     pins = [
         f"{name}{ranges[name]}" if through and name in ranges else f"{name}=={version}"
         for name, version in sorted(parts.items())
     ]
-    pins += [f"nvidia-cudnn-cu{digits[:-1]}=={cudnn}"] if cudnn else []
+    pins += [f"nvidia-cudnn-cu{digits[:-1]}=={row.cudnn}"] if row.cudnn else []
     return TorchBuild(
-        version=alike["version"],
-        local=row["local"],
-        platform=row["platform"],
-        cuda=cuda,
-        cudnn=cudnn,
-        sass=tuple(row["sass"]),
-        ptx=tuple(row["ptx"]),
-        libraries=row.get("libraries"),
-        pins=tuple(pins) if row.get("libraries") == "required" else (),
+        version=alike.version,
+        local=row.local,
+        platform=row.platform,
+        cuda=f"{digits[:-1]}.{digits[-1]}",
+        cudnn=row.cudnn,
+        sass=row.sass,
+        ptx=row.ptx,
+        libraries=row.libraries,
+        pins=tuple(pins) if row.libraries == "required" else (),
         toolkit=parts,
-        glibc=row.get("glibc", alike.get("glibc")),
-        pythons=frozenset(wheel["python"] for wheel in alike["wheels"]),
+        glibc=row.glibc or alike.glibc,
+        pythons=frozenset(wheel.python for wheel in alike.wheels),
     )
 
 
@@ -181,7 +209,7 @@ _EXTRAS = {"cudart": "cuda-runtime", "nvrtc": "cuda-nvrtc"}
 """Extras of `cuda-toolkit` that are not named like the distribution that they require."""
 
 
-def _expanded(lines: list[str], toolkits: Parts) -> Iterator[str]:
+def _expanded(lines: tuple[str, ...], toolkits: Parts) -> Iterator[str]:
     """Yield the requirements on NVIDIA's wheels, with those of `cuda-toolkit[…]` expanded."""
     for line in lines:
         wanted = requirement(line)

@@ -144,7 +144,7 @@ def _one(
     found.append(Row(head=texts.label("matrix-requires"), text=", ".join(row["requires"])))
     driver = next((row["source"] for row in floors if row["cuda"] == major(build.cuda)), "?")
     sources = (
-        Row(head="CUDA", text=row["cuda_source"]),
+        Row(head="CUDA", text=row.get("cuda_source", "?")),
         Row(head="cuDNN", text=texts.label("matrix-cudnn")),
         Row(head=texts.label("driver"), text=driver),
     )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+import operator
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from ortgpu_fix.__main__ import main
+from ortgpu_fix.cli.matrix_files import other_lines
 from ortgpu_fix.errors import Error
+from ortgpu_fix.matrix import additions
 from ortgpu_fix.matrix.additions import (
     Additions,
     additions_json,
@@ -15,8 +25,21 @@ from ortgpu_fix.matrix.additions import (
     parse_all,
     with_additions,
 )
+from ortgpu_fix.matrix.load import use_additions
 
-ORT = {"version": "1.32.0", "platform": "linux_x86_64"}
+WHEEL = {"python": "cp312", "size": 5, "sha256": "ab" * 32, "file": "a.whl"}
+PLACE = {"version": "1.32.0", "platform": "linux_x86_64"}
+ORT = PLACE | {
+    "cuda": "13.0",
+    "cudnn": "9",
+    "needs": [{"library": "libcuda.so.1", "how": "loads"}],
+    "sass": ["8.0"],
+    "ptx": [],
+    "preload_dlls": True,
+    "requires": ["numpy>=2"],
+    "wheels": [WHEEL],
+}
+TORCH = {**PLACE, "version": "2.20.0", "wheels": [WHEEL]}
 
 
 def tables(**changed: Any) -> dict[str, Any]:
@@ -38,23 +61,30 @@ def added(**changed: Any) -> Additions:
 
 
 def cublas(*versions: str, platform: str = "linux_x86_64", size: int = 1) -> dict[str, Any]:
+    row = {"platform": platform, "size": size}
     return {
         "name": "nvidia-cublas-cu12",
         "cuda": "12",
-        "releases": [{"version": one, "platform": platform, "size": size} for one in versions],
-        "files": [{"versions": [one], "platform": platform, "size": size} for one in versions],
-        "code": [
-            {"first": one, "last": one, "platform": platform, "size": size} for one in versions
-        ],
+        "releases": [{**WHEEL, **row, "version": one} for one in versions],
+        "files": [{**row, "versions": [one], "libraries": {"a.so": "b/a.so"}} for one in versions],
+        "code": [{**row, "first": one, "last": one, "sass": [], "ptx": []} for one in versions],
     }
 
 
+def toolkit(version: str) -> dict[str, Any]:
+    return {"version": version, "components": {"nvidia-cublas": "13.1"}}
+
+
+def companion(name: str, version: str) -> dict[str, Any]:
+    return {**TORCH, "name": name, "version": version, "torch": "==2.20.0"}
+
+
 def test_what_is_written_is_read_back() -> None:
-    found = added(toolkits={"toolkit": [{"version": "13.9"}]})
+    found = added(toolkits={"toolkit": [toolkit("13.9")]})
 
     assert (found.read, found.index_url) == ("2026-11-22", "https://pypi.org/simple")
-    assert found.tables == tables(toolkits={"toolkit": [{"version": "13.9"}]})
-    assert found.digest == json.loads(text(toolkits={"toolkit": [{"version": "13.9"}]}))["digest"]
+    assert found.tables == tables(toolkits={"toolkit": [toolkit("13.9")]})
+    assert found.digest == json.loads(text(toolkits={"toolkit": [toolkit("13.9")]}))["digest"]
     assert found.digest.startswith("sha256:")
 
 
@@ -117,8 +147,9 @@ def test_a_day_that_is_none_is_refused(read: str) -> None:
         (b"{}", "KeyError"),
         (b"[" * 100_000, "RecursionError"),
         (b"\xff", "UnicodeDecodeError"),
-        (b'{"read": "", "index": "", "tables": {}}', "KeyError"),
-        (b'{"read": "", "index": "", "tables": null}', "TypeError"),
+        (b'{"read": "", "index": "a", "tables": {}}', "read: cannot be ''"),
+        (b'{"read": "2026-11-22", "index": "a", "tables": {}}', "KeyError"),
+        (b'{"read": "2026-11-22", "index": "a", "tables": null}', "TypeError"),
         (text(toolkits={"toolkit": []}).replace(b'"schema": 1, ', b""), "KeyError"),
     ],
 )
@@ -135,10 +166,10 @@ def test_the_releases_that_were_added_are_told_once_and_sorted() -> None:
     found = added(
         onnxruntime={"build": [ORT, {**ORT, "platform": "windows_x86_64"}]},
         nvidia={"distribution": [cublas("12.9.9", "12.9.8")]},
-        toolkits={"toolkit": [{"version": "12.9.9"}]},
+        toolkits={"toolkit": [toolkit("12.9.9")]},
         torch={
-            "torch": [{"version": "2.20.0"}],
-            "companion": [{"name": "torchvision", "version": "0.35.0"}],
+            "torch": [TORCH],
+            "companion": [companion("torchvision", "0.35.0")],
         },
     )
 
@@ -162,7 +193,7 @@ def test_what_the_shipped_table_has_is_not_taken_from_the_file() -> None:
         "gone": ["kept"],
         "date": "2026-11-20",
     }
-    other = [
+    other: list[dict[str, Any]] = [
         {**ORT, "size": 2},
         {**ORT, "platform": "windows_x86_64"},
         {**ORT, "version": "1.33.0"},
@@ -177,8 +208,8 @@ def test_what_the_shipped_table_has_is_not_taken_from_the_file() -> None:
 
 
 def test_companions_of_two_names_may_have_one_version() -> None:
-    rows = [{"name": name, "version": "2.9.0"} for name in ("torchaudio", "torchvision")]
-    torch = {"torch": [{"version": "2.9.0"}], "companion": rows}
+    rows = [companion(name, "2.9.0") for name in ("torchaudio", "torchvision")]
+    torch = {"torch": [TORCH], "companion": rows}
     shipped = {"torch": [], "companion": rows[:1], "variant": ["kept"]}
 
     assert with_additions("torch", shipped, [added(torch=torch)]) == {
@@ -246,3 +277,138 @@ def test_a_distribution_that_the_matrix_lacks_is_added_whole() -> None:
     )["distribution"]
 
     assert grown == cublas("12.9")
+
+
+def test_a_distribution_may_come_without_files_and_code() -> None:
+    bare = {"name": "nvidia-nvjitlink", "cuda": "13", "releases": cublas("13.9")["releases"]}
+    [grown] = with_additions(
+        "nvidia", {"distribution": []}, [added(nvidia={"distribution": [bare]})]
+    )["distribution"]
+
+    assert grown == {**bare, "files": [], "code": []}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ({"onnxruntime": {"build": [{**ORT, "version": "1.x"}]}}, "build[0].version: "),
+        ({"onnxruntime": {"build": [ORT, {**ORT, "cuda": 13.0}]}}, "build[1].cuda: is not a text"),
+        ({"onnxruntime": {"build": [{**ORT, "cudnn": None}]}}, "build[0].cudnn: is not a text"),
+        ({"onnxruntime": {"build": [None]}}, "TypeError: "),
+        ({"onnxruntime": {"build": [PLACE]}}, "KeyError: "),
+        (
+            {"onnxruntime": {"build": [{**ORT, "wheels": [{**WHEEL, "file": "../a.whl"}]}]}},
+            "build[0].wheels[0].file: cannot be '../a.whl'",
+        ),
+        (
+            {"onnxruntime": {"build": [{**ORT, "wheels": [{**WHEEL, "size": True}]}]}},
+            "build[0].wheels[0].size: is not a whole number",
+        ),
+        (
+            {"onnxruntime": {"build": [{**ORT, "requires": ["a\x1b[2J"]}]}},
+            "build[0].wheels[0].requires[0]: cannot be ",
+        ),
+        (
+            {"nvidia": {"distribution": [cublas("12.9", size=10**15)]}},
+            "distribution[0].releases[0].size: cannot be '1000000000000000'",
+        ),
+        (
+            {"nvidia": {"distribution": [{**cublas("12.9"), "files": [{}]}]}},
+            "distribution[0].contents[0].platform: is missing",
+        ),
+        (
+            {"toolkits": {"toolkit": [{**toolkit("13.9"), "components": ["a"]}]}},
+            "toolkit[0].components: is no table",
+        ),
+        (
+            {"toolkits": {"toolkit": [{**toolkit("13.9"), "ranges": {"a b": ">1"}}]}},
+            "toolkit[0].ranges[a key]: cannot be 'a b'",
+        ),
+        (
+            {"torch": {"torch": [], "companion": [{**companion("a", "1"), "torch": "2.9"}]}},
+            "companion[0].torch: Invalid specifier",
+        ),
+        ({"torch": {"torch": [{**TORCH, "sass": "8.0"}], "companion": []}}, "torch[0].sass: is no"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_with_their_key(rows: Any, problem: str) -> None:
+    with pytest.raises(Error) as caught:
+        added(**rows)
+
+    assert caught.value.code == "matrix-file-invalid"
+    assert str(caught.value.values["problem"]).startswith(problem)
+    assert len(str(caught.value.values["problem"])) <= 300
+
+
+def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = text()
+    monkeypatch.setattr(additions, "LARGEST", len(whole))
+    assert len(parse_all(whole, "rows.json")) == 1
+
+    with pytest.raises(Error) as caught:
+        parse_all(whole + b" ", "rows.json")
+
+    assert caught.value.code == "matrix-file-invalid"
+
+
+DAMAGE: tuple[Any, ...] = (
+    *(None, 1, -1, True, 1.5, "", "x", "1.x", "9" * 3000, "\ud800", "../x", "a b", "\n", "²"),
+    *([], {}, ["x"], [1], {"a": "b"}, {"a": 1}),
+)
+
+
+def _places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield (*path, key)
+        yield from _places(inner, (*path, key))
+    for at, inner in enumerate(value) if isinstance(value, list) else ():
+        yield (*path, at)
+        yield from _places(inner, (*path, at))
+
+
+def test_whatever_stands_in_a_row_ends_in_a_plan_or_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The digest of each file is right: it is of these rows."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    whole = tables(
+        nvidia={"distribution": [cublas("12.99.1")]},
+        toolkits={"toolkit": [toolkit("13.99.0")]},
+        torch={"torch": [TORCH], "companion": [companion("torchvision", "0.99.0")]},
+    )
+    places, random = [*_places(whole)], Random(7)  # noqa: S311 - the same damage each time
+    commands = (
+        ("--facts", "example", "--json"),
+        ("--driver", "580.65.06", "--gpu", "8.0", "--torch", "match"),
+        ("matrix", "1.32.0"),
+    )
+    codes = set()
+    for turn in range(60):
+        rows, (*path, last) = copy.deepcopy(whole), random.choice(places)
+        functools.reduce(operator.getitem, path, rows)[last] = random.choice(DAMAGE)
+        file = tmp_path / "rows.json"
+        file.write_text(json.dumps(additions_json("2026-11-23", "https://a.example", rows)))
+        code = main([*commands[turn % 3], "--matrix", str(file)])
+        codes.add(code)
+        told = capsys.readouterr()
+        assert code in {0, 1, 7}, (path, last, told.err)
+        if code == 7:
+            assert "cannot be used as rows of the matrix" in told.out + told.err
+    assert 7 in codes
+    assert codes & {0, 1}
+    use_additions(())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_the_place_of_the_users_rows_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    kept = tmp_path / ".local/share/ortgpu-fix/matrix.json"
+    kept.parent.mkdir(parents=True)
+    os.mkfifo(kept)
+
+    assert main(["matrix"]) == 0
+    assert f"{kept} is ignored: it is no regular file" in " ".join(capsys.readouterr().err.split())
+    assert other_lines(kept, "https://a.example") == []

@@ -240,5 +240,5 @@ def test_a_row_that_lacks_a_key_is_refused(key: str) -> None:
     row = pypi()
     del row[key]
 
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match=rf"^torch\[0\]\.{key}: is missing$"):
         table(row)
