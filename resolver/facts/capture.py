@@ -23,8 +23,7 @@ from .parsers import (
     parse_smi,
     parse_toolkit,
 )
-from .target import Target, packages_of, python_of
-from .target_reply import parse_target
+from .target import Target, packages_of, parse_target, python_of
 
 SCHEMA = 1
 _SYSTEMS: dict[str, System] = {"linux": "linux", "win32": "windows"}

@@ -11,12 +11,12 @@ from packaging.utils import canonicalize_name
 from .. import __version__
 from ..errors import Error
 from ..utils.json_reader import StrictObject
+from ..utils.record_reader import choice_or_none, matching, one, one_or_none, record_reader
 from ..versions import newest_first
 from .model import (
     CPU_BUILD,
     GPU_BUILD,
     LIBC,
-    Architecture,
     ChangeState,
     Driver,
     Facts,
@@ -28,7 +28,6 @@ from .model import (
     Package,
     Platform,
     Provider,
-    System,
     Toolkit,
 )
 
@@ -107,23 +106,9 @@ def _facts(table: StrictObject) -> Facts:
     schema = table.integer("schema")
     if schema != SCHEMA:
         raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
-    packages = table.tables("packages", _package)
-    if not table.has("onnxruntime"):
-        build = _claimed_build(packages)
-    else:
-        build = None if table.null("onnxruntime") else table.table("onnxruntime", read_onnxruntime)
-    return Facts(
-        platform=table.table("platform", _platform),
-        driver=None if table.null("driver", required=True) else table.table("driver", _driver),
-        gpus=None if table.null("gpus", required=True) else table.tables("gpus", _gpu),
-        python=table.table("python", _interpreter),
-        packages=packages,
-        toolkits=table.tables("toolkits", _toolkit, required=False),
-        libraries=table.tables("libraries", _library, required=False),
-        onnxruntime=build,
-        environment=table.strings("environment"),
-        sources=table.strings("sources"),
-    )
+    build_named = table.has("onnxruntime")
+    facts = _read_facts(table)
+    return facts if build_named else facts._replace(onnxruntime=_claimed_build(facts.packages))
 
 
 def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
@@ -138,100 +123,6 @@ def _claimed_build(packages: tuple[Package, ...]) -> OnnxRuntime | None:
     return None
 
 
-def _platform(table: StrictObject) -> Platform:
-    return Platform(
-        system=table.choice("system", get_args(System)),
-        machine=table.choice("machine", get_args(Architecture)),
-        libc=table.matching("libc", LIBC),
-        distribution=table.text_or_none("distribution"),
-        wsl=table.flag("wsl"),
-        container=table.text_or_none("container"),
-        jetson=table.text_or_none("jetson"),
-    )
-
-
-def _driver(table: StrictObject) -> Driver:
-    return Driver(
-        version=table.matching("version", _NUMBERS),
-        cuda=table.matching("cuda", _NUMBERS),
-        error=table.text_or_none("error"),
-    )
-
-
-def _gpu(table: StrictObject) -> Gpu:
-    return Gpu(
-        name=table.text_or_none("name"),
-        compute_capability=table.matching("compute_capability", _CAPABILITY),
-        memory_mib=table.integer_or_none("memory_mib"),
-    )
-
-
-def _toolkit(table: StrictObject) -> Toolkit:
-    return Toolkit(version=table.text_or_none("version"), path=table.text_or_none("path"))
-
-
-def _library(table: StrictObject) -> Library:
-    return Library(
-        name=table.text("name"),
-        path=table.text_or_none("path"),
-        version=table.text_or_none("version"),
-    )
-
-
-def _interpreter(table: StrictObject) -> Interpreter:
-    kind = None if table.null("environment") else table.choice("environment", get_args(Kind))
-    return Interpreter(
-        version=table.matching("version", _PYTHON, required=True) or "",
-        implementation=(table.text_or_none("implementation") or "cpython").lower(),
-        free_threaded=table.flag("free_threaded"),
-        executable=table.text_or_none("executable"),
-        environment=kind,
-        externally_managed=table.flag("externally_managed"),
-        autoload=table.flag_or_none("autoload"),
-        project=table.text_or_none("project"),
-        locked=table.text_or_none("locked"),
-        shadow=table.text_or_none("shadow"),
-        command=table.text_or_none("command"),
-        moved_from=table.text_or_none("moved_from"),
-        change=None if table.null("change") else table.choice("change", get_args(ChangeState)),
-        change_size=table.integer_or_none("change_size") or 0,
-    )
-
-
-def _package(table: StrictObject) -> Package:
-    return Package(
-        name=canonicalize_name(table.text("name")),
-        version=table.text("version"),
-        requires=table.texts("requires"),
-        provided=table.flag("provided"),
-        intact=table.flag("intact", default=True),
-        libraries=table.texts("libraries"),
-        outside=table.flag("outside"),
-    )
-
-
-def read_onnxruntime(table: StrictObject, *, required: bool = False) -> OnnxRuntime:
-    """Read the build in the shared folder; `required`: `intact` must be given."""
-    return OnnxRuntime(
-        distribution=table.text_or_none("distribution"),
-        version=table.text_or_none("version"),
-        cuda=table.text_or_none("cuda"),
-        intact=table.flag("intact", default=True, required=required),
-        provider=None if table.null("provider") else table.table("provider", _provider),
-    )
-
-
-def _provider(table: StrictObject) -> Provider:
-    return Provider(
-        links=table.texts("links"),
-        names=table.texts("names"),
-        sass=_targets(table, "sass"),
-        ptx=_targets(table, "ptx"),
-        toolset=table.text_or_none("toolset"),
-        preload_dlls=table.flag("preload_dlls"),
-    )
-
-
 def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
     """Return targets of GPU code: `9.0`, `9.0a`, `12.0f`."""
     texts = table.texts(name)
@@ -244,3 +135,36 @@ _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _TARGET = re.compile(r"\d{1,2}\.\d[af]?")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
+
+_read_gpu = record_reader(Gpu, compute_capability=matching(_CAPABILITY))
+_read_toolkit = record_reader(Toolkit)
+_read_library = record_reader(Library)
+_read_package = record_reader(Package, name=lambda table, key: canonicalize_name(table.text(key)))
+read_onnxruntime = record_reader(
+    OnnxRuntime,
+    provider=one_or_none(record_reader(Provider, sass=_targets, ptx=_targets)),
+)
+"""Reads the build in the shared folder."""
+_read_interpreter = record_reader(
+    Interpreter,
+    version=lambda table, key: table.matching(key, _PYTHON, required=True),
+    implementation=lambda table, key: (table.text_or_none(key) or "cpython").lower(),
+    environment=choice_or_none(get_args(Kind)),
+    change=choice_or_none(get_args(ChangeState)),
+    change_size=lambda table, key: table.integer_or_none(key) or 0,
+)
+_read_facts = record_reader(
+    Facts,
+    platform=one(record_reader(Platform, libc=matching(LIBC))),
+    driver=one_or_none(
+        record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS)), required=True
+    ),
+    gpus=lambda table, key: (
+        None if table.null(key, required=True) else table.tables(key, _read_gpu)
+    ),
+    python=one(_read_interpreter),
+    packages=lambda table, key: table.tables(key, _read_package),
+    toolkits=lambda table, key: table.tables(key, _read_toolkit, required=False),
+    libraries=lambda table, key: table.tables(key, _read_library, required=False),
+    onnxruntime=one_or_none(read_onnxruntime),
+)

@@ -1,12 +1,20 @@
 """The target environment, with its real paths, and the facts of it that may be shared."""
 
-from typing import NamedTuple
+import json
+import re
+from typing import NamedTuple, cast, get_args
 
 from packaging.utils import canonicalize_name
 
-from .model import Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
+from ..errors import Error
+from ..utils.json_reader import StrictObject
+from ..utils.record_reader import matching, one_or_none, record_reader
+from .model import LIBC, Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
 from .redact import redact
 
+OLDEST = (3, 8)
+"""The oldest Python that an environment may have; uv installs into nothing older."""
+_VERSION = re.compile(r"([0-9])\.([0-9]{1,3})\.[0-9]{1,3}((a|b|rc)[0-9]+)?")
 MACHINES: dict[str, Architecture] = {
     "x86_64": "x86_64",
     "amd64": "x86_64",
@@ -14,6 +22,7 @@ MACHINES: dict[str, Architecture] = {
     "arm64": "aarch64",
 }
 """Our names of what operating systems and interpreters call a machine, in lower case."""
+
 STATE_FOLDER = ".ortgpu-fix"
 """The folder in site-packages in which this program keeps what undoes a change."""
 
@@ -132,3 +141,66 @@ def in_environment(facts: Facts, target: Target, home: str | None = None) -> Fac
         packages=packages_of(target, home),
         onnxruntime=target.build,
     )
+
+
+def last_json_line(stdout: str) -> str:
+    """Return the last line that is a reply, or an empty text."""
+    lines = (line for line in reversed(stdout.splitlines()) if line.startswith('{"version": '))
+    return next(lines, "")
+
+
+def parse_target(stdout: str, interpreter: str) -> Target:
+    """Read the reply of `interpreter` in `stdout`, which `describe_target` printed there.
+
+    Other lines are skipped: a `.pth` file of the target may print too.
+    Raises Error `python-garbage` (no reply, or a wrong field) and `python-too-old` (below 3.8).
+    """
+
+    def garbage(field: str, _problem: str) -> Error:
+        return Error("python-garbage", path=interpreter, field=field or "no answer")
+
+    try:
+        reply = json.loads(last_json_line(stdout))
+    except (ValueError, RecursionError):
+        raise garbage("", "is no JSON") from None
+    return StrictObject(reply, refuse=garbage, closed=False).read(_reply)
+
+
+def _reply(reply: StrictObject) -> Target:
+    version = reply.matching("version", _VERSION, required=True) or ""
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) < OLDEST:
+        raise Error("python-too-old", path=reply.text("executable"), version=version)
+    target = _read_target(reply)
+    rows = cast("tuple[Installed | str, ...]", target.installed)
+    return target._replace(
+        installed=tuple(row for row in rows if isinstance(row, Installed)),
+        broken=tuple(row for row in rows if isinstance(row, str)),
+    )
+
+
+def _distribution(row: StrictObject) -> Installed | str:
+    """Return a distribution, or the metadata path of one without a version."""
+    path = row.text("path")
+    return path if row.null("version") else _read_installed(row)
+
+
+_read_installed = record_reader(
+    Installed,
+    metadata_path=lambda row, _: row.text("path"),
+    missing=lambda row, key: row.integer_or_none(key) or 0,
+)
+_read_build = record_reader(
+    OnnxRuntime,
+    intact=lambda build, key: build.flag(key, required=True),
+    provider=lambda *_: None,
+)
+_read_target = record_reader(
+    Target,
+    kind=lambda reply, _: reply.choice("environment", get_args(Kind)),
+    pip_version=lambda reply, _: reply.text_or_none("pip"),
+    libc=matching(LIBC),
+    build=lambda reply, _: one_or_none(_read_build)(reply, "onnxruntime"),
+    installed=lambda reply, key: reply.tables(key, _distribution),
+    broken=lambda *_: (),
+)

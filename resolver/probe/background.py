@@ -83,7 +83,7 @@ def describe_target(
 
     finished = run_python("-B", "-", text_in=script)
     if finished.returncode != 0:
-        from ..facts.target_reply import OLDEST
+        from ..facts.target import OLDEST
 
         version = run_python("-c", _VERSION).stdout.strip()
         numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)

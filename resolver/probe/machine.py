@@ -16,8 +16,7 @@ from ..facts.capture import Capture, Child
 from ..facts.driver_replies import parse_reply
 from ..facts.parsers import SMI_FIELDS, SMI_OLD_FIELDS
 from ..facts.redact import redact
-from ..facts.target import Target
-from ..facts.target_reply import last_json_line, parse_target
+from ..facts.target import Target, last_json_line, parse_target
 from ..utils.process import Finished, Runner, own_environment
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter

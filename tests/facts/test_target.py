@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts, Interpreter, OnnxRuntime, Package, Platform
-from ortgpu_fix.facts.target import in_environment, packages_of
-from ortgpu_fix.facts.target_reply import parse_target
+from ortgpu_fix.facts.target import in_environment, packages_of, parse_target
 
 ANSWER: dict[str, Any] = {
     "version": "3.11.7",

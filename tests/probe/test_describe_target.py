@@ -20,8 +20,7 @@ from environments import (
 )
 
 from ortgpu_fix.facts import target as environment
-from ortgpu_fix.facts.target import Target
-from ortgpu_fix.facts.target_reply import parse_target
+from ortgpu_fix.facts.target import Target, parse_target
 from ortgpu_fix.probe.background import describe_target
 from ortgpu_fix.probe.children import describe_target as inside
 from ortgpu_fix.utils import process as run

@@ -1,0 +1,72 @@
+"""Make named tuples of JSON objects: a table of fields, each with what reads it."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, TypeVar, get_args, get_origin
+
+from .json_reader import StrictObject
+
+R = TypeVar("R", bound=NamedTuple)
+KeyReader = Callable[[StrictObject, str], object]
+"""Reads the value of a key."""
+_READERS: Mapping[object, KeyReader] = {
+    str: StrictObject.text,
+    int: StrictObject.integer,
+    str | None: StrictObject.text_or_none,
+    int | None: StrictObject.integer_or_none,
+    bool | None: StrictObject.flag_or_none,
+    tuple[str, ...]: StrictObject.texts,
+    Mapping[str, str]: StrictObject.strings,
+}
+
+
+def record_reader(record: type[R], **special: KeyReader) -> Callable[[StrictObject], R]:
+    """Return what makes a `record` of an object whose keys are the names of its fields.
+
+    Each field is read by its reader in `special`, or by its type; true or false may be absent where
+    the record has a default for it.
+    """
+    defaults = record._field_defaults
+    readers = [
+        (name, special.get(name) or _key_reader(name, hint, defaults))
+        for name, hint in record.__annotations__.items()
+    ]
+    make: Callable[..., R] = record
+
+    def read(table: StrictObject) -> R:
+        return make(*[field(table, name) for name, field in readers])
+
+    return read
+
+
+def _key_reader(name: str, hint: object, defaults: Mapping[str, object]) -> KeyReader:
+    if hint is bool and name in defaults:
+        default = defaults[name] is True
+        return lambda table, key: table.flag(key, default=default)
+    if hint is bool:
+        return lambda table, key: table.flag(key, required=True)
+    if get_origin(hint) is Literal:
+        return lambda table, key: table.choice(key, get_args(hint))
+    return _READERS[hint]
+
+
+def one(make: Callable[[StrictObject], object]) -> KeyReader:
+    """Return what reads a required object."""
+    return lambda table, name: table.table(name, make)
+
+
+def one_or_none(make: Callable[[StrictObject], object], *, required: bool = False) -> KeyReader:
+    """Return what reads an object, or null; the key must be there where it is `required`."""
+    return lambda table, name: (
+        None if table.null(name, required=required) else table.table(name, make)
+    )
+
+
+def matching(form: re.Pattern[str]) -> KeyReader:
+    """Return what reads a text of this form, or None where the key is absent."""
+    return lambda table, name: table.matching(name, form)
+
+
+def choice_or_none(choices: tuple[str, ...]) -> KeyReader:
+    """Return what reads one of `choices`, or null."""
+    return lambda table, name: None if table.null(name) else table.choice(name, choices)
