@@ -17,11 +17,14 @@ import time
 from pathlib import Path
 
 from matrix.evidence import matrix
-from matrix.evidence.remote import Web
 from ortgpu_fix.binaries.native import BinaryError
-from ortgpu_fix.evidence.cache import ReadingCache
-from ortgpu_fix.evidence.errors import EvidenceError
-from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.errors import Error
+from ortgpu_fix.evidence.index_source import IndexSource
+from ortgpu_fix.evidence.reader import Reader, ReadingCache
+from ortgpu_fix.evidence.wheels import EvidenceError
+from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.messages.catalog import load_texts
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,13 +46,15 @@ def main(argv: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such file in the matrix: {', '.join(sorted(unknown))}")
     start = time.monotonic()
-    web = Web()
+    config = IndexConfig(index_url=arguments.index_url, origin="flag")
+    index = Index(config, Limits(read=60, pauses=(2, 4, 8)))
+    source = IndexSource(index, arguments.cache / "wheels", complete=True)
 
     def progress(text: str) -> None:
-        passed, megabytes = time.monotonic() - start, web.bytes_received / 1e6
+        passed, megabytes = time.monotonic() - start, source.bytes_received / 1e6
         print(f"[{passed:6.0f} s {megabytes:8.0f} MB] {text}", file=sys.stderr, flush=True)
 
-    reader = Reader(web, ReadingCache(arguments.cache), arguments.index_url, progress)
+    reader = Reader(source, ReadingCache(arguments.cache), "", progress)
     try:
         different = matrix.refresh(
             reader,
@@ -61,6 +66,9 @@ def main(argv: list[str] | None = None) -> int:
         )
     except (EvidenceError, BinaryError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except Error as error:
+        print(f"error: {load_texts('en').error(error).text}", file=sys.stderr)
         return 1
     progress("done")
     wrong = [] if arguments.names else matrix.problems(arguments.data)

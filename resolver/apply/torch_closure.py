@@ -14,10 +14,9 @@ from packaging.utils import canonicalize_name
 
 from ..engine.choose import Engine
 from ..errors import Error
-from ..evidence.errors import EvidenceError
 from ..evidence.metadata import all_requirements
 from ..evidence.ranges import open_zip, read_member
-from ..evidence.wheels import IndexWheel
+from ..evidence.wheels import EvidenceError, IndexWheel
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import download_all

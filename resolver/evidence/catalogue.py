@@ -1,16 +1,21 @@
-"""Which of NVIDIA's wheels holds a library, and from which release on with what is needed."""
+"""Which of NVIDIA's wheels holds a library, and from which release on with what is needed.
+
+That are the symbols which providers take from it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..binaries.library_names import is_cuda_library
 from .nvidia import DISTRIBUTIONS
 from .spread import by_bisection, each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .nvidia import ReadRelease
+    from .onnxruntime import ReadBuild
     from .reader import Reader
 
 WantedSymbols = dict[tuple[str, str], frozenset[str]]
@@ -82,3 +87,18 @@ class Catalogue:
     def real(self, distribution: str) -> list[ReadRelease]:
         """Return the releases of a distribution that hold libraries; empty where it has none."""
         return self._known.get(distribution, [])
+
+
+def taken(build: ReadBuild, library: str) -> frozenset[str]:
+    """Return the symbols that a build's provider takes from a CUDA library by linking."""
+    return frozenset(build.library.imports.get(library, ()))
+
+
+def wanted(builds: Sequence[ReadBuild]) -> WantedSymbols:
+    """Return for each platform and CUDA library all symbols that some provider takes from it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for build in builds:
+        for library, names in build.library.imports.items():
+            if is_cuda_library(library):
+                found.setdefault((build.platform, library), set()).update(names)
+    return {place: frozenset(names) for place, names in found.items()}

@@ -10,7 +10,7 @@ from ..errors import Error
 from ..index.client import Index
 from ..index.download import download_one
 from ..plan.wheels import PYPI, Wheel
-from .wheels import IndexWheel, wheel_of
+from .wheels import IndexWheel, wheels_on
 
 _NOT_FOUND = 404
 
@@ -21,9 +21,11 @@ class IndexSource:
     A wheel whose server gives no parts of files is downloaded whole, once, into a folder.
     """
 
-    def __init__(self, index: Index, folder: Path) -> None:
+    def __init__(self, index: Index, folder: Path, *, complete: bool = False) -> None:
+        """Read `index`; `complete`: it has every project, or it is down."""
         self._index = index
         self._folder = folder
+        self._complete = complete
         self._lock = threading.Lock()
         self._listed: dict[str, IndexWheel] = {}
         self._whole: dict[str, threading.Lock] = {}
@@ -43,13 +45,13 @@ class IndexSource:
         try:
             _, files = self._index.project(index_url or PYPI, distribution)
         except Error as error:
-            if error.code == "index-refused" and error.values.get("status") == _NOT_FOUND:
+            absent = error.code == "index-refused" and error.values.get("status") == _NOT_FOUND
+            if absent and not self._complete:
                 return []  # an index of a company, or a feed, need not have everything
             raise
-        rows = (wheel_of(row.name, row.url, row.sha256 or "") for row in files if not row.yanked)
-        found = [wheel for wheel in rows if wheel is not None]
+        found = wheels_on(files)
         self._listed.update((wheel.url, wheel) for wheel in found)
-        return sorted(found, key=lambda wheel: (wheel.version, wheel.platform, wheel.file))
+        return found
 
     def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
         """Return part of a file, and the size of the whole."""

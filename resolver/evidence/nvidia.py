@@ -1,35 +1,32 @@
-"""`data/nvidia.toml`: NVIDIA's component wheels, their libraries and their GPU code."""
+"""NVIDIA's wheels: their libraries and GPU code, and which belong to a release of the toolkit."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import Requirement
 
 from ..binaries import gpu_targets, library_names
-from ..utils.toml_writer import Rows, Value, table
-from .metadata import requirements
+from .metadata import all_requirements, requirements
 from .spread import by_bisection, each
 from .wheels import PLATFORMS, IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from packaging.version import Version
+
     from .reader import Reader
 
+COMPONENTS = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "nvjitlink")
+"""The parts of a toolkit that onnxruntime or torch use."""
 DISTRIBUTIONS = {
     f"nvidia-{component}{suffix}": major
     for major, suffix in (("11", "-cu11"), ("12", "-cu12"), ("13", ""))
-    for component in (
-        "cublas",
-        "cuda-nvrtc",
-        "cuda-runtime",
-        "cufft",
-        "curand",
-        "nvjitlink",
-    )
+    for component in COMPONENTS
     if (component, major) != ("nvjitlink", "11")  # there was none before CUDA 12
 } | {f"nvidia-cudnn-cu{major}": major for major in ("11", "12", "13")}
 """Distribution to CUDA major. CUDA 13's wheels lost the suffix; cuDNN's kept it."""
@@ -70,7 +67,7 @@ def releases(reader: Reader, distribution: str, threads: int) -> list[ReadReleas
     Of several wheels for one platform the one an installer prefers today: the highest build
     number, then the newest glibc.
     """
-    chosen: dict[tuple[Value, str], IndexWheel] = {}
+    chosen: dict[tuple[str, str], IndexWheel] = {}
     for wheel in reader.wheels(distribution):
         key = (str(wheel.version), wheel.platform)
         if wheel.version.is_prerelease or wheel.platform not in PLATFORMS:
@@ -134,55 +131,6 @@ def gpu_code(
     ), ptx
 
 
-def code_ranges(reader: Reader, distribution: str, here: Sequence[ReadRelease]) -> list[str]:
-    """Return the tables of one platform's releases with the same GPU code, edges by bisection."""
-    if component(distribution) not in JUDGED:
-        return []
-    codes = by_bisection(here, lambda release: gpu_code(reader, distribution, release))
-    tables = []
-    pairs = zip(here, codes, strict=True)
-    for (sass, ptx), run in groupby(pairs, key=lambda pair: pair[1]):
-        members = [release for release, _ in run]
-        tables.append(
-            table(
-                "distribution.code",
-                {
-                    "platform": members[0].wheel.platform,
-                    "first": str(members[0].wheel.version),
-                    "last": str(members[-1].wheel.version),
-                    "sass": list(sass),
-                    "ptx": list(ptx),
-                },
-            )
-        )
-    return tables
-
-
-def file_groups(reader: Reader, here: Sequence[ReadRelease]) -> list[str]:
-    """Return the tables of what one platform's wheels hold, link and load; equal rows share one.
-
-    What is linked and loaded is read where it changes, by bisection among the releases that hold
-    the same libraries.
-    """
-    versions: dict[str, list[str]] = {}
-    rows: dict[str, dict[str, Value]] = {}
-    for libraries, run in groupby(here, key=lambda release: release.libraries):
-        members = list(run)
-        for member, (links, loads) in zip(members, external_uses(reader, members), strict=True):
-            row: dict[str, Value] = {
-                "libraries": libraries,
-                "links": list(links),
-                "loads": list(loads),
-            }
-            rows[repr(row)] = row
-            versions.setdefault(repr(row), []).append(str(member.wheel.version))
-    platform = here[0].wheel.platform if here else ""
-    return [
-        table("distribution.files", {"platform": platform, "versions": versions[key], **row})
-        for key, row in rows.items()
-    ]
-
-
 def external_uses(
     reader: Reader, members: Sequence[ReadRelease], threads: int = 1
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -217,44 +165,9 @@ def _outside(libraries: Iterable[str], own: set[str]) -> set[str]:
     return {name for name in libraries if library_names.is_cuda_library(name)} - own
 
 
-def tables(reader: Reader, known: dict[str, list[ReadRelease]], threads: int) -> list[str]:
-    """Return the file's tables: per distribution the releases, files and GPU code."""
-    places = [
-        (name, [release for release in known[name] if release.wheel.platform == platform])
-        for name in sorted(known)
-        for platform in PLATFORMS
-    ]
-    # The longest first, so that no thread begins one when the others are done.
-    longest = sorted(
-        range(len(places)), key=lambda at: -sum(release.size for release in places[at][1])
-    )
-    texts = dict(
-        zip(longest, each(lambda at: _describe(reader, *places[at]), longest, threads), strict=True)
-    )
-    parts = []
-    for name in sorted(known):
-        if not known[name]:
-            continue
-        mine = [at for at, (distribution, _) in enumerate(places) if distribution == name]
-        rows = Rows(release_row(release) for release in known[name])
-        parts.append(
-            table("distribution", {"name": name, "cuda": DISTRIBUTIONS[name], "releases": rows})
-        )
-        parts += [text for at in mine for text in texts[at][0]]
-        parts += [text for at in mine for text in texts[at][1]]
-    return parts
-
-
-def _describe(
-    reader: Reader, distribution: str, here: Sequence[ReadRelease]
-) -> tuple[list[str], list[str]]:
-    code = code_ranges(reader, distribution, here)  # first: it reads what `uses` then knows
-    return file_groups(reader, here), code
-
-
-def release_row(release: ReadRelease) -> dict[str, Value]:
+def release_row(release: ReadRelease) -> dict[str, Any]:
     """Return the row of a release in `releases`."""
-    row: dict[str, Value] = {
+    row: dict[str, Any] = {
         "version": str(release.wheel.version),
         "platform": release.wheel.platform,
     }
@@ -268,3 +181,47 @@ def release_row(release: ReadRelease) -> dict[str, Value]:
     if release.requires:
         row["requires"] = list(release.requires)
     return row
+
+
+def toolkits(reader: Reader, known: dict[str, list[ReadRelease]]) -> list[dict[str, Any]]:
+    """Return a row `[[toolkit]]` for each release of the `cuda-toolkit` metapackage."""
+    wheels: dict[Version, IndexWheel] = {}
+    for wheel in reader.wheels("cuda-toolkit"):
+        if not wheel.version.is_prerelease:
+            wheels.setdefault(wheel.version, wheel)
+    return [_toolkit(reader, wheels[version], known) for version in sorted(wheels)]
+
+
+def _toolkit(
+    reader: Reader, wheel: IndexWheel, known: dict[str, list[ReadRelease]]
+) -> dict[str, Any]:
+    components: dict[str, str] = {}
+    missing: dict[str, list[str]] = {}
+    ranges: dict[str, str] = {}
+    for line in sorted(set(all_requirements(reader.contents(wheel).metadata))):
+        requirement = Requirement(line)
+        if component(requirement.name) not in COMPONENTS or requirement.name not in known:
+            continue
+        fitting = [
+            release
+            for release in known[requirement.name]
+            if requirement.specifier.contains(release.wheel.version)
+        ]
+        if not fitting:
+            missing[requirement.name] = list(PLATFORMS)
+            continue
+        if not any(spec.operator == "==" for spec in requirement.specifier):
+            ranges[requirement.name] = str(requirement.specifier)
+        # A few pins are ranges (nvJitLink from 12.8.2 on): a newer toolkit's is not this one's.
+        own = [one for one in fitting if one.wheel.version.release[:2] == wheel.version.release[:2]]
+        newest = max(release.wheel.version for release in own or fitting)
+        components[requirement.name] = str(newest)
+        there = {r.wheel.platform for r in fitting if r.wheel.version == newest}
+        usual = {r.wheel.platform for r in known[requirement.name]}
+        lacking = [name for name in PLATFORMS if name in usual - there]
+        if lacking:
+            missing[requirement.name] = lacking
+    row: dict[str, Any] = {"version": str(wheel.version), "source": f"{wheel.file} METADATA"}
+    row["components"] = dict(sorted(components.items()))
+    row |= {"ranges": dict(sorted(ranges.items()))} if ranges else {}
+    return row | ({"missing": dict(sorted(missing.items()))} if missing else {})

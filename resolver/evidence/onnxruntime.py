@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from ..binaries import gpu_targets
 from ..binaries.library_names import is_cuda_library
-from .errors import EvidenceError
 from .spread import each
+from .wheels import EvidenceError, IndexWheel
 
 if TYPE_CHECKING:
-    from .reader import Reader, ReadLibrary, WheelOutside
-    from .wheels import IndexWheel
+    from .library import ReadLibrary
+    from .reader import Reader, WheelOutside
 
 PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
 _CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)

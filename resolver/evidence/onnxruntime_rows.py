@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..binaries import gpu_targets
 from ..binaries.library_names import DRIVER, is_cuda_library
-from ..utils.toml_writer import Rows, Value, table
-from .errors import EvidenceError
+from .catalogue import taken
 from .metadata import extras, requirements
 from .onnxruntime import numbers
-from .symbols import taken
+from .wheels import EvidenceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,7 @@ _MSVC = re.compile(r"(?:msvcp|vcruntime|concrt|vcomp)\w*\.dll\Z", re.IGNORECASE)
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)(?:\.dll)?\Z")
 
 
-def needs(build: ReadBuild, catalogue: Catalogue) -> list[dict[str, Value]]:
+def needs(build: ReadBuild, catalogue: Catalogue) -> list[dict[str, Any]]:
     """Return the CUDA libraries that a build's provider links or loads by name, sorted.
 
     Loaded are the libraries of its own CUDA major that NVIDIA's wheels hold and whose name it
@@ -34,7 +33,7 @@ def needs(build: ReadBuild, catalogue: Catalogue) -> list[dict[str, Value]]:
     the wheel's `_ld_preload.py` loads by name what the provider's version records want.
     """
     linked = {name for name in build.library.links + build.library.delayed if is_cuda_library(name)}
-    found: dict[str, dict[str, Value]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in sorted({*build.library.mentions, *linked}):
         how = "links" if name in linked else "loads"
         if name in DRIVER:
@@ -56,13 +55,12 @@ def needs(build: ReadBuild, catalogue: Catalogue) -> list[dict[str, Value]]:
     return list(found.values())
 
 
-def tables(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[str]:
-    """Return the `[[build]]` tables."""
-    return [row(build, catalogue) for build in builds]
+def rows(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return the rows `[[build]]`."""
+    return [_row(build, catalogue) for build in builds]
 
 
-def row(build: ReadBuild, catalogue: Catalogue) -> str:
-    """Return one `[[build]]` table."""
+def _row(build: ReadBuild, catalogue: Catalogue) -> dict[str, Any]:
     needed = needs(build, catalogue)
     sass, ptx = gpu_targets.supported(build.library.groups)
     floors = [wheel.glibc for wheel, _ in build.wheels if wheel.glibc]
@@ -71,45 +69,39 @@ def row(build: ReadBuild, catalogue: Catalogue) -> str:
     usual = Counter(tuple(lines) for lines in required.values()).most_common()
     common = max((item for item in usual if item[1] == usual[0][1]), key=lambda item: item[0])[0]
     optional = extras(build.wheels[-1][1].metadata)
-    return table(
-        "build",
-        {
-            "version": build.version,
-            "platform": build.platform,
-            "cuda": build.cuda,
-            "cuda_source": build.cuda_source,
-            "cudnn": min(cudnn) if cudnn else None,
-            "needs": Rows(needed),
-            "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
-            "toolset": build.toolset or None,
-            "sass": list(sass),
-            "ptx": list(ptx),
-            "partial": list(gpu_targets.partial(build.library.groups)) or None,
-            "glibc": min(floors, key=numbers) if floors else None,
-            "preload_dlls": build.preload,
-            "preload_dlls_note": build.note or None,
-            "requires": list(common),
-            "extras": optional or None,
-            "unresolvable": unresolvable(build, optional, catalogue) or None,
-            "wheels": Rows(
-                {
-                    "python": wheel.python,
-                    "size": inside.size,
-                    "sha256": wheel.sha256,
-                    "file": wheel.file,
-                    **(
-                        {"requires": required[wheel.file]}
-                        if tuple(required[wheel.file]) != common
-                        else {}
-                    ),
-                }
-                for wheel, inside in build.wheels
-            ),
-        },
-    )
+    row = {
+        "version": build.version,
+        "platform": build.platform,
+        "cuda": build.cuda,
+        "cuda_source": build.cuda_source,
+        "cudnn": min(cudnn) if cudnn else None,
+        "needs": needed,
+        "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
+        "toolset": build.toolset or None,
+        "sass": list(sass),
+        "ptx": list(ptx),
+        "partial": list(gpu_targets.partial(build.library.groups)) or None,
+        "glibc": min(floors, key=numbers) if floors else None,
+        "preload_dlls": build.preload,
+        "preload_dlls_note": build.note or None,
+        "requires": list(common),
+        "extras": optional or None,
+        "unresolvable": _unresolvable(build, optional, catalogue) or None,
+        "wheels": [
+            {
+                "python": wheel.python,
+                "size": inside.size,
+                "sha256": wheel.sha256,
+                "file": wheel.file,
+            }
+            | ({} if tuple(own := required[wheel.file]) == common else {"requires": own})
+            for wheel, inside in build.wheels
+        ],
+    }
+    return {key: value for key, value in row.items() if value is not None}
 
 
-def unresolvable(
+def _unresolvable(
     build: ReadBuild, optional: dict[str, list[str]], catalogue: Catalogue
 ) -> list[str]:
     """Return the extras' requirements on NVIDIA's wheels that no real wheel satisfies."""

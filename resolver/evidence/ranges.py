@@ -7,14 +7,13 @@ import zipfile
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-from .errors import EvidenceError
+from .wheels import EvidenceError, IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from _typeshed import WriteableBuffer
 
-    from .wheels import IndexWheel
 
 TAIL = 64 * 1024
 """First read, from the end: holds the central directory of most wheels."""

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
+import tempfile
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from ..binaries import elf, fatbin, library_names, pe, ptx
-from ..binaries.native import BinaryError
+from ..binaries import fatbin, pe
+from .library import (
+    ReadLibrary,
+    exports_at_front,
+    first_code,
+    mentions_in,
+    read_library,
+    read_native,
+    uses_at_front,
+)
 from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_member
-from .room import Room
+from .spread import Room
 from .wheels import IndexWheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..binaries.native import Native
-    from .cache import ReadingCache
 
 FORMAT = 4
 """Part of every cache key: raised when a reading changes its content."""
@@ -28,9 +35,6 @@ _FRONT = 16 * 1024 * 1024
 _MEMORY = 2 * 1024 * 1024 * 1024
 """Bytes of libraries that are in memory together; one that is larger is read alone."""
 _HEAD = 4096
-_SONAME = re.compile(r"lib[^/]+[.]so[.0-9]*")
-_PTX_READ = 100
-"""Pieces of PTX whose version is read; a library has thousands, of one or two versions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,25 +49,32 @@ class WheelOutside:
     """The METADATA file."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReadLibrary:
-    """The inside of a shared library: what it links, loads, needs, offers, and its GPU code."""
+class ReadingCache:
+    """Maps a key to a JSON value on disk; every value is written whole or not at all."""
 
-    name: str
-    links: tuple[str, ...]
-    delayed: tuple[str, ...]
-    search: tuple[str, ...]
-    imports: dict[str, tuple[str, ...]]
-    exports: frozenset[str]
-    mentions: tuple[str, ...]
-    """CUDA libraries whose name the file holds anywhere, its links and itself included."""
-    sass: dict[str, int]
-    ptx: dict[str, int]
-    bare: dict[str, int]
-    groups: dict[str, int]
-    """Fatbins by what they hold (`7.5 8.0 ptx8.0`): one fatbin for each source file."""
-    isa: tuple[str, ...]
-    """PTX ISA versions (`8.7`) of the PTX that could be read."""
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401
+        """Return the value under `key`, made now and kept where it is not there or unreadable."""
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        path = self._folder / digest[:2] / f"{digest}.json"
+        try:
+            return json.loads(path.read_bytes())["value"]
+        except (OSError, ValueError, LookupError, TypeError):
+            pass
+        # A round trip, so that a first reading and a later one give the same types.
+        text = json.dumps({"key": key, "value": make()}, sort_keys=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(temporary).replace(path)
+        except OSError as error:
+            Path(temporary).unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror, str(self._folder)) from error
+        return json.loads(text)["value"]
 
 
 class Reader:
@@ -146,13 +157,13 @@ class Reader:
             archive, _ = self._open(wheel)
             with self._room.for_bytes(archive.getinfo(member).file_size):
                 data = read_member(archive, member)
-                found = _library(data)
+                found = read_library(data)
                 self._keep_exports(wheel, member, found["exports"])
                 front = fatbin.first(data)
                 if front is not None:
                     del data[front:]  # that is what `uses` reads: it need not fetch it again
                 links = found["links"] + found["delayed"]
-                used = _uses_at_front(data) or [sorted(links), found["mentions"]]
+                used = uses_at_front(data) or [sorted(links), found["mentions"]]
             self._cached("front", wheel, member, lambda: used)
             return found
 
@@ -175,14 +186,17 @@ class Reader:
             archive, _ = self._open(wheel)
             with self._room.for_bytes(archive.getinfo(member).file_size):
                 library = ArchiveMember(archive, member, _FRONT)
-                code = library.read_until(_first_code)
+                code = library.read_until(first_code)
                 front = library.data if code is None else library.data[:code]
-                exports = _exports_at_front(front)
-                used = _uses_at_front(front)
+                exports = exports_at_front(front)
+                used = uses_at_front(front)
                 if used is None:
-                    native = _native(library.read())
+                    native = read_native(library.read())
                     exports = native.exports
-                    used = [sorted(native.links + native.delayed), sorted(_mentions(library.data))]
+                    used = [
+                        sorted(native.links + native.delayed),
+                        sorted(mentions_in(library.data)),
+                    ]
             if exports:
                 self._keep_exports(wheel, member, sorted(exports))
             return used
@@ -203,9 +217,9 @@ class Reader:
             for info in archive.infolist():
                 if _worth_listing(info) and ".dist-info/" not in info.filename:
                     library = ArchiveMember(archive, info.filename, _FRONT)
-                    code = library.read_until(_first_code)
+                    code = library.read_until(first_code)
                     front = library.data if code is None else library.data[:code]
-                    found[info.filename] = sorted(_mentions(front))
+                    found[info.filename] = sorted(mentions_in(front))
             return found
 
         value = self._cached("natives", wheel, "", make)
@@ -219,11 +233,11 @@ class Reader:
             archive, _ = self._open(wheel)
             library = ArchiveMember(archive, member, _FRONT_SIZES[0])
             for size in _FRONT_SIZES:
-                exports = _exports_at_front(library.read(size))
+                exports = exports_at_front(library.read(size))
                 if exports:
                     return sorted(exports)
             with self._room.for_bytes(library.size):
-                return sorted(_native(library.read()).exports)
+                return sorted(read_native(library.read()).exports)
 
         return frozenset(self._cached("exports", wheel, member, make))
 
@@ -255,65 +269,3 @@ def _worth_listing(info: zipfile.ZipInfo) -> bool:
     return not info.is_dir() and (
         ".dist-info/" in name or name.endswith(".dll") or ".so" in name.rpartition("/")[2]
     )
-
-
-def _first_code(data: bytearray, start: int) -> int | None:
-    return fatbin.first(data, max(0, start - 16))
-
-
-def _native(data: bytes | bytearray) -> Native:
-    return pe.read(data) if pe.is_pe(data) else elf.read(data)
-
-
-def _exports_at_front(data: bytes | bytearray) -> frozenset[str] | None:
-    if not pe.is_pe(data):
-        return elf.exports_at_front(data)
-    try:
-        return pe.read(data).exports
-    except BinaryError:
-        return None
-
-
-def _links_at_front(data: bytes | bytearray) -> frozenset[str] | None:
-    if not pe.is_pe(data):
-        strings = elf.strings_at_front(data)
-        return strings and frozenset(filter(_SONAME.fullmatch, strings))
-    try:
-        native = pe.read(data)
-    except BinaryError:
-        return None
-    return frozenset(native.links + native.delayed)
-
-
-def _uses_at_front(data: bytes | bytearray) -> list[list[str]] | None:
-    """Return what `Reader.uses` tells, from what precedes the GPU code; None where too little."""
-    links = _links_at_front(data)
-    return None if links is None else [sorted(links), sorted(_mentions(data))]
-
-
-def _mentions(data: bytes | bytearray) -> frozenset[str]:
-    return library_names.dll_names_in(data) if pe.is_pe(data) else library_names.sonames_in(data)
-
-
-def _library(data: bytes | bytearray) -> dict[str, Any]:
-    native = _native(data)
-    code = fatbin.gpu_code(data)
-    texts = (entry for entry in fatbin.entries(data) if entry.kind == fatbin.EntryKind.PTX)
-    versions = {
-        ptx.version(bytes(data[text.offset : text.offset + min(text.size, 4096)]), text.compression)
-        for text in islice(texts, _PTX_READ)
-    }
-    return {
-        "name": native.name,
-        "links": native.links,
-        "delayed": native.delayed,
-        "search": native.search,
-        "imports": native.imports,
-        "exports": sorted(native.exports),
-        "mentions": sorted(_mentions(data)),
-        "sass": code.sass,
-        "ptx": code.ptx,
-        "bare": code.bare,
-        "groups": code.groups,
-        "isa": sorted(versions - {""}),
-    }

@@ -1,7 +1,9 @@
-"""Work spread over versions and over threads."""
+"""Work spread over versions, over threads, and over the memory that there is."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -72,3 +74,25 @@ def gaps(known: Sequence[bool]) -> Iterator[Gap]:
             first, last = items[0], items[-1]
             after = last + 1 if last + 1 < len(known) else None
             yield Gap(items, first - 1 if first else None, after)
+
+
+class Room:
+    """Lets threads in while what they hold together has room; the first always."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._used = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def for_bytes(self, count: int) -> Iterator[None]:
+        """Wait until `count` more bytes have room, and hold them until the block ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + count <= self._size)
+            self._used += count
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= count
+                self._changed.notify_all()

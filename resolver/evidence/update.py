@@ -7,7 +7,6 @@ new onnxruntime-gpu its provider.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -15,22 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from . import nvidia, onnxruntime, onnxruntime_rows, symbols, toolkits, torch_wheels
-from .catalogue import Catalogue
+from . import nvidia, onnxruntime, onnxruntime_rows, torch_rows
+from .catalogue import Catalogue, wanted
 from .nvidia import CodeTargets, ReadRelease
 from .reader import Reader
 from .spread import by_bisection, each, gaps
 from .wheels import IndexWheel
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 if TYPE_CHECKING:
-    from .cache import ReadingCache
     from .onnxruntime import ReadBuild
     from .ranges import WheelSource
+    from .reader import ReadingCache
 
 Tables = Mapping[str, Mapping[str, Any]]
 """The tables of `data/`, by name."""
@@ -104,7 +98,7 @@ class MatrixReader:
         names.sort(key=lambda name: -sum(release.size for release in fresh[name]))
         with ThreadPoolExecutor(2) as beside:
             builds = beside.submit(onnxruntime.builds, self._new, self._threads)
-            torch = beside.submit(torch_wheels.tables, self._new, self._threads)
+            torch = beside.submit(torch_rows.rows, self._new, self._threads)
             described = each(
                 lambda name: self._distribution(name, fresh[name]), names, self._threads
             )
@@ -115,12 +109,12 @@ class MatrixReader:
             "onnxruntime": {"build": rows},
             "nvidia": {"distribution": [row for row in described if row["releases"]]},
             "toolkits": {"toolkit": self._toolkits(known)},
-            "torch": _parsed(torch.result(), "torch", "companion"),
+            "torch": torch.result(),
         }
 
     def _toolkits(self, known: dict[str, list[ReadRelease]]) -> list[dict[str, Any]]:
         """Return the rows of the new toolkit releases; of other platforms nothing is missing."""
-        rows = _parsed(toolkits.tables(self._new, known), "toolkit")["toolkit"]
+        rows = nvidia.toolkits(self._new, known)
         for row in rows:
             lacking = {
                 name: [place for place in places if place in self._platforms]
@@ -160,8 +154,8 @@ class MatrixReader:
             )
             for name, urls in zip(names, addresses, strict=True)
         }
-        catalogue = Catalogue(self._all, holding, symbols.wanted(read), self._threads)
-        return _parsed(onnxruntime_rows.tables(read, catalogue), "build")["build"]
+        catalogue = Catalogue(self._all, holding, wanted(read), self._threads)
+        return onnxruntime_rows.rows(read, catalogue)
 
     def _addresses(self, name: str) -> dict[str, str]:
         return {wheel.file: wheel.url for wheel in self._all.wheels(name)}
@@ -297,9 +291,3 @@ def _wheel(row: Mapping[str, Any], url: str) -> IndexWheel:
         platform=row["platform"],
         glibc=row.get("glibc"),
     )
-
-
-def _parsed(tables: Sequence[str], *kinds: str) -> dict[str, list[dict[str, Any]]]:
-    """Return ready tables as rows, by their kind."""
-    read: dict[str, list[dict[str, Any]]] = tomllib.loads("\n".join(tables))
-    return {kind: read.get(kind, []) for kind in kinds}

@@ -1,12 +1,20 @@
-"""Wheels on a package index, as their file names describe them."""
+"""Wheels on a package index, as its page and their file names describe them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from packaging.utils import BuildTag, InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
+
+from ..index.page import IndexFile
+
+
+class EvidenceError(Exception):
+    """A file, page or answer could not be read as what it claims to be."""
+
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "windows_x86_64")
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_")
@@ -33,6 +41,13 @@ class IndexWheel:
     """Lowest glibc of its manylinux tags, `2.27`; None on Windows and for plain linux tags."""
     build: BuildTag = ()
     """Its build number: of one release and tag the highest is what pip and uv take."""
+
+
+def wheels_on(files: Iterable[IndexFile]) -> list[IndexWheel]:
+    """Return the wheels of a project page, yanked ones left out, the oldest first."""
+    rows = (wheel_of(one.name, one.url, one.sha256 or "") for one in files if not one.yanked)
+    found = [wheel for wheel in rows if wheel is not None]
+    return sorted(found, key=lambda wheel: (wheel.version, wheel.platform, wheel.file))
 
 
 def wheel_of(name: str, url: str, sha256: str) -> IndexWheel | None:

@@ -105,7 +105,10 @@ def _json_file(row: object, base_url: str) -> IndexFile:
 
 def _parse_html(text: str, base_url: str) -> tuple[IndexFile, ...]:
     page = _Links(base_url)
-    page.feed(text)
+    try:
+        page.feed(text)
+    except AssertionError as error:  # `<![<![`: the parser of Python gives up so
+        raise _unreadable(base_url, "it is not HTML") from error
     if not page.files and not page.is_index:
         raise _unreadable(base_url, "it offers no file, so it is no project page")
     return tuple(page.files)

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from ortgpu_fix.apply import staging, torch_closure
 from ortgpu_fix.apply.staging import ChosenWheel
 from ortgpu_fix.apply.torch_closure import resolve_torch_closure
-from ortgpu_fix.evidence.errors import EvidenceError
+from ortgpu_fix.evidence.wheels import EvidenceError
 from ortgpu_fix.facts.target import Installed, Target
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan

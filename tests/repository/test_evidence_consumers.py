@@ -11,9 +11,7 @@ import evidence_samples as samples
 import pytest
 
 from matrix.evidence import consumers
-from matrix.evidence.remote import Web
-from ortgpu_fix.evidence.cache import ReadingCache
-from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.reader import Reader, ReadingCache
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +29,9 @@ def index() -> Iterator[samples.Index]:
 
 
 def rows(index: samples.Index, folder: Path) -> list[dict[str, Any]]:
-    reader = Reader(Web(), ReadingCache(folder), f"{index.url}/simple", lambda _: None)
+    reader = Reader(
+        samples.source(f"{index.url}/simple", folder), ReadingCache(folder), "", lambda _: None
+    )
     found: list[dict[str, Any]] = tomllib.loads("\n".join(consumers.tables(reader, 2))).get(
         "consumer", []
     )

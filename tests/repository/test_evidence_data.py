@@ -13,18 +13,17 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import evidence_samples as samples
 import pytest
 from packaging.version import Version
 from reread import disagreements
 from same_rows import said
 
 from matrix.evidence import checks
-from matrix.evidence.remote import Web
 from ortgpu_fix.binaries import fatbin, gpu_targets
-from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.ranges import open_zip, read_member
-from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.reader import Reader, ReadingCache
 from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.evidence.wheels import PLATFORMS
 from ortgpu_fix.index.client import Index
@@ -40,6 +39,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+PYPI = "https://pypi.org/simple"
 DATA = Path(__file__).parents[2] / "data"
 NAMES = ("onnxruntime", "nvidia", "toolkits", "numpy", "msvc", "symbols", "torch")
 
@@ -267,7 +267,7 @@ def test_cudnn_links_the_driver_from_9_27_on(data: checks.Data) -> None:
 def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path) -> None:
     """One provider and three components, read anew from the index, agree with the data."""
     seed = random.randrange(10**6)  # noqa: S311 - a sample, not a secret
-    reader = Reader(Web(), ReadingCache(tmp_path), "https://pypi.org/simple", lambda _: None)
+    reader = Reader(samples.source(PYPI, tmp_path), ReadingCache(tmp_path), "", lambda _: None)
 
     assert list(disagreements(data, reader, random.Random(seed))) == [], seed  # noqa: S311
 
@@ -275,7 +275,7 @@ def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path)
 @pytest.mark.online
 def test_every_wheel_is_on_the_index(data: checks.Data, tmp_path: Path) -> None:
     """Each wheel that the data names is there, with the hash that the data gives."""
-    reader = Reader(Web(), ReadingCache(tmp_path), "https://pypi.org/simple", lambda _: None)
+    reader = Reader(samples.source(PYPI, tmp_path), ReadingCache(tmp_path), "", lambda _: None)
 
     assert list(checks.missing_on(reader, data)) == []
 
@@ -327,10 +327,8 @@ def _files(data: checks.Data) -> Iterator[dict[str, Any]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="runs NVIDIA's tool for Linux")
 def test_gpu_code_reads_as_cuobjdump_reads_it(tmp_path: Path) -> None:
     """NVIDIA's own tool counts the same pieces; it prints family targets (12.0f) as plain ones."""
-    web = Web()
-    reader = Reader(
-        web, ReadingCache(tmp_path / "cache"), "https://pypi.org/simple", lambda _: None
-    )
+    web = samples.source(PYPI, tmp_path)
+    reader = Reader(web, ReadingCache(tmp_path / "cache"), "", lambda _: None)
     machine = f"linux_{platform.machine()}"
     tool, library = tmp_path / "cuobjdump", tmp_path / "libcudnn_cnn.so.9"
     for distribution, version, suffix, target in [

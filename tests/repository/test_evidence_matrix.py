@@ -23,14 +23,12 @@ from same_rows import said
 import synthetic
 from matrix.evidence import checks, matrix
 from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
-from matrix.evidence.remote import Web
 from ortgpu_fix.cli.matrix_files import show_age
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence.cache import ReadingCache
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
-from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.evidence.reader import Reader, ReadingCache
 from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
@@ -89,7 +87,8 @@ def index() -> Iterator[samples.Index]:
             extra=b"\0libcudnn.so.9\0libcuda.so.1\0" + GENERAL,
         )
         windows = samples.dll(
-            imports={"cublas64_12.dll": ["cublasCreate_v2"], "MSVCP140.dll": ["x"]}, extra=GENERAL
+            imports={"cublas64_12.dll": ["cublasCreate_v2"], "MSVCP140.dll": ["x"]},
+            extra=b"\0cudnn64_9.dll\0" + GENERAL,
         )
         served.files["onnxruntime-gpu"] = dict(
             [
@@ -119,7 +118,13 @@ def index() -> Iterator[samples.Index]:
             f"nvidia_cudnn_cu12-9.7.0.66-py3-none-{LINUX}.whl": samples.wheel(
                 {f"nvidia/cudnn/lib/libcudnn{part}.so.9": cudnn for part in ("", "_ops", "_cnn")},
                 requires=["nvidia-cublas-cu12"],
-            )
+            ),
+            "nvidia_cudnn_cu12-9.7.0.66-py3-none-win_amd64.whl": samples.wheel(
+                {
+                    f"nvidia/cudnn/bin/cudnn{part}64_9.dll": samples.dll(extra=GENERAL)
+                    for part in ("", "_ops", "_cnn")
+                }
+            ),
         }
         served.files["cuda-toolkit"] = {
             "cuda_toolkit-12.8.0-py2.py3-none-any.whl": samples.wheel(
@@ -230,7 +235,10 @@ def test_a_library_read_whole_is_not_read_again(tmp_path: Path, code: bytes) -> 
         answers = []
         for whole in (True, False):
             reader = Reader(
-                Web(), ReadingCache(tmp_path / str(whole)), f"{index.url}/simple", print
+                samples.source(f"{index.url}/simple", tmp_path),
+                ReadingCache(tmp_path / str(whole)),
+                "",
+                print,
             )
             (wheel,) = reader.wheels("nvidia-x")
             if whole:
@@ -364,7 +372,8 @@ def _plant(folder: Path, name: str, said: str, instead: str) -> checks.Data:
 def test_a_wheel_that_is_not_on_the_index(index: samples.Index, tmp_path: Path) -> None:
     """Every wheel is found, until one has another name or another hash."""
     _run(index, tmp_path)
-    reader = Reader(Web(), ReadingCache(tmp_path / "cache"), f"{index.url}/simple", print)
+    web = samples.source(f"{index.url}/simple", tmp_path)
+    reader = Reader(web, ReadingCache(tmp_path / "cache"), "", print)
     whole = {each: _read(tmp_path, each) for each in matrix.FILES}
     other = _plant(tmp_path, "numpy", "numpy-1.26.4-cp311", "numpy-1.26.4-cp399")
     sha256: Any = whole["onnxruntime"]["build"][0]["wheels"][0]["sha256"]  # type: ignore[index]
@@ -391,7 +400,8 @@ def test_a_sample_that_is_read_again_finds_errors(
 ) -> None:
     """What the gate does with the real wheels: it is silent on right rows and finds wrong ones."""
     _run(index, tmp_path)
-    reader = Reader(Web(), ReadingCache(tmp_path / "cache"), f"{index.url}/simple", print)
+    web = samples.source(f"{index.url}/simple", tmp_path)
+    reader = Reader(web, ReadingCache(tmp_path / "cache"), "", print)
 
     def found(data: checks.Data) -> list[str]:
         draws = range(20)  # enough to draw each of the few rows
@@ -462,7 +472,7 @@ def test_an_index_that_is_down_is_an_error(
     del index.files["numpy"]
 
     assert _run(index, tmp_path, "numpy") == 1
-    assert "HTTP 404" in capsys.readouterr().err
+    assert "answers 404 for" in capsys.readouterr().err
     assert not (tmp_path / "numpy.toml").exists()
 
 

@@ -10,10 +10,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
+from ortgpu_fix.evidence.index_source import IndexSource
+from ortgpu_fix.index import client
+from ortgpu_fix.index.config import IndexConfig
 from support.local_index import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 
 def fatbin_entry(
@@ -219,7 +223,14 @@ class Index:
             f"{name}</a><br/>"
             for name, content in self.files[project].items()
         ]
-        return "<!DOCTYPE html><html><body>\n" + "\n".join(links) + "\n</body></html>"
+        head = '<head><meta name="pypi:repository-version" content="1.0"></head>'
+        return f"<!DOCTYPE html><html>{head}<body>\n" + "\n".join(links) + "\n</body></html>"
+
+
+def source(url: str, folder: Path) -> IndexSource:
+    """Return what reads the index at `url`; a wheel that comes whole alone goes to `folder`."""
+    config = IndexConfig(index_url=url, origin="flag")
+    return IndexSource(client.Index(config, client.Limits(pauses=(0.01, 0.01, 0.01))), folder)
 
 
 @contextmanager

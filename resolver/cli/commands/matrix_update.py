@@ -17,11 +17,10 @@ from typing import Any
 from ...binaries.native import BinaryError
 from ...data_files import load_table
 from ...errors import Error
-from ...evidence.cache import ReadingCache
-from ...evidence.errors import EvidenceError
 from ...evidence.index_source import IndexSource
+from ...evidence.reader import ReadingCache
 from ...evidence.update import MatrixReader
-from ...evidence.wheels import PLATFORMS
+from ...evidence.wheels import PLATFORMS, EvidenceError
 from ...facts.target import MACHINES
 from ...index.client import Index, TransferStopped
 from ...index.page import without_credentials

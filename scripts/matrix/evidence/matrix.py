@@ -7,21 +7,23 @@ import difflib
 import re
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ortgpu_fix.evidence import (
-    nvidia,
-    onnxruntime,
-    onnxruntime_rows,
-    symbols,
-    toolkits,
-    torch_wheels,
-)
-from ortgpu_fix.evidence.catalogue import Catalogue
+from ortgpu_fix.evidence import nvidia, onnxruntime, onnxruntime_rows, torch_rows
+from ortgpu_fix.evidence.catalogue import Catalogue, wanted
 from ortgpu_fix.evidence.spread import each
-from ortgpu_fix.utils.toml_writer import document
+from ortgpu_fix.utils.toml_writer import Rows, document, table
 
-from . import checks, consumers, documents, msvc_wheels, numpy_wheels, torch_documents
+from . import (
+    checks,
+    consumers,
+    documents,
+    msvc_wheels,
+    numpy_wheels,
+    nvidia_tables,
+    symbols,
+    torch_documents,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,7 +31,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ortgpu_fix.evidence.reader import Reader
@@ -72,23 +74,24 @@ class Builder:
     @cached_property
     def catalogue(self) -> Catalogue:
         """Which wheel holds what."""
-        wanted = symbols.wanted(self.builds)
-        return Catalogue(self._reader, self.known, wanted, self._threads)
+        return Catalogue(self._reader, self.known, wanted(self.builds), self._threads)
 
     def tables(self, name: str) -> list[str]:
         """Return the tables of one file of `FILES`."""
         if name == "nvidia":
-            return nvidia.tables(self._reader, self.known, self._threads)
+            return nvidia_tables.tables(self._reader, self.known, self._threads)
         if name == "toolkits":
-            return toolkits.tables(self._reader, self.known)
+            return _written("toolkit", nvidia.toolkits(self._reader, self.known))
         if name == "onnxruntime":
             there = {build.version for build in self.builds}
-            rows = onnxruntime_rows.tables(self.builds, self.catalogue)
-            return [*rows, *documents.gone(there)]
+            rows = onnxruntime_rows.rows(self.builds, self.catalogue)
+            return [*_written("build", rows), *documents.gone(there)]
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
         if name == "torch":
-            return torch_wheels.tables(self._reader, self._threads, torch_documents.variants())
+            read = torch_rows.rows(self._reader, self._threads)
+            builds, companions = (_written(kind, rows) for kind, rows in read.items())
+            return [*builds, *torch_documents.variants(), *companions]
         if name == "consumers":
             return consumers.tables(self._reader, self._threads)
         if name == "msvc":
@@ -134,6 +137,21 @@ def problems(folder: Path) -> list[str]:
     return checks.problems(
         {name: tomllib.loads(path.read_text(encoding="utf-8")) for name, path in paths.items()}
     )
+
+
+def _written(kind: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the rows as tables; a list of tables in one has a line for each."""
+    return [
+        table(
+            kind,
+            {key: Rows(value) if _has_tables(value) else value for key, value in row.items()},
+        )
+        for row in rows
+    ]
+
+
+def _has_tables(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
 def _document(name: str, tables: list[str], date: str) -> str:

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..binaries.library_names import is_cuda_library
-from ..utils.toml_writer import Value, table
+from ortgpu_fix.binaries.library_names import is_cuda_library
+from ortgpu_fix.evidence.catalogue import taken
+from ortgpu_fix.utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .catalogue import Catalogue, WantedSymbols
-    from .onnxruntime import ReadBuild
-
-
-def taken(build: ReadBuild, library: str) -> frozenset[str]:
-    """Return the symbols that a build's provider takes from a CUDA library by linking."""
-    return frozenset(build.library.imports.get(library, ()))
-
-
-def wanted(builds: Sequence[ReadBuild]) -> WantedSymbols:
-    """Return for each platform and CUDA library all symbols that some provider takes from it."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for build in builds:
-        for library, names in build.library.imports.items():
-            if is_cuda_library(library):
-                found.setdefault((build.platform, library), set()).update(names)
-    return {place: frozenset(names) for place, names in found.items()}
+    from ortgpu_fix.evidence.catalogue import Catalogue
+    from ortgpu_fix.evidence.onnxruntime import ReadBuild
 
 
 def tables(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[str]:

@@ -1,24 +1,21 @@
-"""`data/torch.toml`: torch's wheels, their CUDA, pins and GPUs; torchvision and torchaudio."""
+"""Rows of torch's wheels, their CUDA, pins and GPUs, and of torchvision's and torchaudio's."""
 
 from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from ..binaries.gpu_targets import ordered
 from ..binaries.library_names import is_cuda_library
-from ..utils.toml_writer import Rows, table
 from .metadata import requirements
 from .spread import each
 from .wheels import PLATFORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .reader import Reader
     from .wheels import IndexWheel
 
@@ -32,14 +29,15 @@ _MANGLED = re.compile(r"-[0-9a-f]{8}(?=[.]so)")
 _PYTHON_LIBRARY = ("torch/lib/libtorch_python.so", "torch/lib/torch_python.dll")
 
 
-def tables(reader: Reader, threads: int, documented: Sequence[str] = ()) -> list[str]:
-    """Return the `[[torch]]` tables, the `documented` ones, and the `[[companion]]` tables."""
+def rows(reader: Reader, threads: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows `[[torch]]` and `[[companion]]`, by their kind."""
     groups = _groups(reader, "torch", OLDEST)
-    rows = each(lambda group: _row(reader, group), groups, threads)
+    builds = each(lambda group: _row(reader, group), groups, threads)
     beside = [
         group for name, oldest in COMPANIONS.items() for group in _groups(reader, name, oldest)
     ]
-    return [*rows, *documented, *each(lambda group: _companion(reader, group), beside, threads)]
+    companions = each(lambda group: _companion(reader, group), beside, threads)
+    return {"torch": builds, "companion": companions}
 
 
 def _groups(reader: Reader, name: str, oldest: Version) -> list[list[IndexWheel]]:
@@ -59,8 +57,8 @@ def _groups(reader: Reader, name: str, oldest: Version) -> list[list[IndexWheel]
     return [list({wheel.python: wheel for wheel in group}.values()) for _, group in groups]
 
 
-def _row(reader: Reader, wheels: list[IndexWheel]) -> str:
-    """Return one `[[torch]]` table; the first Python's wheel stands for all of them."""
+def _row(reader: Reader, wheels: list[IndexWheel]) -> dict[str, Any]:
+    """Return one row `[[torch]]`; the first Python's wheel stands for all of them."""
     first = wheels[0]
     contents = reader.contents(first)
     about = reader.text(first, "torch/version.py")
@@ -69,31 +67,27 @@ def _row(reader: Reader, wheels: list[IndexWheel]) -> str:
     sass, ptx = _architectures(reader, first) if cuda else ((), ())
     names = {path.rpartition("/")[2] for path in contents.members if path.startswith("torch/lib/")}
     carried = sorted({_MANGLED.sub("", name) for name in names})
-    return table(
-        "torch",
-        {
-            "version": str(first.version),
-            "platform": first.platform,
-            "cuda": cuda[1] if cuda else None,
-            "local": local[1] if local and local[1] else None,
-            "sass": list(sass) if cuda else None,
-            "ptx": list(ptx) if cuda else None,
-            "glibc": first.glibc,
-            "carries": [name for name in carried if is_cuda_library(name)] or None,
-            "requires": [
-                line
-                for line in requirements(contents.metadata)
-                if line.startswith(("nvidia", "cuda"))
-            ]
-            if cuda
-            else None,
-            "wheels": _wheels(reader, wheels),
-        },
-    )
+    row = {
+        "version": str(first.version),
+        "platform": first.platform,
+        "cuda": cuda[1] if cuda else None,
+        "local": local[1] if local and local[1] else None,
+        "sass": list(sass) if cuda else None,
+        "ptx": list(ptx) if cuda else None,
+        "glibc": first.glibc,
+        "carries": [name for name in carried if is_cuda_library(name)] or None,
+        "requires": [
+            line for line in requirements(contents.metadata) if line.startswith(("nvidia", "cuda"))
+        ]
+        if cuda
+        else None,
+        "wheels": _wheels(reader, wheels),
+    }
+    return {key: value for key, value in row.items() if value is not None}
 
 
-def _wheels(reader: Reader, wheels: list[IndexWheel]) -> Rows:
-    return Rows(
+def _wheels(reader: Reader, wheels: list[IndexWheel]) -> list[dict[str, Any]]:
+    return [
         {
             "python": wheel.python,
             "size": reader.size(wheel),
@@ -101,7 +95,7 @@ def _wheels(reader: Reader, wheels: list[IndexWheel]) -> Rows:
             "file": wheel.file,
         }
         for wheel in wheels
-    )
+    ]
 
 
 def _architectures(reader: Reader, wheel: IndexWheel) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -121,20 +115,17 @@ def _architectures(reader: Reader, wheel: IndexWheel) -> tuple[tuple[str, ...], 
     )
 
 
-def _companion(reader: Reader, wheels: list[IndexWheel]) -> str:
-    """Return one `[[companion]]` table; the first Python's wheel stands for all of them."""
+def _companion(reader: Reader, wheels: list[IndexWheel]) -> dict[str, Any]:
+    """Return one row `[[companion]]`; the first Python's wheel stands for all of them."""
     first = wheels[0]
-    return table(
-        "companion",
-        {
-            "name": first.file.partition("-")[0],
-            "version": str(first.version),
-            "platform": first.platform,
-            "torch": _torch_specifier(reader, first),
-            "glibc": first.glibc,
-            "wheels": _wheels(reader, wheels),
-        },
-    )
+    return {
+        "name": first.file.partition("-")[0],
+        "version": str(first.version),
+        "platform": first.platform,
+        "torch": _torch_specifier(reader, first),
+        **({"glibc": first.glibc} if first.glibc else {}),
+        "wheels": _wheels(reader, wheels),
+    }
 
 
 def _torch_specifier(reader: Reader, wheel: IndexWheel) -> str:
