@@ -11,17 +11,32 @@ from ..verify.advice import Advice
 from ..verify.bench import Bench, Configuration, Timing, option_text
 from ..verify.measurement import CPU, say_shapes
 from ..verify.model_report import FREE, ModelReport
-from ..verify.verification import UP_TO_THE_DRIVER
+from .page_parts import clean as one_line
+from .verification import note_rows, remedy, verdict_style
 
 SHOWN_FALLBACKS = 12
+_OWN_VERDICTS = frozenset({"works", "cpu-fallback", "wrong-result", "crashed"})
+"""Those that a model can have by itself, each with a text of its own."""
 
 
-def model_sections(report: ModelReport, texts: Texts) -> tuple[Section, ...]:
-    """Say what a model's run proves, the verdict first."""
+def model_sections(
+    report: ModelReport, texts: Texts, command: str = "ortgpu-fix"
+) -> tuple[Section, ...]:
+    """Say what a model's run proves, the verdict first; not that of the small models.
+
+    `command`: this program, with the flags that were given.
+    """
+    rows = [Row(text=report.file)]
+    if not report.of_environment:
+        rows.append(Row(text=verdict_text(report, texts), style=verdict_style(report.verdict)))
+        if hint := verdict_remedy(report, texts, command):
+            rows.append(Row(text=hint, style="dim"))
+    if report.gpu is None and report.providers:
+        rows.append(Row(text=texts.verdict("model-cpu-alone")))
+    rows += note_rows(report.notes, texts, command)
+    rows += [Row(text=line, style="dim") for line in report.evidence]
     sections = (
-        Section(
-            heading=texts.label("model"), rows=(*_verdict(report, texts), *_notes(report, texts))
-        ),
+        Section(heading=texts.label("model"), rows=tuple(rows)),
         Section(heading=texts.label("model-placement"), rows=tuple(_placement(report, texts))),
         Section(heading=texts.label("model-fallbacks"), rows=tuple(_fallbacks(report, texts))),
         Section(heading=texts.label("model-outputs"), rows=tuple(_outputs(report, texts))),
@@ -29,31 +44,19 @@ def model_sections(report: ModelReport, texts: Texts) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.rows)
 
 
-def verdict_text(report: ModelReport, texts: Texts, key: str = "text") -> str:
-    """Return the verdict in the words for a model, where it has such."""
-    code = report.verdict
-    own = code in {"works", "cpu-fallback", "wrong-result", "crashed"} and bool(report.values)
-    return texts.verdict(f"model-{code}" if own else code, report.values, key)
+def verdict_text(report: ModelReport, texts: Texts) -> str:
+    """Return the verdict, in the words for a model where it is the model's own."""
+    return texts.verdict(_verdict_code(report), report.values)
 
 
-def _verdict(report: ModelReport, texts: Texts) -> list[Row]:
-    good = report.verdict == "works"
-    style = "bold green" if good else "bold" if report.verdict in UP_TO_THE_DRIVER else "bold red"
-    rows = [Row(text=report.file), Row(text=verdict_text(report, texts), style=style)]
-    if hint := verdict_text(report, texts, "hint"):
-        rows.append(Row(text=hint, style="dim"))
-    if report.gpu is None and report.providers:
-        rows.append(Row(text=texts.verdict("model-cpu-alone")))
-    return rows
+def verdict_remedy(report: ModelReport, texts: Texts, command: str) -> str:
+    """Return what helps against the verdict, or nothing."""
+    return remedy(_verdict_code(report), report.values, texts, command)
 
 
-def _notes(report: ModelReport, texts: Texts) -> list[Row]:
-    rows = []
-    for note in report.notes:
-        rows.append(Row(text=texts.verdict(note.code, note.values)))
-        if hint := texts.verdict(note.code, note.values, "hint"):
-            rows.append(Row(text=hint, style="dim"))
-    return rows + [Row(text=line, style="dim") for line in report.evidence]
+def _verdict_code(report: ModelReport) -> str:
+    own = report.verdict in _OWN_VERDICTS and not report.of_environment
+    return f"model-{report.verdict}" if own else report.verdict
 
 
 def _placement(report: ModelReport, texts: Texts) -> list[Row]:
@@ -86,7 +89,7 @@ def traffic_rows(report: ModelReport, texts: Texts) -> list[Row]:
 def _fallbacks(report: ModelReport, texts: Texts) -> list[Row]:
     ordered = sorted(report.fallbacks, key=lambda row: row.why in FREE)
     rows = [
-        Row(head=row.op, text=f"{texts.label(f'why-{row.why}')}: {row.name}, {row.ms} ms")
+        Row(head=row.op, text=f"{texts.label(f'why-{row.why}')}: {one_line(row.name)}, {row.ms} ms")
         for row in ordered[:SHOWN_FALLBACKS]
     ]
     more = len(ordered) - len(rows)

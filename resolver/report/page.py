@@ -15,8 +15,9 @@ from ..verify.bench import Bench, option_text
 from ..verify.measurement import say_shapes
 from ..verify.model_report import FREE, ModelReport
 from ..verify.verification import UP_TO_THE_DRIVER, LoadedLibrary
-from .measurement import name, traffic_rows, verdict_text
+from .measurement import name, traffic_rows, verdict_remedy, verdict_text
 from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
+from .verification import remedy
 
 LANGUAGES = {"en": "en", "zh": "zh-CN"}
 
@@ -36,6 +37,8 @@ class Page(NamedTuple):
     """By which release of this program, and when."""
     redact: Callable[[str], str]
     """Takes homes and secrets out of a text."""
+    command: str = "ortgpu-fix"
+    """This program, with the flags that were given."""
 
 
 def render(page: Page, texts: Texts) -> str:
@@ -67,10 +70,10 @@ def _verdict(page: Page, texts: Texts) -> list[Markup]:
     colour = "good" if good else "" if report.verdict in UP_TO_THE_DRIVER else "bad"
     said = prose(page.redact(verdict_text(report, texts)))
     rows = [element("p", said, class_=f"verdict {colour}".strip(), data_verdict=report.verdict)]
-    rows += _hint(page, verdict_text(report, texts, "hint"))
+    rows += _hint(page, verdict_remedy(report, texts, page.command))
     for note in report.notes:
         rows.append(element("p", prose(page.redact(texts.verdict(note.code, note.values)))))
-        rows += _hint(page, texts.verdict(note.code, note.values, "hint"))
+        rows += _hint(page, remedy(note.code, note.values, texts, page.command))
     if report.gpu is None and report.providers:
         rows.append(element("p", texts.verdict("model-cpu-alone")))
     rows += [element("p", page.redact(line), class_="dim") for line in report.evidence]

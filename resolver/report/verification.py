@@ -2,42 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..verify.verification import UP_TO_THE_DRIVER, Verification
+from ..plan.reasons import Reason
+from ..verify.verification import UP_TO_THE_DRIVER, Verification, VerificationVerdict
 
 _SITE = "site-packages"
 
 
 def verification_sections(
-    verification: Verification, texts: Texts, *, verbose: bool = True, elsewhere: bool = False
+    verification: Verification,
+    texts: Texts,
+    *,
+    verbose: bool = True,
+    elsewhere: bool = False,
+    command: str = "ortgpu-fix",
 ) -> tuple[Section, ...]:
     """Say what the verification saw, what it proves and what it does not.
 
     Without `verbose` what it saw is left out where nothing is wrong; `elsewhere`: it was done for
-    another machine, so that what this one lacks needs no remedy.
+    another machine, so that what this one lacks needs no remedy. `command`: this program, with the
+    flags that were given.
     """
     code, values = verification.verdict, verification.values
     good, as_far = code == "works", code in UP_TO_THE_DRIVER
-    style = "bold green" if good else "bold" if as_far else "bold red"
-    rows = [Row(text=texts.verdict(code, values), style=style)]
-    for key in ("proves",) if as_far and elsewhere else ("proves", "hint"):
-        text = texts.verdict(code, values, key)
-        if text:
-            rows.append(Row(text=text))
-    for note in verification.notes:
-        rows.append(Row(text=texts.verdict(note.code, note.values)))
-        hint = texts.verdict(note.code, note.values, "hint")
-        if hint:
-            rows.append(Row(text=hint, style="dim"))
+    rows = [Row(text=texts.verdict(code, values), style=verdict_style(code))]
+    notes = note_rows(verification.notes, texts, command)
+    remedied = code == "crashed" and any(row.style for row in notes)  # by what explains it
+    hint = "" if (as_far and elsewhere) or remedied else remedy(code, values, texts, command)
+    rows += [Row(text=text) for text in (texts.verdict(code, values, "proves"), hint) if text]
+    rows += notes
     sections = [Section(heading=texts.label("verification"), rows=tuple(rows))]
     if verbose or not (good or as_far):
         evidence = [Row(text=line, style="dim") for line in verification.evidence]
         sections.append(Section(heading=texts.label("seen"), rows=tuple(evidence)))
         sections += _loaded(verification, texts)
     return tuple(section for section in sections if section.rows)
+
+
+def verdict_style(code: VerificationVerdict) -> str:
+    """Return how a verdict is shown."""
+    if code == "works":
+        return "bold green"
+    return "bold" if code in UP_TO_THE_DRIVER else "bold red"
+
+
+def remedy(code: str, values: tuple[tuple[str, str], ...], texts: Texts, command: str) -> str:
+    """Return what helps against a verdict or what a note says; empty where nothing does.
+
+    `command`: this program, with the flags that were given.
+    """
+    return texts.verdict(code, (*values, ("command", command)), "hint")
+
+
+def note_rows(notes: Iterable[Reason], texts: Texts, command: str) -> list[Row]:
+    """Return each note, and below it what helps."""
+    rows = []
+    for note in notes:
+        rows.append(Row(text=texts.verdict(note.code, note.values)))
+        if hint := remedy(note.code, note.values, texts, command):
+            rows.append(Row(text=hint, style="dim"))
+    return rows
 
 
 def _loaded(verification: Verification, texts: Texts) -> list[Section]:

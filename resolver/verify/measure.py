@@ -77,20 +77,18 @@ def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) 
     measured, finished = _measure(place, "place", configurations, seconds=0)
     if error := refusal(measured, place.shown):
         raise error
-    report = judge_model(
-        measured, file=place.shown, environment=environment.verdict, end=_end(finished)
-    )
+    report = judge_model(measured, file=place.shown, environment=environment, end=_end(finished))
     if report.verdict == "wrong-result" and has_tf32(report.onnxruntime):
         exact = Configuration(key=WITHOUT_TF32, on_gpu=True, options={"use_tf32": "0"})
         again, _ = _measure(place, "place", [exact], seconds=0)
         report = judge_model(
             measured,
             file=place.shown,
-            environment=environment.verdict,
+            environment=environment,
             end=_end(finished),
             without_tf32=again,
         )
-    if not bench or report.verdict == "crashed":
+    if not bench or (report.verdict == "crashed" and not report.of_environment):
         return Measured(report)
     return _time(place, report, on_gpu=on_gpu)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..utils.json_reader import LenientObject, read_rows
 from .records import read_record
-from .verification import LoadedLibrary
+from .verification import HOST, LoadedLibrary
 
 CPU = "cpu"
 """The key of the configuration that every other one is compared with."""
@@ -146,7 +146,7 @@ def sizes_of(values: object) -> Shape:
 
 def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
     """Read what the child printed, as far as it came."""
-    found = Measurement(log=_COLOURS.sub("", stderr))
+    found = Measurement(log=HOST.sub("", _COLOURS.sub("", stderr)))
     for row in read_rows(stdout):
         _take(found, row)
     return found
@@ -202,7 +202,8 @@ def _take_run(found: Measurement, row: LenientObject) -> None:
             found.events[key] = tuple(_event(each) for each in row.rows("events"))
             found.broken_names = max(found.broken_names, row.integer("broken") or 0)
         case "failed":
-            found.failed += (read_record(Failed, row),)
+            error = HOST.sub("", row.text("error") or "")
+            found.failed += (read_record(Failed, row, error=error),)
         case "loaded":
             found.libraries = tuple(
                 read_record(LoadedLibrary, each) for each in row.rows("libraries")

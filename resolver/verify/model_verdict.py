@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ..plan.reasons import Reason
+from ..plan.reasons import Reason, reason
 from .measurement import CPU, Measurement, NodeEvent, OutputRow, Tensor, say_shapes
 from .model_report import (
     FREE,
@@ -26,7 +26,8 @@ from .model_report import (
     ProviderShare,
     Why,
 )
-from .verification import CUDA_FAILURE, GPU, TOLERANCE, VerificationVerdict
+from .verdict import last_words
+from .verification import CUDA_FAILURE, GPU, TOLERANCE, Verification, VerificationVerdict
 
 CUDA = "cuda"
 """The key of the GPU's configuration as it is without any option."""
@@ -49,7 +50,7 @@ def judge_model(
     measured: Measurement,
     *,
     file: str,
-    environment: VerificationVerdict,
+    environment: Verification,
     end: str | None = None,
     without_tf32: Measurement | None = None,
 ) -> ModelReport:
@@ -60,34 +61,35 @@ def judge_model(
     that was not by itself. `without_tf32` is the same run with
     `use_tf32=0`, where the first one deviated too far.
     """
-    tried = environment == "works"
+    tried = environment.verdict == "works"
     key = CUDA if tried else CPU
     events = measured.events.get(key, ())
     fallbacks = find_fallbacks(events, measured.log) if tried else ()
     checked = check_outputs(measured, key) if tried else ()
-    verdict: VerificationVerdict = environment
-    values: tuple[tuple[str, str], ...] = ()
+    crashed = not measured.ended or any(row.key == CPU for row in measured.failed)
+    verdict, values = environment.verdict, environment.values
     notes: list[Reason] = []
-    if not measured.ended or any(row.key == CPU for row in measured.failed):
+    evidence = [f"{row.key}: {row.error[:400]}" for row in measured.failed]
+    if crashed:
         step = measured.failed[0].error if measured.failed else measured.step
         verdict, values = "crashed", (("step", step[:200]), ("end", end or "exit"))
-        notes = [Reason(code=f"model-{_kind_of_end(end, measured.log)}", values=())]
+        notes = [reason(f"model-{_kind_of_end(end, measured.log)}")]
+        evidence += last_words(measured.log)
     elif tried:
         verdict, values, notes = _verdict(measured, fallbacks, checked, without_tf32)
     if not measured.given and any(_is_free(row) for row in measured.inputs):
-        notes.append(
-            Reason(
-                code="shapes-guessed",
-                values=(("shapes", "; ".join(map(say_shapes, measured.shapes))),),
-            )
-        )
+        shapes = "; ".join(map(say_shapes, measured.shapes))
+        notes.append(reason("shapes-guessed", shapes=shapes))
+    if measured.broken_names:
+        notes.append(reason("node-names-broken", count=str(measured.broken_names)))
     half = any("float16" in event.types for event in events)
     return ModelReport(
         file=file,
         verdict=verdict,
         values=values,
         notes=tuple(notes),
-        evidence=tuple(f"{row.key}: {row.error[:400]}" for row in measured.failed),
+        evidence=tuple(evidence),
+        of_environment=not (tried or crashed),
         gpu=measured.gpu if tried else None,
         onnxruntime=measured.release,
         inputs=measured.inputs,
@@ -121,39 +123,50 @@ def _verdict(
         full = (failure and failure.group(1) == "2") or re.search(
             r"Failed to allocate|out of memory", failed.error, re.IGNORECASE
         )
-        note = [Reason(code="cuda-failure-2", values=())] if full else []
+        note = [reason("cuda-failure-2")] if full else []
         return "crashed", (("step", failed.error[:200]), ("end", "error")), note
     if CUDA not in measured.made:
         return "crashed", (("step", measured.step), ("end", "error")), []
     if GPU not in measured.made[CUDA].providers:
         nodes = _nodes(measured.events.get(CUDA, ()))
-        names = ", ".join(dict.fromkeys(node.op for node in nodes))
-        counts = (("count", str(len(nodes))), ("total", str(len(nodes))))
-        return "cpu-fallback", (*counts, ("operators", names)), []
+        return "cpu-fallback", _counts(len(nodes), len(nodes), [node.op for node in nodes]), []
     wrong = [row for row in checked if row.right is False]
     notes: list[Reason] = []
     if wrong and without_tf32:
         exact = check_outputs(without_tf32, WITHOUT_TF32)
         if exact and all(row.right is not False for row in exact):
             most = max(row.deviation or 0.0 for row in wrong)
-            notes.append(Reason(code="tf32-deviates", values=(("deviation", f"{most:.2g}"),)))
+            notes.append(reason("tf32-deviates", deviation=f"{most:.2g}"))
             wrong = []
     if wrong:
         names = ", ".join(dict.fromkeys(row.name for row in wrong))
         return "wrong-result", (("outputs", names),), notes
     if any(row.right is None for row in checked):
         names = ", ".join(dict.fromkeys(row.name for row in checked if row.right is None))
-        notes.append(Reason(code="outputs-random", values=(("outputs", names),)))
+        notes.append(reason("outputs-random", outputs=names))
     missing = [row for row in fallbacks if row.why not in FREE]
     total = len(_nodes(measured.events.get(CUDA, ())))
     if missing:
-        operators = ", ".join(dict.fromkeys(row.op for row in missing))
-        counts = (("count", str(len(missing))), ("total", str(total)))
-        return "cpu-fallback", (*counts, ("operators", operators)), notes
+        values = _counts(total, len(fallbacks), [row.op for row in missing])
+        return "cpu-fallback", values, notes
     return (
         "works",
         (("total", str(total - len(fallbacks))), ("shape_nodes", str(len(fallbacks)))),
         notes,
+    )
+
+
+def _counts(total: int, on_cpu: int, missing: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the values of a fallback: of the nodes on the CPU, those that should not be there.
+
+    `missing` are the operators of these, one for each node.
+    """
+    return (
+        ("count", str(on_cpu)),
+        ("total", str(total)),
+        ("missing", str(len(missing))),
+        ("free", str(on_cpu - len(missing))),
+        ("operators", ", ".join(dict.fromkeys(missing))),
     )
 
 

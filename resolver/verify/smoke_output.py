@@ -10,13 +10,20 @@ from dataclasses import dataclass
 
 from ..utils.json_reader import LenientObject, read_rows
 from .records import read_record
-from .verification import TOLERANCE, LoadedLibrary, ModelRun, PlacedNode, TorchResult, TorchRun
+from .verification import (
+    HOST,
+    TOLERANCE,
+    LoadedLibrary,
+    ModelRun,
+    PlacedNode,
+    TorchResult,
+    TorchRun,
+)
 
 DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
 """Libraries of the driver, which no wheel contains."""
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
 """A function that an old driver lacks."""
-_HOST = re.compile(r" ?;? hostname=\S+")
 _VERSION = re.compile(r"\d+(\.\d+)?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -153,7 +160,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
         )
         if "torch" in events
         else None,
-        log=_COLOURS.sub("", stderr.replace("\0", "")),
+        log=HOST.sub("", _COLOURS.sub("", stderr.replace("\0", ""))),
     )
 
 
@@ -168,5 +175,5 @@ def _model(row: LenientObject) -> ModelRun:
             for node in row.rows("nodes")
         ),
         correct=correct if row.has("deviation") else None,
-        error=_HOST.sub("", error) if error else None,
+        error=HOST.sub("", error) if error else None,
     )

@@ -10,6 +10,7 @@ import signal
 
 from ..facts.model import Driver
 from ..plan.reasons import Reason
+from ..utils.foreign_text import without_controls
 from .smoke_output import DRIVER_FILE, DRIVER_SYMBOL, SmokeResult, parse_smoke_output
 from .verification import (
     CUDA_FAILURE,
@@ -47,6 +48,12 @@ _LATE = re.compile(r"(cuDNN|cuFFT|NVRTC) (is unavailable|is not available|librar
 _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
 
 
+_DUMP = re.compile(r"^(?:Fatal Python error|Windows fatal exception): |^Timeout \(\d", re.MULTILINE)
+"""Where the dump of all threads begins, which `faulthandler` writes at a crash."""
+_CHATTER = re.compile(r"\[[VI]:onnxruntime")
+"""What onnxruntime logs of its work, asked to: verbose, and information."""
+
+
 def judge(
     *, stdout: str, stderr: str, returncode: int, timed_out: bool, driver: Driver | None
 ) -> Verification:
@@ -66,11 +73,14 @@ def judge(
     values = judgement.values
     if judgement.verdict == "driver-too-old" and not values:
         values = (("speaks", _driver_cuda(result, driver) or "?"), ("needs", result.cuda or "?"))
+    evidence = [*result.lines(), *filter(None, [judgement.evidence])]
+    if judgement.verdict == "crashed" and not result.ended:
+        evidence += last_words(result.log)
     return Verification(
         verdict=judgement.verdict,
         values=values,
         notes=(*judgement.notes, *_notes(result)),
-        evidence=(*result.lines(), *filter(None, [judgement.evidence])),
+        evidence=tuple(evidence),
         models=result.models,
         libraries=result.libraries,
         helped=result.helped,
@@ -116,6 +126,22 @@ def _unfinished(
         if result.driver_init:
             return _cuda_failure(result.driver_init, None, end)
     return _Judgement("crashed", end)
+
+
+def last_words(log: str) -> list[str]:
+    """Return the last line that a child printed, as a line of evidence; none where it was silent.
+
+    Where it left a dump of its threads, the line before that, or what the dump says first.
+    """
+    dump = _DUMP.search(log)
+    before, after = (log[: dump.start()], log[dump.start() :]) if dump else (log, "")
+    said = _lines(before)[-1:] or _lines(after)[:1]
+    return [f"it printed last: {line[:400]}" for line in said]
+
+
+def _lines(log: str) -> list[str]:
+    lines = (without_controls(line).strip() for line in log.splitlines())
+    return [line for line in lines if line and not _CHATTER.search(line)]
 
 
 def describe_end(returncode: int) -> str:

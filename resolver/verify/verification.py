@@ -31,6 +31,8 @@ UP_TO_THE_DRIVER: frozenset[VerificationVerdict] = frozenset(
 GPU = "CUDAExecutionProvider"
 TOLERANCE = 1e-3
 """A part of the largest expected number. The models' numbers are exact in TF32."""
+HOST = re.compile(r" ?;? hostname=\S+")
+"""What CUDA's errors say of the machine, and nobody needs."""
 CUDA_FAILURE = re.compile(r"CUDA failure (\d+): ([^;\n]*[^;\s])")
 
 

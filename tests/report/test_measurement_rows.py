@@ -34,7 +34,7 @@ def checked(**more: Any) -> Checked:
     [
         ("works", ("total", "shape_nodes"), "bold green"),
         ("no-driver", (), "bold"),
-        ("crashed", (), "bold red"),
+        ("crashed", ("step", "end"), "bold red"),
         ("wrong-result", ("outputs",), "bold red"),
     ],
 )
@@ -55,7 +55,7 @@ def test_the_verdict_stands_below_the_file(
         ("works", {"total": "7", "shape_nodes": "0"}, "model-works"),
         (
             "cpu-fallback",
-            {"count": "2", "total": "7", "operators": "Add"},
+            {"count": "2", "total": "7", "missing": "1", "free": "1", "operators": "Add"},
             "model-cpu-fallback",
         ),
         ("wrong-result", {"outputs": "y"}, "model-wrong-result"),
@@ -63,7 +63,6 @@ def test_the_verdict_stands_below_the_file(
         # What keeps every model from the GPU is told in the words for an environment.
         ("driver-too-old", {"speaks": "11.4", "needs": "12"}, "driver-too-old"),
         ("no-gpu", {}, "no-gpu"),
-        ("crashed", {}, "crashed"),
     ],
 )
 def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
@@ -71,9 +70,12 @@ def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
 ) -> None:
     given = tuple(values.items())
     found = report(verdict=verdict, values=given)
-    text, hint = (EN.verdict(code, given, key) for key in ("text", "hint"))
+    text, hint = (
+        EN.verdict(code, (*given, ("command", "ortgpu-fix --python x")), key)
+        for key in ("text", "hint")
+    )
 
-    rows = section(model_sections(found, EN), EN.label("model"))
+    rows = section(model_sections(found, EN, "ortgpu-fix --python x"), EN.label("model"))
 
     assert [row.text for row in rows] == ["m.onnx", text, *([hint] if hint else [])]
     assert all(row.style == "dim" for row in rows[2:])

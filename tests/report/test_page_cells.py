@@ -113,6 +113,7 @@ CHECKED = Checked(
 )
 def test_a_verdict_has_its_colour(verdict: Any, colour: str) -> None:
     named = {"works": ("total", "shape_nodes"), "wrong-result": ("outputs",)}
+    named["crashed"] = ("step", "end")
     values = tuple((name, "7") for name in named.get(verdict, ()))
     found = shown(report(verdict=verdict, values=values))
     [row] = [row for tag, row in found.tags if "data-verdict" in row]

@@ -16,7 +16,7 @@ from ortgpu_fix.verify.advice import Advice, advise
 from ortgpu_fix.verify.bench import Bench, Configuration, searches, summarize
 from ortgpu_fix.verify.measurement import parse_measurement
 from ortgpu_fix.verify.model_verdict import judge_model
-from ortgpu_fix.verify.verification import LoadedLibrary
+from ortgpu_fix.verify.verification import LoadedLibrary, Verification
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 HOSTILE = "</td><script>alert(1)</script><b>&amp;\"'\x1b[31m\u202egnp.exe"
@@ -40,7 +40,7 @@ def made(
         rows, times = with_gpu(rows), with_gpu(times)
     times = times[:cut]
     lines, timed = (parse_measurement("\n".join(map(json.dumps, each))) for each in (rows, times))
-    environment: Any = "works" if gpu else "no-gpu"
+    environment = Verification(verdict="works" if gpu else "no-gpu")
     report = judge_model(lines, file=name, environment=environment)
     configurations: tuple[Configuration, ...] = searches(report, on_gpu=gpu)
     bench: Bench = summarize([timed], configurations, interrupted=cut is not None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ortgpu_fix.verify.verdict import describe_end, judge
+from ortgpu_fix.verify.verdict import describe_end, judge, last_words
 
 WATCHDOG = "Timeout (0:00:20)!\nThread 0x1 (most recent call first):\n"
 
@@ -48,3 +48,33 @@ def test_a_time_limit(step: str, log: str, *, timed_out: bool, note: str | None)
         [(note, {"step": step})] if note else []
     )
     assert any(f"{step}: ended by exit code 1" in line for line in found.evidence) is not bool(note)
+
+
+DUMP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1:\n  File a.py, line 3\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (
+            "Traceback:\n  File a\nModuleNotFoundError: No module named 'numpy'\n\n",
+            "ModuleNotFound",
+        ),
+        ("terminate called\n  what():  \x1b[31mno \x07room\x1b[m\n" + DUMP, "what():  no room"),
+        (DUMP, "Fatal Python error: Segmentation fault"),
+        ("no\n2026 [I:onnxruntime:Default, a.cc:1 b] chatter\n", "no"),
+        ("x" * 500, "x" * 400),
+    ],
+)
+def test_the_last_line_of_a_child_that_ended_is_shown(log: str, line: str) -> None:
+    doing = json.dumps({"event": "doing", "what": "import onnxruntime"})
+    found = judge(stdout=doing, stderr=log, returncode=-11, timed_out=False, driver=None)
+
+    assert found.evidence[-2] == "import onnxruntime: ended by SIGSEGV"
+    assert found.evidence[-1].startswith(f"it printed last: {line}")
+    assert len(found.evidence[-1]) <= 400 + len("it printed last: ")
+    assert found.evidence[-1].isprintable()
+
+
+def test_a_silent_child_has_no_last_line() -> None:
+    assert last_words("\n \n") == []

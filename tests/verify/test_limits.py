@@ -22,6 +22,7 @@ from ortgpu_fix.verify.bench import (
 from ortgpu_fix.verify.measurement import CPU, Failed, Made, Measurement, NodeEvent, Tensor
 from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
 from ortgpu_fix.verify.model_verdict import SMALL, count_copies, find_fallbacks, judge_model
+from ortgpu_fix.verify.verification import Verification
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
 REPORT = ModelReport(
@@ -329,10 +330,16 @@ def test_a_provider_that_is_not_there_runs_no_node() -> None:
         events={"cuda": (node("Conv"), node("Relu"), node("Conv", name="b"))},
     )
 
-    report = judge_model(measured, file="m.onnx", environment="works")
+    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="works"))
 
     assert report.verdict == "cpu-fallback"
-    assert report.values == (("count", "3"), ("total", "3"), ("operators", "Conv, Relu"))
+    assert dict(report.values) == {
+        "count": "3",
+        "total": "3",
+        "missing": "3",
+        "free": "0",
+        "operators": "Conv, Relu",
+    }
 
 
 @pytest.mark.parametrize(
@@ -350,7 +357,7 @@ def test_sizes_that_the_model_leaves_open_were_guessed(
         shapes=((("x", (1, 8)),), (("x", (1, 16)),)),
     )
 
-    report = judge_model(measured, file="m.onnx", environment="no-gpu")
+    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="no-gpu"))
 
     notes = {note.code: dict(note.values) for note in report.notes}
     assert notes == ({"shapes-guessed": {"shapes": "x=1x8; x=1x16"}} if guessed else {})
@@ -361,7 +368,7 @@ def test_of_a_long_error_the_beginning_is_shown() -> None:
         ended=True, failed=(Failed(key="cuda", shape=None, error="0123456789" * 100),)
     )
 
-    report = judge_model(measured, file="m.onnx", environment="works")
+    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="works"))
 
     assert report.values[0] == ("step", "0123456789" * 20)
     assert report.evidence == ("cuda: " + "0123456789" * 40,)

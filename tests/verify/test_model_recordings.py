@@ -19,6 +19,7 @@ from ortgpu_fix.verify.measurement import Measurement, parse_measurement, say_sh
 from ortgpu_fix.verify.model_report import Fallback, ModelReport
 from ortgpu_fix.verify.model_verdict import WITHOUT_TF32, judge_model
 from ortgpu_fix.verify.refusal import refusal
+from ortgpu_fix.verify.verification import Verification
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -45,8 +46,8 @@ def parsed(rows: Rows, log: str = "") -> Measurement:
 
 
 def judged(rows: Rows, log: str = "", **more: Any) -> ModelReport:
-    settings: dict[str, Any] = {"file": "m.onnx", "environment": "works", **more}
-    return judge_model(parsed(rows, log), **settings)
+    environment = Verification(verdict=more.pop("environment", "works"))
+    return judge_model(parsed(rows, log), file="m.onnx", environment=environment, **more)
 
 
 def as_gpu(
@@ -362,3 +363,17 @@ def test_libraries_and_their_versions() -> None:
     [found] = parsed([{"event": "loaded", "libraries": [library]}]).libraries
 
     assert (found.name, found.path, found.version) == tuple(library.values())
+
+
+def test_names_that_broke_the_profile_are_no_crash() -> None:
+    rows = as_gpu()
+    for row in rows:
+        if row["event"] == "profile":
+            row["broken"] = 3
+
+    found = judged(rows)
+
+    assert found.verdict == "works"
+    [note] = [note for note in found.notes if note.code == "node-names-broken"]
+    assert note.values == (("count", "3"),)
+    assert "node-names-broken" not in [note.code for note in judged(as_gpu()).notes]

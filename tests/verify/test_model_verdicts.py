@@ -10,6 +10,7 @@ import pytest
 from ortgpu_fix.verify.measurement import Failed, Made, Measurement, NodeEvent, OutputRow, Tensor
 from ortgpu_fix.verify.model_report import ModelReport
 from ortgpu_fix.verify.model_verdict import CUDA, WITHOUT_TF32, judge_model
+from ortgpu_fix.verify.verification import Verification
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 NO_KERNEL = "CUDA kernel not found in registries for Op type: {} node name: {}\n"
@@ -38,7 +39,12 @@ def ran(
         "compared": {(CUDA, 0): outputs},
         **more,
     }
-    return judge_model(Measurement(**values), file="m.onnx", environment=environment, **settings)
+    return judge_model(
+        Measurement(**values),
+        file="m.onnx",
+        environment=Verification(verdict=environment),
+        **settings,
+    )
 
 
 MADE: dict[str, Any] = {"create_ms": 90.5, "providers": (GPU, CPU)}
@@ -56,7 +62,8 @@ def test_a_session_without_the_gpu_names_every_node_once() -> None:
     found = ran(*events, made={CUDA: Made(create_ms=1.0, providers=(CPU,))})
 
     assert found.verdict == "cpu-fallback"
-    assert dict(found.values) == {"count": "3", "total": "3", "operators": "Conv, Gemm"}
+    counts = {"count": "3", "total": "3", "missing": "3", "free": "0"}
+    assert dict(found.values) == {**counts, "operators": "Conv, Gemm"}
     assert [*found.operators.items()] == [("Conv", 2), ("Gemm", 1)]
 
 
@@ -67,7 +74,9 @@ def test_nodes_without_a_kernel_are_counted_among_all() -> None:
     found = ran(*events, node("s", "Shape", CPU), log=log)
 
     assert found.verdict == "cpu-fallback"
-    assert dict(found.values) == {"count": "2", "total": "5", "operators": "LSTM"}
+    counts = {"count": "3", "total": "5", "missing": "2", "free": "1"}
+    assert dict(found.values) == {**counts, "operators": "LSTM"}
+    assert [row.nodes for row in found.providers if row.provider == CPU] == [3]
 
 
 def test_work_on_shapes_counts_as_such_and_not_as_a_fallback() -> None:

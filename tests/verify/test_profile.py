@@ -19,14 +19,20 @@ NAMES = [
 ]
 
 
-def test_names_that_break_a_profile_are_read_as_they_stand() -> None:
-    events, broken = read_profile(RECORDING)
+def test_names_that_break_a_profile_are_read_as_they_stand(tmp_path: Path) -> None:
+    text = RECORDING.read_text("utf-8")
+    first = text.index('{"cat" : "Node"')
+    last = text.index('{"cat" : "Session"', first)
+    file = tmp_path / "profile.json"
+    file.write_text(text[:last] + text[first:])  # the nodes twice
+
+    events, broken = read_profile(file)
 
     nodes = [event for event in events if event["cat"] == "Node"]
-    assert [event["name"] for event in nodes] == [f"{name}_kernel_time" for name in NAMES]
-    assert [event["args"]["op_name"] for event in nodes] == ["Cos", "Sin"] * 4
+    assert [event["name"] for event in nodes] == [f"{name}_kernel_time" for name in NAMES * 2]
+    assert [event["args"]["op_name"] for event in nodes] == ["Cos", "Sin"] * 8
     assert {event["args"]["provider"] for event in nodes} == {"CPUExecutionProvider"}
-    assert broken == 6
+    assert broken == 6  # nodes, though each ran several times
     assert [event["name"] for event in events if event["cat"] == "Session"] == [
         *("model_loading_uri", "session_initialization"),
         *("SequentialExecutor::Execute", "model_run"),

@@ -33,6 +33,7 @@ from ...utils.process import run as run_process
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
+from ..command_line import command_line
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of
 from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
@@ -76,7 +77,11 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         console.print_result("")
         console.print_sections(
             verification_sections(
-                verification, texts, verbose=arguments.verbose, elsewhere=inputs.elsewhere
+                verification,
+                texts,
+                verbose=arguments.verbose,
+                elsewhere=inputs.elsewhere,
+                command=command_line(arguments),
             )
         )
         console.print_result("\n" + texts.label("applied", version=plan.release))

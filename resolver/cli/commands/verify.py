@@ -29,6 +29,7 @@ from ...verify.model_report import without_run
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
+from ..command_line import command_line
 from ..inputs import plan_options_of, probe_machine, with_unknown_releases
 
 OWN_MODEL = DATA / "bench.onnx"
@@ -66,7 +67,10 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     if arguments.json:
         console.print_json(verification.to_json())
     else:
-        console.print_sections(verification_sections(verification, load_texts(language)))
+        command = command_line(arguments)
+        console.print_sections(
+            verification_sections(verification, load_texts(language), command=command)
+        )
     return verification_exit_code(verification)
 
 
@@ -108,11 +112,13 @@ def _verify_model(
             document |= {"bench": bench.to_json(), "advice": advice.to_json()}
         console.print_json(_redacted(document, redact))
     else:
-        sections = model_sections(report, texts) if usable else ()
+        command = command_line(arguments)
+        sections = model_sections(report, texts, command) if usable else ()
         if bench is not None and advice is not None:
             sections += bench_sections(bench, advice, texts)
         if verification.verdict != "works":
-            sections += verification_sections(verification, texts)
+            first, *others = verification_sections(verification, texts, command=command)
+            sections = (first, *sections, *others)
         console.print_sections(sections)
     if measured.interrupted:
         return INTERRUPTED
@@ -148,6 +154,7 @@ def _write_page(
         versions=_versions(found, measured.report.onnxruntime),
         made=texts.label("page-made", version=__version__, date=today),
         redact=redact,
+        command=command_line(arguments),
     )
     write(Path(arguments.report), render(page, texts))
     console.print_notice(texts.label("written", file=arguments.report))

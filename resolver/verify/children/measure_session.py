@@ -129,7 +129,7 @@ class Session:
     def placement(self) -> tuple[list[dict[str, object]], int]:
         """End the profile; return its node events of the last run, without what nobody reads.
 
-        And how many of all its events have a name that breaks the profile.
+        And how many nodes have a name that breaks the profile.
         """
         path = Path(self.session.end_profiling())
         events, broken = common.read_profile(path)

@@ -174,7 +174,7 @@ def placement(profile: Path) -> list[dict[str, str]]:
         arguments = event.get("args") or {}
         if event.get("cat") == "Node" and arguments.get("provider"):
             row = {"op": arguments["op_name"], "provider": arguments["provider"]}
-            nodes[re.sub(r"_(kernel_time|fence_\w+)$", "", event["name"])] = row
+            nodes[common.bare_name(event)] = row
     return list(nodes.values())
 
 
