@@ -23,7 +23,13 @@ LARGEST_READ = 64 * 1024 * 1024
 _LOCAL_HEADER = 4096
 """Room for what precedes a member's data: name and extra fields."""
 _STEP = 4 * 1024 * 1024
-_DAMAGED = (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error)
+LARGEST_LIBRARY = 4 * 1024 * 1024 * 1024
+"""The most bytes of a member that is read; the largest library in a wheel has about 2 GB."""
+LARGEST_TEXT = 64 * 1024 * 1024
+_DAMAGED = (
+    *(KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error),
+    MemoryError,
+)
 Tail = tuple[bytes, int]
 """The last bytes of a file, and its size in bytes."""
 
@@ -125,13 +131,20 @@ def open_zip(web: WheelSource, url: str, tail: Tail | None = None) -> tuple[zipf
 class ArchiveMember:
     """A member of an archive, inflated from its start as far as somebody asks, and once only."""
 
-    def __init__(self, archive: zipfile.ZipFile, name: str, first: int = LARGEST_READ) -> None:
-        """Open it; the first request fetches up to `first` compressed bytes of it."""
+    def __init__(
+        self, archive: zipfile.ZipFile, name: str, first: int = LARGEST_READ, *, text: bool = False
+    ) -> None:
+        """Open it; the first request fetches up to `first` compressed bytes of it.
+
+        Raises EvidenceError also where it has more bytes than a library can, or a `text`.
+        """
         self._place = f"{archive.filename or 'archive'}: {name}"
         self.data = bytearray()
         try:
             info = archive.getinfo(name)
             self.size = info.file_size
+            if self.size > (LARGEST_TEXT if text else LARGEST_LIBRARY):
+                raise EvidenceError(f"{self._place}: {self.size} bytes are too many")
             file: object = archive.fp
             if isinstance(file, RemoteFile):
                 begins = [one.header_offset for one in archive.infolist()]
@@ -165,9 +178,9 @@ class ArchiveMember:
     def _more(self, length: int) -> None:
         try:
             chunk = self._stream.read(length)
+            self.data += chunk
         except _DAMAGED as error:
             raise EvidenceError(f"{self._place}: {error!r}") from error
-        self.data += chunk
         if not chunk and len(self.data) < self.size:
             raise EvidenceError(f"{self._place}: {len(self.data)} of {self.size} bytes")
 
@@ -175,3 +188,8 @@ class ArchiveMember:
 def read_member(archive: zipfile.ZipFile, name: str, size: int | None = None) -> bytearray:
     """Inflate a member, or its first `size` bytes, checking the CRC where it is read to its end."""
     return ArchiveMember(archive, name, LARGEST_READ if size is None else size).read(size)
+
+
+def read_text(archive: zipfile.ZipFile, name: str) -> str:
+    """Return a member that is a text; what is no UTF-8 in it is replaced. Raises EvidenceError."""
+    return ArchiveMember(archive, name, text=True).read().decode("utf-8", "replace")

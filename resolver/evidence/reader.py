@@ -23,7 +23,7 @@ from .library import (
     read_native,
     uses_at_front,
 )
-from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_member
+from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_member, read_text
 from .spread import Room
 from .wheels import IndexWheel
 
@@ -108,7 +108,7 @@ class Reader:
                 if _worth_listing(info)
             }
             name = next((name for name in members if name.endswith(".dist-info/METADATA")), "")
-            text = read_member(archive, name).decode("utf-8", "replace")
+            text = read_text(archive, name)
             return {"size": size, "members": members, "metadata": text}
 
         value = self._cached("contents", wheel, "", make)
@@ -122,7 +122,7 @@ class Reader:
             archive, _ = self._open(wheel)
             if member not in archive.namelist():
                 return ""
-            return read_member(archive, member).decode("utf-8", "replace")
+            return read_text(archive, member)
 
         return str(self._cached("text", wheel, member, make))
 

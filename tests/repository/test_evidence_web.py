@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ortgpu_fix.binaries.native import BinaryError
 from ortgpu_fix.errors import Error
 from ortgpu_fix.evidence import ranges, torch_rows
 from ortgpu_fix.evidence.index_source import IndexSource
@@ -95,6 +96,14 @@ def test_the_lowest_glibc_of_several_tags() -> None:
     (wheel,) = wheels("text/html", f'<a href="{name}">x</a>')
 
     assert wheel.glibc == "2.27"
+
+
+@pytest.mark.parametrize("page", ["<![<![", "<![x[", "<!a[", "<![CDATA["])
+def test_a_page_that_pythons_parser_gives_up_is_no_page(page: str) -> None:
+    with pytest.raises(Error) as caught:
+        wheels("text/html", page)
+
+    assert caught.value.code == "index-page-unreadable"
 
 
 @given(st.text(max_size=200))
@@ -194,6 +203,47 @@ def test_a_member_that_is_not_there(tmp_path: Path) -> None:
 
         with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
             ranges.read_member(archive, "nowhere.txt")
+
+
+def test_a_member_that_is_larger_than_any_library_is_not_inflated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel of 35 MB may have 8 GB in it."""
+    name = "nvidia_x-1.0-py3-none-manylinux_2_27_x86_64.whl"
+    members = {"lib/liba.so.1": bytes(3000), "lib/libb.so.1": bytes(2000), "a.txt": bytes(2000)}
+    with samples.serve() as index:
+        index.files["nvidia-x"] = {name: samples.wheel(members)}
+        web = samples.source(f"{index.url}/simple", tmp_path)
+        reader = Reader(web, ReadingCache(tmp_path / "cache"), "", lambda _: None)
+        [wheel] = reader.wheels("nvidia-x")
+        monkeypatch.setattr(ranges, "LARGEST_LIBRARY", 2000)
+        monkeypatch.setattr(ranges, "LARGEST_TEXT", 1999)
+        asked = (
+            lambda: reader.library(wheel, "lib/liba.so.1"),
+            lambda: reader.uses(wheel, "lib/liba.so.1"),
+            lambda: reader.natives(wheel),
+            lambda: reader.text(wheel, "a.txt"),
+        )
+        for ask in asked:
+            with pytest.raises(EvidenceError, match=r"(3000|2000) bytes are too many"):
+                ask()
+        with pytest.raises(BinaryError):  # it is read, and is no library
+            reader.library(wheel, "lib/libb.so.1")
+
+
+def test_what_the_memory_has_no_room_for_is_the_one_error(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a", "content")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        member = ranges.ArchiveMember(archive, "a")
+        member._stream = SimpleNamespace(read=_no_room)  # type: ignore[assignment]
+
+        with pytest.raises(EvidenceError, match="MemoryError"):
+            member.read()
+
+
+def _no_room(_: int) -> bytes:
+    raise MemoryError
 
 
 def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
