@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
-from .failures import SEVERITIES, Failure, FailureTable, ProgramKind
-from .libraries import LibraryName
-from .needed import needed_files
+from .failures import SEVERITIES, Failure, FailureTable, NeededFiles, ProgramKind
+from .wordings import LibraryName
 
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
@@ -160,3 +159,43 @@ def _values(named: Sequence[LibraryName]) -> dict[str, str]:
             dict.fromkeys(each.distribution for each in named if each.distribution)
         ),
     }
+
+
+def needed_files(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> dict[str, str]:
+    """Return `files` and `wheels` for the libraries that a log names, and for its `release`.
+
+    Where neither tells the CUDA major, those of every major are returned, each with its releases.
+    """
+    names = [library.name.lower() for library in named]
+    windows = any(name.endswith(".dll") for name in names)
+    linux = any(".so" in name for name in names) and not windows
+    chosen = _chosen(rows, named, release)
+    files = [
+        "; ".join(([row.windows] if not linux else []) + ([row.linux] if not windows else []))
+        for row in chosen
+    ]
+    if len(chosen) == 1:
+        return {"files": files[0], "wheels": chosen[0].wheels}
+    heads = [f"CUDA {row.cuda} (onnxruntime {row.releases}): " for row in chosen]
+    return {
+        "files": "; ".join(head + text for head, text in zip(heads, files, strict=True)),
+        "wheels": "; ".join(f"CUDA {row.cuda}: {row.wheels}" for row in chosen),
+    }
+
+
+def _chosen(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> Sequence[NeededFiles]:
+    cuda = {library.major for library in named if library.part == "cuda"}
+    cudnn = {library.major for library in named if library.part == "cudnn"}
+    fits = [row for row in rows if release is not None and row.releases.contains(release)]
+    for known in (
+        [row for row in rows if row.cuda in cuda],
+        [row for row in fits if not cudnn or row.cudnn in cudnn],
+        [row for row in rows if row.cudnn in cudnn],
+    ):
+        if known:
+            return known
+    return rows

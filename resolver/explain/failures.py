@@ -6,7 +6,7 @@ In: the parsed TOML; out: named tuples, the most particular row first, ready to 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from string import Formatter
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -15,9 +15,8 @@ from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
-from .libraries import LoggedLibrary, reader_of
 from .patterns import Pattern, pattern, regex
-from .signals import Parsers
+from .wordings import LoggedLibrary, Parsers, Wording, reader_of
 
 T = TypeVar("T")
 ByLanguage = Mapping[str, str]
@@ -103,11 +102,13 @@ class FailureTable:
         origins: tuple[ProgramKind, ...] = (),
         owner_commands: tuple[str, ...] = (),
         needed: tuple[NeededFiles, ...] = (),
+        wordings: tuple[Wording, ...] = (),
     ) -> None:
         """Keep the rows; `owner_commands`: how commands begin that only a host's owner can run."""
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
         self.owner_commands, self.needed = owner_commands, needed
+        self.wordings = wordings
         self.by_code = {row.code: row for row in failures}
 
     @cached_property
@@ -117,7 +118,7 @@ class FailureTable:
         for status in self.statuses:
             known |= dict.fromkeys((str(status.number), *status.names), f"cuda:{status.number}")
         texts = {row.text: f"cuda:{row.number}" for row in self.statuses if row.text}
-        return Parsers.of(reader_of(self.libraries), known, texts)
+        return Parsers.of(self.wordings, reader_of(self.libraries), known, texts)
 
 
 def parse_failures(table: Mapping[str, Any]) -> FailureTable:
@@ -132,12 +133,11 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
         owner_commands=tuple(table.get("owner_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
+        wordings=_rows(table, "wordings", _wording) if "wordings" in table else (),
     )
 
 
-def _rows(
-    table: Mapping[str, Any], name: str, make: Callable[[Mapping[str, Any]], T]
-) -> tuple[T, ...]:
+def _rows(table: Mapping[str, Any], name: str, make: Callable[[Any], T]) -> tuple[T, ...]:
     made: list[T] = []
     try:
         made.extend(make(row) for row in table[name])
@@ -160,6 +160,11 @@ def _library(row: Mapping[str, Any]) -> LoggedLibrary:
 
 def _status(row: Mapping[str, Any]) -> Status:
     return Status(number=row["number"], names=tuple(row["names"]), text=row.get("text", ""))
+
+
+def _wording(row: Sequence[str]) -> Wording:
+    kind, source = row
+    return Wording(pattern(source), kind)
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

@@ -21,10 +21,8 @@ from typing import NamedTuple
 from ..messages.catalog import Language
 from .explanations import MOST_EVIDENCE, Explanation, LogLine, RecognisedFailure, explanations
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
-from .libraries import LibraryName
-from .novelty import Novelty, Words
-from .patterns import Pattern
-from .signals import Signal, asked
+from .patterns import Novelty, Pattern, Words
+from .wordings import LibraryName, Signal, asked
 
 Span = tuple[int, int]
 

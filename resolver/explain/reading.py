@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from .matcher import PASTED
-from .novelty import REACH
+from .patterns import REACH
 
 PIECE = 1_000_000
 """About how many characters are looked at at a time in a log that is too long to hold."""

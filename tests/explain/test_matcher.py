@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import PASTED, explain_log
-from ortgpu_fix.explain.novelty import REACH
+from ortgpu_fix.explain.patterns import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):

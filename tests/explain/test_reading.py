@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import PASTED, explain_log
-from ortgpu_fix.explain.novelty import MOST_ALIKE, Novelty, Words
+from ortgpu_fix.explain.patterns import MOST_ALIKE, Novelty, Words
 from ortgpu_fix.explain.reading import PIECE, text_of
 
 TABLE = parse_failures(load_table("failures"))
