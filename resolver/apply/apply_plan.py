@@ -1,10 +1,15 @@
-"""The transaction: stages wheels, sets files aside, installs, verifies; rolls back on failure."""
+"""The transaction: stages wheels, sets files aside, installs, verifies; or changes nothing.
+
+What comes lies unpacked beside the environment before the first file is touched, and no engine runs
+while that changes. A failure, Ctrl-C and every signal that ends a program lead to a roll back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import datetime, timezone
 
 from ..companions.build import LocalWheel
 from ..engine.choose import Engine
@@ -13,32 +18,35 @@ from ..facts.markers import target_markers
 from ..facts.target import Target
 from ..index.client import Index
 from ..plan.model import Plan
+from ..utils.files import disk_error
 from ..utils.progress import Progress
-from ..utils.signals import signals_held
-from .conflicts import UnmetRequirement, new_conflicts
+from ..utils.signals import interruptible, signals_held
+from .before_change import (
+    Allowed,
+    check_environment_owner,
+    check_files_movable,
+    check_path_lengths,
+    check_unchanged,
+    processes_using,
+)
+from .chosen_wheels import Confirm
+from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
+from .files_to_remove import files_to_remove
 from .history import UNFINISHED, prune_history, recorded_changes
-from .open_files import check_path_lengths
-from .staging import Confirm, StagedWheels, stage_wheels
-from .state_folder import Site, prepare_state_folder, remove_tree, size_of
-from .swap import Verify, swap_distributions
-from .torch_requirements import distributions_afterwards
+from .journal import Begin
+from .journaled_change import Incoming, JournaledChange, sync_files
+from .rollback import roll_back
+from .staging import StagedWheels, stage_wheels
+from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, size_of
+from .unmet_requirements import UnmetRequirement, distributions_afterwards, new_conflicts
 
+Verify = Callable[[], tuple[bool, str]]
+"""Verifies the environment: returns whether it works, and the reason for people if not."""
 _RESUMED = frozenset(
     {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
 )
 """The network may be back soon: after these errors the next run uses what was downloaded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
-    """What is refused unless the user allows it."""
-
-    conflicts: bool = False
-    """Distributions that stay may lose a dependency."""
-    externally_managed: bool = False
-    conda: bool = False
-    """Distributions that pip installed into a conda environment may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +106,14 @@ def apply(
                 companions=companions,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
-            _check_unchanged(plan, target, staged)
+            check_unchanged(plan, target, staged)
         except Error as error:
             if error.code not in _RESUMED:
                 remove_tree(site.stage)
             raise
         with signals_held(to_the_end=True):
             try:
-                swap_distributions(plan, target, staged, verify=verify, progress=progress)
+                _swap(plan, target, staged, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
     return Applied(
@@ -125,16 +133,6 @@ def _tidy(site: Site) -> int:
         return size_of(site.state)
 
 
-def check_environment_owner(target: Target, allowed: Allowed) -> None:
-    """Raise Error `externally-managed`, `conda-environment` or `user-environment`."""
-    if target.externally_managed and not allowed.externally_managed:
-        raise Error("externally-managed", path=target.executable)
-    if target.kind == "conda" and not allowed.conda:
-        raise Error("conda-environment", folder=target.prefix)
-    if target.kind == "user":
-        raise Error("user-environment", path=target.executable)
-
-
 def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
@@ -147,14 +145,102 @@ def _allowed_conflicts(
     return conflicts
 
 
-def _check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
-    """Refuse where the environment changed since `target` was read."""
-    names = {*plan.uninstall, *(wheel.name for wheel in staged.wheels)}
-    for installed in target.installed:
-        if installed.key in names and not Path(installed.metadata_path).exists():
-            raise Error("environment-changed", name=installed.name)
-    known = {Path(installed.metadata_path).name for installed in target.installed}
-    known |= {Path(path).name for path in target.broken}
-    for wheel, info in zip(staged.wheels, staged.tree.infos, strict=True):
-        if Path(info).name not in known and Path(info).exists():
-            raise Error("environment-changed", name=wheel.name)
+class _VerificationFailed(Exception):  # noqa: N818 - a verdict
+    """The verification failed."""
+
+
+def _swap(
+    plan: Plan,
+    target: Target,
+    staged: StagedWheels,
+    *,
+    verify: Verify,
+    progress: Progress,
+) -> None:
+    """Change the environment.
+
+    Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
+    `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
+    `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
+    failed, `restore-changed` where something else changed the environment meanwhile.
+    """
+    site = Site.of(target)
+    tree = staged.tree
+    coming = {wheel.name: wheel.version for wheel in staged.wheels}
+    # A link to a folder of the environment may lead elsewhere: what counts is where it leads.
+    real = plain_paths(tree.files)
+    paths = files_to_remove(
+        target,
+        site,
+        frozenset(plan.uninstall) | frozenset(coming),
+        coming=frozenset(coming),
+        incoming={real[path]: tree.hashes.get(path, "") for path in tree.files},
+        whole=tree.infos,
+    )
+    check_path_lengths(real.values())
+    check_files_movable(paths)
+    holders = processes_using(paths)
+    if holders:
+        progress("in-use", processes=", ".join(holders))
+    change = JournaledChange(site)
+    begin = Begin(
+        plan=", ".join(f"{name} {version}" for name, version in coming.items()),
+        removed=plan.uninstall,
+        installed=tuple(coming.items()),
+        when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        present=tuple(map(site.relative, metadata_folders(site))),
+        packages=tuple(
+            (wheel.name, wheel.version, wheel.index_url, wheel.sha256) for wheel in staged.wheels
+        ),
+    )
+    incoming = [
+        Incoming(real[path], source, tree.hashes.get(path, ""))
+        for path, source in tree.files.items()
+    ]
+    with signals_held():
+        try:
+            with interruptible():
+                progress("sync")
+                sync_files(file.source for file in incoming)
+                change.begin(begin, files=len(paths) + len(incoming))
+                progress("set-aside", files=len(paths))
+                change.set_aside(paths)
+                change.place(incoming, tree.infos, tree.folders)
+                progress("verify")
+                works, reason = verify()
+                if not works:
+                    raise _VerificationFailed(reason)  # noqa: TRY301 - as every failure here
+            change.commit()
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # whoever reads what is said may be gone
+                progress("restore")
+            _put_back(site, change)
+            raise _outcome(error, change) from error
+
+
+def _put_back(site: Site, change: JournaledChange) -> None:
+    """Roll back. Raises Error `restore-failed` or `restore-changed`, whatever goes wrong."""
+    try:
+        roll_back(site, change.folder)
+    except Error as error:
+        if error.code == "restore-failed":
+            raise
+        listed = error.values.get("names") or error.values.get("paths") or error
+        raise Error("restore-changed", names=listed) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise Error("restore-failed", path=site.state, reason=reason, count=1) from error
+
+
+def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
+    """Return what to raise after the roll back."""
+    if isinstance(error, OSError) and not change.touched:
+        return disk_error(error, change.folder)
+    if isinstance(error, _VerificationFailed):
+        return Error("verify-failed", reason=str(error))
+    if isinstance(error, KeyboardInterrupt):
+        return Error("apply-interrupted")
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return Error("apply-failed", cause=f"{error.strerror or type(error).__name__}{where}")
+    return Error("apply-failed", cause=str(error) or type(error).__name__)

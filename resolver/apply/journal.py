@@ -2,8 +2,8 @@
 
 A journal is a text of JSON lines. A line is on the disk before its step is done, so an incomplete
 last line is ignored. Paths are relative to the site-packages folder of the environment, so that an
-environment that was moved can still be rolled back. Version 2 also records what each file was, so
-that a roll back can tell whether something else changed it; version 1 is still read.
+environment that was moved can still be rolled back. What each file was is recorded, too, so that a
+roll back can tell whether something else changed it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from ..errors import Error
 
-VERSION = 2
+VERSION = 1
 JournalState = Literal["nothing", "open", "committed", "undoing"]
 Fingerprint = tuple[str, int, int]
 """What a path was: `file` or `link`, bytes, and nanoseconds of its last change (`st_mtime_ns`)."""
@@ -31,10 +31,10 @@ class Begin:
     """Canonical names of the distributions to remove."""
     installed: tuple[tuple[str, str], ...]
     """Canonical name and version of every distribution to install."""
+    present: tuple[str, ...]
+    """The metadata folders in the environment."""
     when: str = ""
     """ISO 8601."""
-    present: tuple[str, ...] | None = None
-    """The metadata folders in the environment; None in version 1, which did not record them."""
     packages: tuple[tuple[str, str, str, str], ...] = ()
     """Name, version, index and SHA-256 of every wheel to install."""
 
@@ -44,8 +44,8 @@ class MovedFiles:
     """Files are about to be moved: from the first path to the second, a name in `aside/`."""
 
     moves: tuple[tuple[str, str], ...]
-    seen: tuple[Fingerprint, ...] = ()
-    """What each of them is; empty in version 1."""
+    seen: tuple[Fingerprint, ...]
+    """What each of them is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class RemovedFolders:
     """Folders that the moves left empty are about to be removed: path and mode, inner first."""
 
     folders: tuple[tuple[str, int], ...]
-    names: tuple[str, ...] = ()
-    """Their names in `aside/`; empty in version 1, where they were deleted."""
+    names: tuple[str, ...]
+    """Their names in `aside/`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,11 @@ class Install:
     """Folders in which all files will be among those: the dist-info folders."""
     standing: tuple[str, ...]
     """The parents of `created` that exist already."""
-    temporary: tuple[str, ...] = ()
-    """Of a journal from when engines wrote into the environment: files that had stood there."""
     folders: tuple[str, ...] = ()
     """Folders that come without a file in them."""
-    sizes: tuple[int, ...] = ()
-    """Bytes of each of `created`, -1 where unknown; empty in version 1."""
-    hashes: tuple[str, ...] = ()
+    sizes: tuple[int, ...]
+    """Bytes of each of `created`, -1 where unknown."""
+    hashes: tuple[str, ...]
     """SHA-256 of each of `created` in hexadecimal, empty where unknown."""
 
 
@@ -81,8 +79,8 @@ class Install:
 class Written:
     """What comes is known; where copies have other times, once more when it is there."""
 
-    seen: tuple[Fingerprint | None, ...] = ()
-    """What each of `Install.created` is, None where it was not written; empty in version 1."""
+    seen: tuple[Fingerprint | None, ...]
+    """What each of `Install.created` is, None where it was not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,27 +154,27 @@ def begin_of(records: tuple[Record, ...]) -> Begin:
     return cast("Begin", records[0])
 
 
-def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str, Fingerprint | None], ...]:
+def moves_of(records: tuple[Record, ...]) -> tuple[tuple[str, str, Fingerprint], ...]:
     """Return path, name and fingerprint of all moves, the last first: the order of a roll back."""
     moves = [
-        (path, name, record.seen[at] if record.seen else None)
+        (path, name, seen)
         for record in records
         if isinstance(record, MovedFiles)
-        for at, (path, name) in enumerate(record.moves)
+        for (path, name), seen in zip(record.moves, record.seen, strict=True)
     ]
     return tuple(reversed(moves))
 
 
 def emptied_of(records: tuple[Record, ...]) -> tuple[tuple[str, int, str], ...]:
-    """Return path, mode and name in `aside/` (or "") of the folders that were removed.
+    """Return path, mode and name in `aside/` of the folders that were removed.
 
     The outer ones first: the order of a roll back.
     """
     folders = [
-        (path, mode, record.names[at] if record.names else "")
+        (path, mode, name)
         for record in records
         if isinstance(record, RemovedFolders)
-        for at, (path, mode) in enumerate(record.folders)
+        for (path, mode), name in zip(record.folders, record.names, strict=True)
     ]
     return tuple(reversed(folders))
 
@@ -199,7 +197,6 @@ def paths_of(records: tuple[Record, ...]) -> set[str]:
     install = install_of(records)
     if install is not None:
         paths.update(install.created, install.whole, install.standing, install.folders)
-        paths.update(install.temporary)
     return paths
 
 
@@ -223,25 +220,23 @@ def _from_table(table: Mapping[str, object]) -> Record | None:
         return None
     if step in {"commit", "undo"}:
         return Mark(step=cast('Literal["commit", "undo"]', step)) if not fields else None
-    if step not in _KINDS or not all(
-        name in _SHAPES and _SHAPES[name](value) for name, value in fields.items()
-    ):
+    if step not in _KINDS or fields.keys() != _SHAPES[step].keys():
         return None
-    try:
-        record = _KINDS[step](**{name: _frozen(value) for name, value in fields.items()})  # type: ignore[arg-type]
-    except TypeError:
+    if not all(fits(fields[name]) for name, fits in _SHAPES[step].items()):
         return None
+    kind = _KINDS[step]
+    record = kind(**{name: _frozen(value) for name, value in fields.items()})  # type: ignore[arg-type]
     return record if _is_parallel(record) else None
 
 
 def _is_parallel(record: Record) -> bool:
     """Return whether the fields of `record` that go together have one length."""
     if isinstance(record, MovedFiles):
-        return len(record.seen) in {0, len(record.moves)}
+        return len(record.seen) == len(record.moves)
     if isinstance(record, RemovedFolders):
-        return len(record.names) in {0, len(record.folders)}
+        return len(record.names) == len(record.folders)
     if isinstance(record, Install):
-        return {len(record.sizes), len(record.hashes)} <= {0, len(record.created)}
+        return len(record.sizes) == len(record.hashes) == len(record.created)
     return True
 
 
@@ -287,22 +282,26 @@ def _rows(shape: _Shape, *, or_none: bool = False) -> _Shape:
     return fits
 
 
+_TEXTS = _rows(_text)
 _FINGERPRINT = _row(_text, _number, _number)
-_SHAPES: dict[str, _Shape] = {
-    "plan": _text,
-    "removed": _rows(_text),
-    "installed": _rows(_row(_text, _text)),
-    "when": _text,
-    "present": lambda value: value is None or _rows(_text)(value),
-    "packages": _rows(_row(_text, _text, _text, _text)),
-    "moves": _rows(_row(_text, _name)),
-    "seen": _rows(_FINGERPRINT, or_none=True),
-    "folders": lambda value: _rows(_text)(value) or _rows(_row(_text, _number))(value),
-    "names": _rows(_name),
-    "created": _rows(_text),
-    "whole": _rows(_text),
-    "standing": _rows(_text),
-    "temporary": _rows(_text),
-    "sizes": _rows(_number),
-    "hashes": _rows(_text),
+_SHAPES: dict[str, dict[str, _Shape]] = {
+    "begin": {
+        "plan": _text,
+        "removed": _TEXTS,
+        "installed": _rows(_row(_text, _text)),
+        "when": _text,
+        "present": _TEXTS,
+        "packages": _rows(_row(_text, _text, _text, _text)),
+    },
+    "aside": {"moves": _rows(_row(_text, _name)), "seen": _rows(_FINGERPRINT)},
+    "emptied": {"folders": _rows(_row(_text, _number)), "names": _rows(_name)},
+    "install": {
+        "created": _TEXTS,
+        "whole": _TEXTS,
+        "standing": _TEXTS,
+        "folders": _TEXTS,
+        "sizes": _rows(_number),
+        "hashes": _TEXTS,
+    },
+    "installed": {"seen": _rows(_FINGERPRINT, or_none=True)},
 }

@@ -1,6 +1,6 @@
 """Rolls an environment back: after a failure, after a crash, or for `undo`.
 
-Nothing is moved before everything was compared with the journal (`comparison`). Only the journal is
+Nothing is moved before everything was compared with the journal (`undo_check`). Only the journal is
 needed, and a roll back that was interrupted is continued by the next run.
 New files are moved to `trash/`, not removed: that takes milliseconds for gigabytes, and works for
 libraries in use. Deleting the journal ends the roll back; `prune_history` then removes the rest.
@@ -20,7 +20,7 @@ from ..engine import guard as engine_guard
 from ..errors import Error
 from ..utils.files import disk_error
 from ..utils.signals import signals_held
-from .comparison import Comparison, compare
+from .environment_files import COPY, bytecode, emptied_folders, files_under
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -33,8 +33,7 @@ from .history import (
     recorded_changes,
 )
 from .journal import Install, Mark, Record, emptied_of, install_of, moves_of, state
-from .removal import COPY, bytecode, emptied_folders, files_under
-from .set_aside import append, move, move_folder
+from .journaled_change import append, move, move_folder
 from .state_folder import (
     Site,
     absolute,
@@ -44,9 +43,7 @@ from .state_folder import (
     size_of,
     sync_folder,
 )
-
-_LISTED = 12
-"""How many of many differences a message names."""
+from .undo_check import Comparison, check_undoable
 
 
 def pending_recovery(site: Site) -> bool:
@@ -120,9 +117,7 @@ def roll_back(
 ) -> None:
     """Move the files of the change in `folder` back; `prune_history` removes the rest.
 
-    Before the first move everything is compared with the journal. Raises Error `undo-changed` where
-    something else changed the environment (or the distributions `names`), unless `allow_changed`;
-    `undo-impossible` where what was set aside is not there; nothing is moved then. Raises
+    Raises Error `undo-changed` or `undo-impossible` as `check_undoable`; nothing is moved then. And
     `restore-failed` with the first file that could not be moved back; all others are, and the
     journal stays for another try.
     """
@@ -134,12 +129,7 @@ def roll_back(
             with failures.noted(str(folder)):
                 delete_journal(folder)
             return
-        found = compare(site, folder, records)
-        if found.lost:
-            raise Error("undo-impossible", paths=_listed(found.differences(site)))
-        differs = (*names, *found.differences(site))
-        if differs and not allow_changed:
-            raise Error("undo-changed", names=_listed(differs))
+        found = check_undoable(site, folder, records, names, allow_changed=allow_changed)
         with failures.noted(str(folder)):
             (folder / "reserve").unlink(missing_ok=True)
         _note_begin(folder, records)
@@ -163,12 +153,6 @@ def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:
     except OSError as error:
         if how_far == "committed":
             raise disk_error(error, folder) from error
-
-
-def _listed(rows: Sequence[str]) -> str:
-    """Return `rows` as text, the first of many."""
-    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
-    return ", ".join(rows[:_LISTED]) + more
 
 
 class _Failures:
@@ -209,7 +193,7 @@ def _put_all_back(
             os.rmdir(path)
     for relative, mode, name in emptied_of(records):
         with failures.noted(relative):
-            _put_folder_back(absolute(site, relative), mode, join(aside, name) if name else None)
+            _put_folder_back(absolute(site, relative), mode, join(aside, name))
     for path, source in moves:
         if os.path.lexists(source):
             with failures.noted(path):
@@ -225,9 +209,9 @@ def _put_all_back(
             delete_journal(folder)
 
 
-def _put_folder_back(path: str, mode: int, aside: str | None) -> None:
+def _put_folder_back(path: str, mode: int, aside: str) -> None:
     """Put a folder back that is `aside`, or make it."""
-    if aside is not None and not os.path.lexists(path) and os.path.isdir(aside):
+    if not os.path.lexists(path) and os.path.isdir(aside):
         move_folder(aside, path)
     os.makedirs(path, exist_ok=True)
     if os.stat(path).st_mode & 0o7777 != mode:

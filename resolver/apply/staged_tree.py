@@ -27,7 +27,7 @@ from ..facts.target import STATE_FOLDER
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
-from .removal import NAMESPACE
+from .environment_files import NAMESPACE
 from .state_folder import Site, join
 
 _SMALL = 1 << 20

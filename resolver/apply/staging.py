@@ -5,10 +5,14 @@ After staging no network is needed, and it is known which files will be written.
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import shutil
+import sys
+import threading
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,38 +26,19 @@ from ..facts.target import Target
 from ..index.client import Index
 from ..index.config import IndexConfig
 from ..index.download import download_all
-from ..index.folder import local_path
-from ..index.page import without_credentials
-from ..index.pinning import pin_from_index, wheel_target_of
 from ..plan.model import Plan
-from ..plan.wheels import PYPI, Pinned, Wheel
+from ..plan.wheels import PYPI, Wheel
 from ..utils.files import disk_error
 from ..utils.progress import Progress
-from .early_writing import written_early
+from .chosen_wheels import Confirm, choose_wheels
 from .staged_tree import StagedTree, long_path, read_staged_tree, spoiled_wheels
 from .state_folder import Site, remove_tree
-from .torch_closure import resolve_torch_closure
-from .torch_requirements import incoming_torch
-from .wheel_reader import read_wheel_contents
+from .wheel_contents import read_wheel_contents
 
 _UNPACKED = 1.7
 """Unpacked size over wheel size, assumed until the wheels are here; NVIDIA's have 1.3 to 1.7."""
 _MARGIN = 64 << 20
-
-
-class ChosenWheel(NamedTuple):
-    """A wheel whose file the plan does not name: an index or an engine chose it for this machine.
-
-    What arrives is checked against the hash that the index gave for it.
-    """
-
-    wheel: Wheel
-    place: str
-    """The index, without credentials, or the folder that it comes from."""
-
-
-Confirm = Callable[[Sequence[ChosenWheel]], None]
-"""Is given what was chosen, before anything is downloaded; may raise."""
+_SECONDS = 1.0
 
 
 class StagedWheels(NamedTuple):
@@ -91,7 +76,7 @@ def stage_wheels(
         remove_tree(into.folder)
         folder.mkdir(parents=True, exist_ok=True)
         progress("resolve")
-        wheels, urls = _choose(plan, target, index, engine, into.work, progress, confirm)
+        wheels, urls = choose_wheels(plan, target, index, engine, into.work, progress, confirm)
         with written_early(folder):
             fetched = _fetch(wheels, target, index.sources, into, engine, progress)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
@@ -114,45 +99,6 @@ def stage_wheels(
         if isinstance(error, OSError):
             raise disk_error(error, folder) from error
         raise
-
-
-def _choose(  # noqa: PLR0917
-    plan: Plan,
-    target: Target,
-    index: Index,
-    engine: Engine,
-    work: Path,
-    progress: Progress,
-    confirm: Confirm,
-) -> tuple[list[Wheel], dict[str, str]]:
-    """Return what to install, and the addresses that are known, by file name.
-
-    Files of other plans are removed.
-    """
-    folder, fits = work.parent / "wheels", wheel_target_of(target)
-    wheels = [pin_from_index(wheel, index, fits) for wheel in plan.install]
-    if incoming_torch(plan):
-        pinned = resolve_torch_closure(plan, wheels, target, index, engine, folder, work, progress)
-    else:
-        pinned = engine.resolve(plan.requires, target, index.sources, work)
-    known = {wheel for wheel in plan.install if wheel.sha256}
-    chosen = [Pinned(wheel=wheel, url="") for wheel in wheels if wheel not in known]
-    confirm([_chosen(pin, index) for pin in (*chosen, *pinned)])
-    wheels += [pin.wheel for pin in pinned]
-    names = {wheel.file for wheel in wheels}
-    for entry in folder.iterdir():
-        if entry.name.removesuffix(".part") not in names:
-            entry.unlink()
-    return wheels, {pin.wheel.file: pin.url for pin in pinned}
-
-
-def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
-    """Say where a wheel comes from; the address of its file may be on another server."""
-    wheel, near = pin.wheel, index.sources.near(pin.wheel.file)
-    if near is not None or pin.url.startswith("file:"):
-        return ChosenWheel(wheel, str((near or local_path(pin.url)).parent))
-    base = index.sources.index_url if wheel.index_url == PYPI else wheel.index_url
-    return ChosenWheel(wheel, without_credentials(base))
 
 
 def _unpack(companions: Sequence[LocalWheel], target: Target, into: Prefix, engine: Engine) -> None:
@@ -236,3 +182,34 @@ def _need(folder: Path, size: int) -> None:
             needed=f"{needed / 1e9:.1f} GB",
             free=f"{free / 1e9:.1f} GB",
         )
+
+
+@contextlib.contextmanager
+def written_early(folder: Path) -> Iterator[None]:
+    """Have the filesystem of `folder` written once a second, while an engine unpacks more.
+
+    By itself Linux begins only when a tenth of the memory is waiting to be written, which on a
+    large machine is more than is ever installed: all of that would be waited for before the change.
+    That all is written is made sure later, by `sync_files`. Raises nothing of its own.
+    """
+    done = threading.Event()
+    if sys.platform == "linux":
+        threading.Thread(target=_write_each_second, args=(folder, done), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _write_each_second(folder: Path, done: threading.Event) -> None:
+    """Source: https://man7.org/linux/man-pages/man2/syncfs.2.html."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):  # a Python without ctypes
+        import ctypes  # noqa: PLC0415 - only who installs needs it
+
+        syncfs = ctypes.CDLL(None).syncfs
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            while not done.wait(_SECONDS):
+                syncfs(descriptor)
+        finally:
+            os.close(descriptor)

@@ -201,8 +201,8 @@ def _change(target: Target) -> tuple[ChangeState | None, int]:
     """Return what an earlier run left in the environment, and its size in bytes."""
     if not Path(target.purelib, STATE_FOLDER).exists():  # the usual case: nothing more to import
         return None, 0
+    from ..apply.files_to_remove import distributions_here
     from ..apply.history import history_summary
-    from ..apply.removal import distributions_here
     from ..apply.state_folder import Site
 
     site = Site.of(target)

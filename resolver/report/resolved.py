@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..apply.staging import ChosenWheel
+from ..apply.chosen_wheels import ChosenWheel
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
 

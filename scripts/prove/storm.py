@@ -43,9 +43,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.apply import rollback, staging
-from ortgpu_fix.apply.apply_plan import Allowed, apply
+from ortgpu_fix.apply.apply_plan import apply
+from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
-from ortgpu_fix.apply.removal import distributions_here
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index

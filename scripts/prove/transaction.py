@@ -38,8 +38,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply import history, rollback, set_aside, staging, swap
-from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply import apply_plan, history, journaled_change, rollback, staging
+from ortgpu_fix.apply.apply_plan import Applied, apply
+from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.engine import guard
@@ -102,11 +103,11 @@ class Steps:
     def hook(self) -> None:
         """Step at everything by which a transaction changes the disk."""
         for name, modules in {
-            "append": (set_aside, rollback),
-            "move": (set_aside, rollback),
-            "move_folder": (set_aside,),
+            "append": (journaled_change, rollback),
+            "move": (journaled_change, rollback),
+            "move_folder": (journaled_change,),
             "remove_tree": (history, staging),
-            "sync_files": (swap,),
+            "sync_files": (apply_plan,),
             "delete_journal": (history, rollback),
         }.items():
             stepped = self.around(name, vars(modules[0])[name])

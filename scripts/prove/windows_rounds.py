@@ -32,10 +32,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import open_files, set_aside, swap
-from ortgpu_fix.apply.apply_plan import Allowed, apply
+from ortgpu_fix.apply import apply_plan, before_change, journaled_change
+from ortgpu_fix.apply.apply_plan import apply
+from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import recorded_changes
-from ortgpu_fix.apply.removal import distributions_here
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
@@ -239,7 +240,7 @@ def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None
         return call
 
     for name in ("append", "move"):
-        setattr(set_aside, name, counted(getattr(set_aside, name)))
+        setattr(journaled_change, name, counted(getattr(journaled_change, name)))
 
     def verify() -> tuple[bool, str]:
         while slowly and not (folder / "met").exists():
@@ -266,13 +267,13 @@ def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None
 
 def open_when_checked() -> None:
     """Open a file that leaves, as another program would, when it was seen that none is open."""
-    inner = open_files.check_files_movable
+    inner = before_change.check_files_movable
 
     def check(paths: Sequence[str]) -> None:
         inner(paths)
         os.open(paths[-1], os.O_RDONLY)  # which nobody can move then
 
-    setattr(swap, "check_files_movable", check)  # noqa: B010 - where it is called
+    setattr(apply_plan, "check_files_movable", check)  # noqa: B010 - where it is called
 
 
 def make_set_paths(folder: Path) -> dict[str, Path]:

@@ -20,14 +20,15 @@ from typing import Any
 import pytest
 from stand import CUDA, GOOD, HANG_UP, REQUIRES, Kind, Stand
 
-from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply.apply_plan import Applied, apply
+from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import discard_undo_data, history_summary, recorded_changes
 from ortgpu_fix.apply.journal import Begin
-from ortgpu_fix.apply.removal import distributions_here
+from ortgpu_fix.apply.journaled_change import JournaledChange
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
-from ortgpu_fix.apply.set_aside import JournaledChange
-from ortgpu_fix.apply.staging import ChosenWheel
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
 from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
 from ortgpu_fix.engine.choose import Engine
@@ -913,7 +914,7 @@ def test_an_unfinished_change_comes_first(quick: Stand) -> None:
     site = Site.of(quick.venv.target())
     prepare_state_folder(site)
     change = JournaledChange(site)
-    change.begin(Begin(plan="x", removed=(), installed=()))
+    change.begin(Begin(plan="x", removed=(), installed=(), present=()))
     change.set_aside([str(quick.venv.site / "onnxruntime" / "__init__.py")])
 
     assert code_of(quick, quick.plan(GOOD)).code == "unfinished-change"

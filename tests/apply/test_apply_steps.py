@@ -15,7 +15,8 @@ import pytest
 from example_target import target_at
 
 from ortgpu_fix.apply import apply_plan
-from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
+from ortgpu_fix.apply.apply_plan import Applied, apply
+from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.journal import Begin, encode
 from ortgpu_fix.apply.staged_tree import StagedTree
@@ -184,7 +185,7 @@ def test_whose_environment_is_left_alone(
 def test_an_unfinished_change_comes_first(stand: Stand) -> None:
     begun = stand.site.state / "1"
     begun.mkdir(parents=True)
-    (begun / "journal").write_text(encode(Begin(plan="x", removed=(), installed=())))
+    (begun / "journal").write_text(encode(Begin(plan="x", removed=(), installed=(), present=())))
 
     assert stand.refusal() == ("unfinished-change", {"folder": stand.site.prefix})
     assert stand.there() == BEFORE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -17,10 +16,10 @@ from typing import Any
 import pytest
 from stand import CUDA, GOOD, HANG_UP, Stand
 
-from ortgpu_fix.apply import set_aside
+from ortgpu_fix.apply import journaled_change
 from ortgpu_fix.apply.history import discard_undo_data
+from ortgpu_fix.apply.journaled_change import JournaledChange
 from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
-from ortgpu_fix.apply.set_aside import JournaledChange
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
@@ -53,14 +52,14 @@ def set_to_die(moment: str) -> None:
     def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    place, move, left = JournaledChange.place, set_aside.move, [6]
+    place, move, left = JournaledChange.place, journaled_change.move, [6]
 
     def counting(source: str, goal: str) -> None:
         left[0] -= 1
         move(source, goal) if left[0] else die()
 
     def half(*arguments: Any) -> None:
-        vars(set_aside)["move"] = counting
+        vars(journaled_change)["move"] = counting
         place(*arguments)
 
     if moment == "placed":
@@ -483,32 +482,10 @@ def test_a_defect_in_the_roll_back_is_told_as_one_that_failed(
     def defect(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ortgpu_fix.apply.rollback.compare", defect)
+    monkeypatch.setattr("ortgpu_fix.apply.undo_check.compare", defect)
     with pytest.raises(Error) as caught:
         quick.apply(plan, verify=lambda: (False, "no"))
     assert caught.value.code == "restore-failed"
     monkeypatch.undo()
     recover_interrupted(Site.of(quick.venv.target()))
     assert quick.unchanged()
-
-
-def test_a_change_of_version_1_is_undone(quick: Stand) -> None:
-    """Its journal has only names: what it does not know it does not compare."""
-    changed(quick)
-    journal = quick.state / "1" / "journal"
-    v1 = [without_version_2(line) for line in journal.read_text().splitlines() if line.strip()]
-    journal.write_text("".join(f"\n{line}\n" for line in v1))
-    shutil.rmtree(quick.state / "1" / "trash")
-    (quick.state / "1" / "reserve").unlink()
-
-    quick.undo()
-
-    assert quick.unchanged()
-
-
-def without_version_2(line: str) -> str:
-
-    row = json.loads(line)
-    for name in ("present", "packages", "seen", "sizes", "hashes", "names"):
-        row.pop(name, None)
-    return json.dumps(row | ({"version": 1} if row["step"] == "begin" else {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from example_target import TARGET
 
-from ortgpu_fix.apply.conflicts import (
+from ortgpu_fix.apply.unmet_requirements import (
     UnmetRequirement,
     new_conflicts,
     unmet_requirements,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import early_writing
-from ortgpu_fix.apply.early_writing import written_early
+from ortgpu_fix.apply import staging
+from ortgpu_fix.apply.staging import written_early
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="syncfs is Linux's")
 
@@ -38,7 +38,7 @@ def test_it_is_written_again_and_again_until_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = CLibrary()
-    monkeypatch.setattr(early_writing, "_SECONDS", 0.001)
+    monkeypatch.setattr(staging, "_SECONDS", 0.001)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
     with written_early(tmp_path):
         assert library.twice.wait(20)
@@ -55,7 +55,7 @@ def test_what_cannot_be_written_early_is_written_later(
 ) -> None:
     failures: list[object] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
-    monkeypatch.setattr(early_writing, "_SECONDS", 0.001)
+    monkeypatch.setattr(staging, "_SECONDS", 0.001)
     for folder, library in ((tmp_path / "none", CLibrary()), (tmp_path, object())):
         monkeypatch.setattr(ctypes, "CDLL", lambda _, library=library: library)
         with written_early(folder):

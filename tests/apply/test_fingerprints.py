@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.fingerprints import fingerprint, is_same
+from ortgpu_fix.apply.environment_files import fingerprint, is_same
 
 SECOND = 1_000_000_000
 

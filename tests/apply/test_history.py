@@ -10,7 +10,7 @@ import pytest
 
 from ortgpu_fix.apply.history import changed_since, history_summary
 from ortgpu_fix.apply.journal import Begin
-from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, sync_files
+from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange, sync_files
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 
 
@@ -45,14 +45,14 @@ def test_what_a_killed_run_had_staged_is_reported(site: Site) -> None:
 def test_a_change_can_be_undone_until_its_distributions_change(site: Site) -> None:
     prepare_state_folder(site)
     change = JournaledChange(site)
-    change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),)))
+    change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),), present=()))
     assert history_summary(site, [("b", "1")])[0] == "unfinished"
     change.commit()
 
     assert history_summary(site, [("b", "1"), ("c", "1")])[0] == "kept"
     for now in ([("b", "2")], [], [("a", "1"), ("b", "1")]):
         assert history_summary(site, now)[0] == "stale"
-    begin = Begin(plan="", removed=("a", "z"), installed=(("b", "1"), ("c", "1")))
+    begin = Begin(plan="", removed=("a", "z"), installed=(("b", "1"), ("c", "1")), present=())
     assert changed_since(begin, [("z", "3"), ("c", "2"), ("b", "1")]) == ("c", "z")
 
 
@@ -60,7 +60,7 @@ def test_the_newest_change_is_the_one_that_counts(site: Site) -> None:
     prepare_state_folder(site)
     for version in ("1", "2"):
         change = JournaledChange(site)
-        change.begin(Begin(plan="", removed=(), installed=(("b", version),)))
+        change.begin(Begin(plan="", removed=(), installed=(("b", version),), present=()))
         change.commit()
 
     assert history_summary(site, [("b", "2")])[0] == "kept"
@@ -74,7 +74,7 @@ def test_what_comes_is_on_the_disk_before_the_journal_says_so(
     """And then the folders with their names, and those with the names of these."""
     prepare_state_folder(site)
     change = JournaledChange(site)
-    change.begin(Begin(plan="", removed=(), installed=()))
+    change.begin(Begin(plan="", removed=(), installed=(), present=()))
     file = tmp_path / "a" / "b" / "c.py"
     source = tmp_path / "source.py"
     source.touch()

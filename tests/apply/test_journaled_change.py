@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from disk_steps import Steps, flushed
 
-from ortgpu_fix.apply import set_aside
-from ortgpu_fix.apply.fingerprints import fingerprint
+from ortgpu_fix.apply import journaled_change
+from ortgpu_fix.apply.environment_files import fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
     Install,
@@ -23,11 +23,17 @@ from ortgpu_fix.apply.journal import (
     Written,
     decode,
 )
-from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, move, move_folder, sync_files
+from ortgpu_fix.apply.journaled_change import (
+    Incoming,
+    JournaledChange,
+    move,
+    move_folder,
+    sync_files,
+)
 from ortgpu_fix.apply.state_folder import Site
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes and links of Unix")
-BEGIN = Begin(plan="x", removed=(), installed=())
+BEGIN = Begin(plan="x", removed=(), installed=(), present=())
 
 
 @pytest.fixture
@@ -172,7 +178,7 @@ def test_a_copy_with_another_time_is_recorded_once_more(
         move(one, other)
         os.utime(other, ns=(5, 5))
 
-    monkeypatch.setattr("ortgpu_fix.apply.set_aside.move", copy)
+    monkeypatch.setattr("ortgpu_fix.apply.journaled_change.move", copy)
     change.place([Incoming(f"{site.purelib}/a.py", source, "")], [])
 
     *_, first, second = records(change)
@@ -328,14 +334,14 @@ def test_on_windows_a_file_that_is_looked_at_is_waited_for_a_while(
 
     monkeypatch.setattr(os, "replace", replace)
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(set_aside, "time", clock)
+    monkeypatch.setattr(journaled_change, "time", clock)
     (tmp_path / "a").write_text("x")
     paths = str(tmp_path / "a"), str(tmp_path / "b")
 
     with pytest.raises(PermissionError):
         move(*paths)
     assert now == [0.0]
-    monkeypatch.setattr(set_aside, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(journaled_change, "sys", SimpleNamespace(platform="win32"))
     move(*paths)
     assert (tmp_path / "b").read_text() == "x"
     assert 1 < now[0] < 2

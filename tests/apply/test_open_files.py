@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ortgpu_fix.apply import open_files
-from ortgpu_fix.apply.open_files import check_files_movable, processes_using
+from ortgpu_fix.apply import before_change
+from ortgpu_fix.apply.before_change import check_files_movable, processes_using
 from ortgpu_fix.errors import Error
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
@@ -57,7 +57,7 @@ def test_on_windows_a_file_that_cannot_be_moved_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the system only its name is simulated."""
-    monkeypatch.setattr(open_files, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(before_change, "sys", SimpleNamespace(platform="win32"))
     (tmp_path / "a.dll").touch()
     missing = str(tmp_path / "b.dll")
 

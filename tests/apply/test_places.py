@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from stand import CUDA, GOOD, REQUIRES, Stand
 
-from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from ortgpu_fix.apply.history import (
     recorded_changes,
 )
 from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, Record, encode
+from ortgpu_fix.apply.journaled_change import move
 from ortgpu_fix.apply.rollback import (
     discard_downloads,
     pending_recovery,
@@ -25,7 +27,6 @@ from ortgpu_fix.apply.rollback import (
     roll_back,
     undo_last,
 )
-from ortgpu_fix.apply.set_aside import move
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 
@@ -41,7 +42,12 @@ def site(tmp_path: Path) -> Site:
 
 
 def begin(number: int) -> Begin:
-    return Begin(plan=str(number), removed=(), installed=(("a", str(number)),))
+    return Begin(plan=str(number), removed=(), installed=(("a", str(number)),), present=())
+
+
+def moved(*moves: tuple[str, str]) -> MovedFiles:
+    """Files of one byte that are set aside."""
+    return MovedFiles(moves=moves, seen=(("file", 1, 0),) * len(moves))
 
 
 def record(site: Site, number: int, *more: Record) -> Path:
@@ -150,7 +156,9 @@ def test_a_journal_that_nobody_can_read_counts_as_unfinished(site: Site) -> None
 
 
 def test_what_changed_since_is_what_is_another_version_now() -> None:
-    change = Begin(plan="", removed=("gone",), installed=(("here", "1"), ("other", "2")))
+    change = Begin(
+        plan="", removed=("gone",), installed=(("here", "1"), ("other", "2")), present=()
+    )
 
     assert changed_since(change, [("here", "1"), ("other", "2"), ("more", "1")]) == ()
     assert changed_since(change, [("here", "1"), ("other", "3")]) == ("other",)
@@ -193,7 +201,7 @@ def test_a_journal_that_is_no_file_is_damaged_and_none_is_empty(site: Site) -> N
 def test_a_journal_may_name_what_is_in_the_environment_alone(
     site: Site, path: str, *, believed: bool
 ) -> None:
-    folder = record(site, 1, MovedFiles(moves=((path, "0"),)))
+    folder = record(site, 1, moved((path, "0")))
 
     if believed:
         assert len(read_journal(site, folder)) == 2
@@ -206,7 +214,7 @@ def test_a_journal_may_name_what_is_in_the_environment_alone(
 
 @pytest.mark.parametrize(("count", "more"), [(12, ""), (13, ", … (+1)")])
 def test_twelve_differences_are_named(site: Site, count: int, more: str) -> None:
-    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"),)), COMMIT)
+    folder = record(site, 1, moved(("a.py", "0")), COMMIT)
     names = [f"n{at:02}" for at in range(count)]
 
     with pytest.raises(Error) as caught:
@@ -221,7 +229,7 @@ def test_twelve_differences_are_named(site: Site, count: int, more: str) -> None
 
 
 def test_what_is_lost_is_named_and_nothing_is_moved(site: Site) -> None:
-    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"), ("b.py", "1"))), COMMIT)
+    folder = record(site, 1, moved(("a.py", "0"), ("b.py", "1")), COMMIT)
 
     for allowed in (False, True):
         with pytest.raises(Error) as caught:
@@ -237,8 +245,8 @@ def test_every_unfinished_change_is_rolled_back_and_then_it_is_said(site: Site) 
     assert not pending_recovery(site)
     assert recover_interrupted(site, lambda: said.append("nothing")) == ()
     assert said == []
-    record(site, 2, MovedFiles(moves=(("a.py", "0"),)))
-    record(site, 3, MovedFiles(moves=(("b.py", "0"),)), UNDO)
+    record(site, 2, moved(("a.py", "0")))
+    record(site, 3, moved(("b.py", "0")), UNDO)
     assert pending_recovery(site)
 
     found = recover_interrupted(site, lambda: said.append(Path(site.purelib, "a.py").read_text()))
@@ -251,9 +259,10 @@ def test_every_unfinished_change_is_rolled_back_and_then_it_is_said(site: Site) 
 def test_a_file_that_cannot_be_put_back_is_named_and_the_others_are(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = record(site, 1, MovedFiles(moves=(("a.py", "0"), ("b.py", "1"), ("c.py", "2"))))
-    for name in ("1", "2"):
+    folder = record(site, 1, moved(("a.py", "0"), ("b.py", "1"), ("c.py", "2")))
+    for name in ("0", "1", "2"):
         (folder / "aside" / name).write_text("x")
+        os.utime(folder / "aside" / name, (0, 0))
     real = move
 
     def refuse(source: str, goal: str) -> None:

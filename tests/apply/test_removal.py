@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 from example_target import target_at
 
-from ortgpu_fix.apply.removal import (
+from ortgpu_fix.apply.environment_files import (
     bytecode,
-    distributions_here,
     emptied_folders,
-    files_to_remove,
     files_under,
     is_interpreter,
     recorded_files,
 )
+from ortgpu_fix.apply.files_to_remove import distributions_here, files_to_remove
 from ortgpu_fix.apply.state_folder import Site, plain_paths
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target

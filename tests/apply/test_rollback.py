@@ -20,15 +20,15 @@ from ortgpu_fix.apply import state_folder as state
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.journal import Begin, Mark
+from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange, append, move
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
-from ortgpu_fix.apply.set_aside import Incoming, JournaledChange, append, move
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import STATE_FOLDER
 from support.standin_wheels import state_of
 
-BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),))
+BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),), present=())
 
 
 class World:

@@ -23,7 +23,7 @@ from command import run_here
 from environments import require_ensurepip
 
 from ortgpu_fix.apply.apply_plan import apply
-from ortgpu_fix.apply.staging import ChosenWheel
+from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv

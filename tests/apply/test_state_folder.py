@@ -15,8 +15,8 @@ from ortgpu_fix.apply import environment_lock, state_folder
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
+from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange
 from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
-from ortgpu_fix.apply.set_aside import Incoming, JournaledChange
 from ortgpu_fix.apply.state_folder import Site, check_state_folder, prepare_state_folder
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
@@ -142,8 +142,12 @@ def test_a_path_outside_is_not_touched(
     path = path.format(outside=outside)
     journal = changed.state / "1" / "journal"
     rows = {
-        "aside": {"step": "aside", "moves": [[path, "000000-__init__.py"]]},
-        "emptied": {"step": "emptied", "folders": [[path, 0o777]]},
+        "aside": {
+            "step": "aside",
+            "moves": [[path, "000000-__init__.py"]],
+            "seen": [["file", 1, 2]],
+        },
+        "emptied": {"step": "emptied", "folders": [[path, 0o777]], "names": ["folder-0"]},
     }
     if step in rows:
         line = f"\n{json.dumps(rows[step])}\n"
@@ -152,7 +156,9 @@ def test_a_path_outside_is_not_touched(
         lines = [json.loads(line) for line in journal.read_text().splitlines() if line]
         for row in lines:
             if row["step"] == "install":
-                row |= {step: [path], "sizes": [], "hashes": []}
+                row |= {step: [path]}
+                if step == "created":
+                    row |= {"sizes": [1], "hashes": [""]}
         journal.write_text("".join(f"\n{json.dumps(row)}\n" for row in lines))
 
     error = refused(changed, outside, "journal-outside")
@@ -173,7 +179,7 @@ def test_a_journal_in_another_encoding_is_damaged(changed: Changed, tmp_path: Pa
 def test_a_journal_of_a_newer_version(changed: Changed, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     journal = changed.state / "1" / "journal"
-    journal.write_text(journal.read_text().replace('"version": 2', '"version": 7'))
+    journal.write_text(journal.read_text().replace('"version": 1', '"version": 7'))
 
     assert refused(changed, tmp_path / "outside", "journal-newer").values["version"] == 7
 

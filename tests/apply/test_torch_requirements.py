@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.torch_requirements import (
+from ortgpu_fix.apply.unmet_requirements import (
     distributions_afterwards,
     incoming_torch,
     movable_distributions,
     torch_requirements,
 )
-from ortgpu_fix.apply.wheel_reader import read_wheel_contents
+from ortgpu_fix.apply.wheel_contents import read_wheel_contents
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.model import Plan

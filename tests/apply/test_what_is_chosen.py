@@ -10,9 +10,8 @@ import pytest
 from example_target import TARGET
 from packaging.specifiers import SpecifierSet
 
-from ortgpu_fix.apply import staging, torch_closure
-from ortgpu_fix.apply.staging import ChosenWheel
-from ortgpu_fix.apply.torch_closure import resolve_torch_closure
+from ortgpu_fix.apply import chosen_wheels
+from ortgpu_fix.apply.chosen_wheels import ChosenWheel, resolve_torch_closure
 from ortgpu_fix.evidence.wheels import EvidenceError
 from ortgpu_fix.facts.target import Installed, Target
 from ortgpu_fix.index.config import IndexConfig
@@ -71,7 +70,7 @@ def plan(*install: Wheel, requires: tuple[str, ...] = ()) -> Plan:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "wheels").mkdir()
     monkeypatch.setattr(
-        staging, "pin_from_index", lambda row, *_: row._replace(sha256=row.sha256 or "cd")
+        chosen_wheels, "pin_from_index", lambda row, *_: row._replace(sha256=row.sha256 or "cd")
     )
     return tmp_path
 
@@ -79,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def choose(folder: Path, made: Plan, engine: Engine, index: Index) -> tuple[Any, Any, Any]:
     """Return the wheels, their addresses, and what was shown."""
     shown: list[Sequence[ChosenWheel]] = []
-    wheels, urls = staging._choose(
+    wheels, urls = chosen_wheels.choose_wheels(
         made,
         target(),
         cast("Any", index),
@@ -141,9 +140,9 @@ class Closure:
         self.on_torch_index: dict[str, Wheel] = {}
         self.on_default: set[str] = set()
         self.read: list[str] = []
-        monkeypatch.setattr(torch_closure, "_requires", self.requires_of)
-        monkeypatch.setattr(torch_closure, "index_has", self.has)
-        monkeypatch.setattr(torch_closure, "newest_from_index", self.newest)
+        monkeypatch.setattr(chosen_wheels, "_requires", self.requires_of)
+        monkeypatch.setattr(chosen_wheels, "index_has", self.has)
+        monkeypatch.setattr(chosen_wheels, "newest_from_index", self.newest)
 
     def requires_of(self, row: Wheel, *_: object) -> tuple[str, ...]:
         self.read.append(row.name)
@@ -234,10 +233,10 @@ def requires_of(
         return [into / row.file for row in wheels]
 
     contents = type("Contents", (), {"requires": ()})()
-    monkeypatch.setattr(torch_closure, "_remote_requires", remote)
-    monkeypatch.setattr(torch_closure, "download_all", download)
-    monkeypatch.setattr(torch_closure, "read_wheel_contents", lambda _: contents)
-    torch_closure._requires(TORCH, cast("Any", index), folder, silent)
+    monkeypatch.setattr(chosen_wheels, "_remote_requires", remote)
+    monkeypatch.setattr(chosen_wheels, "download_all", download)
+    monkeypatch.setattr(chosen_wheels, "read_wheel_contents", lambda _: contents)
+    chosen_wheels._requires(TORCH, cast("Any", index), folder, silent)
     return said
 
 

@@ -20,9 +20,9 @@ from ortgpu_fix.apply.wheel_contents import (
     WheelContents,
     check_entry_points,
     info_folder,
+    read_wheel_contents,
     wheel_contents,
 )
-from ortgpu_fix.apply.wheel_reader import read_wheel_contents
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
 from support.local_index import make_wheel

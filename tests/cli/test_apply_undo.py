@@ -22,9 +22,10 @@ from stand import CUDA, Stand
 import synthetic
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import state_folder
-from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply.environment_files import metadata_folders
 from ortgpu_fix.apply.journal import Begin, Mark
-from ortgpu_fix.apply.set_aside import JournaledChange, append
+from ortgpu_fix.apply.journaled_change import JournaledChange, append
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
@@ -187,7 +188,8 @@ def interrupt(stand: Stand, path: str = "onnxruntime/__init__.py") -> None:
     site = Site.of(stand.venv.target())
     prepare_state_folder(site)
     change = JournaledChange(site)
-    change.begin(Begin(plan="x", removed=(), installed=()))
+    present = tuple(map(site.relative, metadata_folders(site)))
+    change.begin(Begin(plan="x", removed=(), installed=(), present=present))
     change.set_aside([str(stand.venv.site / path)])
 
 

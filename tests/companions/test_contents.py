@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from ortgpu_fix.apply.wheel_reader import read_wheel_contents
+from ortgpu_fix.apply.wheel_contents import read_wheel_contents
 from ortgpu_fix.companions import contents as companions
 from ortgpu_fix.companions.build import (
     MARKER,

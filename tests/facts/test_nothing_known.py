@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortgpu_fix.apply.apply_plan import Allowed
+from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.facts.capture import Child
 from ortgpu_fix.facts.driver_replies import LibraryReply
 from ortgpu_fix.facts.model import (

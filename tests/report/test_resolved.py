@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortgpu_fix.apply.staging import ChosenWheel
+from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.wheels import PYPI, Wheel

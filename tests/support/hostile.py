@@ -110,7 +110,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 JOURNAL: list[Record] = [
     Begin(plan="x", removed=("a",), installed=(("b", "1"),), present=("a-1.dist-info",)),
     MovedFiles(moves=(("a/1", "000000-1"),), seen=(("file", 3, 17),)),
-    Install(created=("b/1",), whole=("b",), standing=(), temporary=(), sizes=(3,), hashes=("ab",)),
+    Install(created=("b/1",), whole=("b",), standing=(), sizes=(3,), hashes=("ab",)),
     Written(seen=(("file", 3, 19),)),
     Mark(step="commit"),
 ]

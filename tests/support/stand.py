@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.apply_plan import Allowed, Applied, apply
-from ortgpu_fix.apply.removal import distributions_here
+from ortgpu_fix.apply.apply_plan import Applied, apply
+from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import open_files, staged_tree
-from ortgpu_fix.apply.environment_lock import hold_environment_lock
-from ortgpu_fix.apply.journal import Mark
-from ortgpu_fix.apply.open_files import (
+from ortgpu_fix.apply import before_change, staged_tree
+from ortgpu_fix.apply.before_change import (
     check_files_movable,
     check_path_lengths,
     processes_using,
 )
-from ortgpu_fix.apply.set_aside import append, move
+from ortgpu_fix.apply.environment_lock import hold_environment_lock
+from ortgpu_fix.apply.journal import Mark
+from ortgpu_fix.apply.journaled_change import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
@@ -226,14 +226,14 @@ def test_an_open_file_cannot_be_moved(tmp_path: Path) -> None:
 def test_a_path_that_windows_does_not_allow(
     monkeypatch: pytest.MonkeyPatch, path: str, *, refused: bool
 ) -> None:
-    monkeypatch.setattr(open_files, "_long_paths_enabled", lambda: False)
+    monkeypatch.setattr(before_change, "_long_paths_enabled", lambda: False)
     if refused:
         with pytest.raises(Error) as caught:
             check_path_lengths(["C:\\x", path])
         assert (caught.value.code, caught.value.values["path"]) == ("path-too-long", path)
     else:
         check_path_lengths([path])
-    monkeypatch.setattr(open_files, "_long_paths_enabled", lambda: True)
+    monkeypatch.setattr(before_change, "_long_paths_enabled", lambda: True)
     check_path_lengths([path])
 
 

@@ -9,9 +9,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...apply.apply_plan import Allowed, apply, check_environment_owner
+from ...apply.apply_plan import apply
+from ...apply.before_change import Allowed, check_environment_owner
+from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
-from ...apply.staging import ChosenWheel
 from ...apply.state_folder import Site
 from ...companions.build import LocalWheel, build_companions
 from ...companions.contents import LIBRARIES

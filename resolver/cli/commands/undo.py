@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...apply.files_to_remove import distributions_here
 from ...apply.history import discard_undo_data, recorded_changes
-from ...apply.removal import distributions_here
 from ...apply.rollback import (
     discard_downloads,
     pending_recovery,

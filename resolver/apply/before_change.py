@@ -1,4 +1,4 @@
-"""Finds processes that use files to set aside, and paths that are too long to write.
+"""Refuses a change before it begins: whose the environment is, who uses its files, their paths.
 
 On Linux a mapped file can be moved and stays usable: the user is told. On Windows an open file may
 be impossible to move, and a long path to write, which must be known before the first one is moved.
@@ -10,15 +10,53 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Error
+from ..facts.target import Target
+from ..plan.model import Plan
+from .staging import StagedWheels
 
 _LONGEST_FILE, _LONGEST_FOLDER = 259, 247
 """Characters of a path where Windows allows no longer ones.
 
 Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What is refused unless the user allows it."""
+
+    conflicts: bool = False
+    """Distributions that stay may lose a dependency."""
+    externally_managed: bool = False
+    conda: bool = False
+    """Distributions that pip installed into a conda environment may change."""
+
+
+def check_environment_owner(target: Target, allowed: Allowed) -> None:
+    """Raise Error `externally-managed`, `conda-environment` or `user-environment`."""
+    if target.externally_managed and not allowed.externally_managed:
+        raise Error("externally-managed", path=target.executable)
+    if target.kind == "conda" and not allowed.conda:
+        raise Error("conda-environment", folder=target.prefix)
+    if target.kind == "user":
+        raise Error("user-environment", path=target.executable)
+
+
+def check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
+    """Raise Error `environment-changed` where it did since `target` was read."""
+    names = {*plan.uninstall, *(wheel.name for wheel in staged.wheels)}
+    for installed in target.installed:
+        if installed.key in names and not Path(installed.metadata_path).exists():
+            raise Error("environment-changed", name=installed.name)
+    known = {Path(installed.metadata_path).name for installed in target.installed}
+    known |= {Path(path).name for path in target.broken}
+    for wheel, info in zip(staged.wheels, staged.tree.infos, strict=True):
+        if Path(info).name not in known and Path(info).exists():
+            raise Error("environment-changed", name=wheel.name)
 
 
 def processes_using(paths: Iterable[str], proc: Path = Path("/proc")) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from .fingerprints import fingerprint
+from .environment_files import COPY, emptied_folders, fingerprint
 from .journal import (
     Begin,
     Install,
@@ -31,7 +31,6 @@ from .journal import (
     Written,
     encode,
 )
-from .removal import COPY, emptied_folders
 from .state_folder import AT_ONCE, Site, join, shares, sync_folder
 
 _RESERVE = 1 << 18

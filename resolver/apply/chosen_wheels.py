@@ -1,4 +1,4 @@
-"""What a torch that comes requires besides the plan, from the indexes.
+"""Which wheels come besides those that the plan names: an index or an engine chooses them.
 
 Each distribution is taken from one index only. What torch requires stands in its wheel alone, whose
 metadata are read without the rest of it: nobody has agreed to the download yet.
@@ -7,8 +7,9 @@ metadata are read without the rest of it: nobody has agreed to the download yet.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -20,22 +21,85 @@ from ..evidence.wheels import EvidenceError, IndexWheel
 from ..facts.target import Target
 from ..index.client import Index
 from ..index.download import download_all
-from ..index.pinning import files_in_folder, index_has, newest_from_index, wheel_target_of
+from ..index.folder import local_path
+from ..index.page import without_credentials
+from ..index.pinning import (
+    files_in_folder,
+    index_has,
+    newest_from_index,
+    pin_from_index,
+    wheel_target_of,
+)
 from ..index.wheel_choice import WheelTarget, find_newest
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .torch_requirements import (
+from .unmet_requirements import (
     FAMILY,
     TorchRequirement,
     distributions_afterwards,
+    incoming_torch,
     movable_distributions,
     torch_requirements,
 )
-from .wheel_reader import read_wheel_contents
+from .wheel_contents import read_wheel_contents
 
 _MOST = 1 << 22
 """Bytes of metadata that are read without the wheel, at most."""
+
+
+class ChosenWheel(NamedTuple):
+    """A wheel whose file the plan does not name: an index or an engine chose it for this machine.
+
+    What arrives is checked against the hash that the index gave for it.
+    """
+
+    wheel: Wheel
+    place: str
+    """The index, without credentials, or the folder that it comes from."""
+
+
+Confirm = Callable[[Sequence[ChosenWheel]], None]
+"""Is given what was chosen, before anything is downloaded; may raise."""
+
+
+def choose_wheels(  # noqa: PLR0917
+    plan: Plan,
+    target: Target,
+    index: Index,
+    engine: Engine,
+    work: Path,
+    progress: Progress,
+    confirm: Confirm,
+) -> tuple[list[Wheel], dict[str, str]]:
+    """Return what to install, and the addresses that are known, by file name.
+
+    Files of other plans are removed.
+    """
+    folder, fits = work.parent / "wheels", wheel_target_of(target)
+    wheels = [pin_from_index(wheel, index, fits) for wheel in plan.install]
+    if incoming_torch(plan):
+        pinned = resolve_torch_closure(plan, wheels, target, index, engine, folder, work, progress)
+    else:
+        pinned = engine.resolve(plan.requires, target, index.sources, work)
+    known = {wheel for wheel in plan.install if wheel.sha256}
+    chosen = [Pinned(wheel=wheel, url="") for wheel in wheels if wheel not in known]
+    confirm([_chosen(pin, index) for pin in (*chosen, *pinned)])
+    wheels += [pin.wheel for pin in pinned]
+    names = {wheel.file for wheel in wheels}
+    for entry in folder.iterdir():
+        if entry.name.removesuffix(".part") not in names:
+            entry.unlink()
+    return wheels, {pin.wheel.file: pin.url for pin in pinned}
+
+
+def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
+    """Say where a wheel comes from; the address of its file may be on another server."""
+    wheel, near = pin.wheel, index.sources.near(pin.wheel.file)
+    if near is not None or pin.url.startswith("file:"):
+        return ChosenWheel(wheel, str((near or local_path(pin.url)).parent))
+    base = index.sources.index_url if wheel.index_url == PYPI else wheel.index_url
+    return ChosenWheel(wheel, without_credentials(base))
 
 
 def resolve_torch_closure(  # noqa: PLR0917

@@ -1,4 +1,4 @@
-"""Compares an environment with the journal of a change, before anything is rolled back.
+"""Refuses an undo where files changed: compares the environment with the journal of the change.
 
 What is there must be what the change left: every file that it wrote as it wrote it, every file that
 it set aside still there, nothing in the places that become free, and in the shared folders no
@@ -6,18 +6,29 @@ distribution that came later. Reads only.
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH120, PTH208
+# ruff: noqa: PTH120
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..errors import Error
 from ..utils.files import file_digest
-from .fingerprints import fingerprint, is_same
+from .environment_files import (
+    COPY,
+    SHARED,
+    bytecode,
+    files_under,
+    fingerprint,
+    is_interpreter,
+    is_same,
+    metadata_folders,
+    recorded_files,
+)
 from .journal import (
     Fingerprint,
     Record,
@@ -28,16 +39,10 @@ from .journal import (
     state,
     written_of,
 )
-from .removal import (
-    COPY,
-    METADATA,
-    SHARED,
-    bytecode,
-    files_under,
-    is_interpreter,
-    recorded_files,
-)
 from .state_folder import Site, absolute, join, plain_paths
+
+_LISTED = 12
+"""How many of many differences a message names."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +67,34 @@ class Comparison:
         return tuple(names + [site.relative(path) for path in paths])
 
 
+def check_undoable(
+    site: Site,
+    folder: Path,
+    records: tuple[Record, ...],
+    names: Sequence[str] = (),
+    *,
+    allow_changed: bool = False,
+) -> Comparison:
+    """Compare the environment with the `records` of the change in `folder`, and return that.
+
+    Raises Error `undo-changed` where something else changed the environment (or the distributions
+    `names`), unless `allow_changed`; `undo-impossible` where what was set aside is not there.
+    """
+    found = compare(site, folder, records)
+    if found.lost:
+        raise Error("undo-impossible", paths=_listed(found.differences(site)))
+    differs = (*names, *found.differences(site))
+    if differs and not allow_changed:
+        raise Error("undo-changed", names=_listed(differs))
+    return found
+
+
+def _listed(rows: Sequence[str]) -> str:
+    """Return `rows` as text, the first of many."""
+    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
+    return ", ".join(rows[:_LISTED]) + more
+
+
 def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison:
     """Compare the environment with the `records` of the change in `folder`."""
     found = Comparison()
@@ -74,7 +107,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     ours = created.union(bytecode(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
-    for whole in install.whole if install is not None and install.sizes else ():
+    for whole in install.whole if install is not None else ():
         inside = {*plain_paths(files_under(absolute(site, whole))).values()}
         found.changed |= inside - created - {path + COPY for path in created}
     for path, _, _ in emptied_of(records):
@@ -93,7 +126,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
 def _compare_moved(
     found: Comparison,
     folder: Path,
-    moves: Iterable[tuple[str, str, Fingerprint | None]],
+    moves: Iterable[tuple[str, str, Fingerprint]],
     created: set[str],
     committed: bool,  # noqa: FBT001
 ) -> set[str]:
@@ -102,13 +135,13 @@ def _compare_moved(
     for path, name, seen in moves:
         aside = join(str(folder / "aside"), name)
         kept, here = fingerprint(aside), fingerprint(path)
-        is_original = seen is not None and is_same(here, seen)
+        is_original = is_same(here, seen)
         if kept is None:  # not moved yet, or moved back already
-            if committed or here is None or (seen is not None and not is_original):
+            if committed or not is_original:
                 found.lost.add(path)
             else:
                 in_place.add(path)
-        elif seen is not None and kept[:2] != seen[:2]:
+        elif kept[:2] != seen[:2]:
             found.lost.add(path)
         elif is_original and _hold_the_same(path, aside):
             # A copy to another filesystem that was killed before its last step.
@@ -136,7 +169,7 @@ def _compare_created(
 ) -> None:
     """Compare what has come, or may have come by the time of a kill."""
     install, written = install_of(records), written_of(records)
-    if install is None or not install.sizes:  # version 1 has recorded no more than the names
+    if install is None:
         return
     committed = state(records) == "committed"
     seen: tuple[Fingerprint | None, ...] = written.seen if written else ()
@@ -173,11 +206,8 @@ def _compare_distributions(
     moved: set[str],
 ) -> None:
     """Find the distributions that came after the change and share files with it."""
-    present = begin_of(records).present
-    if present is None:
-        return
     install = install_of(records)
-    known = {absolute(site, path) for path in present}
+    known = {absolute(site, path) for path in begin_of(records).present}
     known |= {absolute(site, path) for path in install.whole} if install else set()
     shared = {join(root, SHARED) + os.sep for root in (site.purelib, site.platlib)}
     shared = {start for start in shared if any(path.startswith(start) for path in touched)}
@@ -198,13 +228,3 @@ def _compare_distributions(
             others |= recorded_files(path) or set()
         python = {path for path in found.theirs if is_interpreter(site, path)}
         found.theirs -= (others - touched) | python
-
-
-def metadata_folders(site: Site) -> list[str]:
-    """Return the metadata folders (or files, of old ones) in the environment, sorted."""
-    return sorted(
-        join(root, name)
-        for root in {site.purelib, site.platlib}
-        for name in os.listdir(root)
-        if name.endswith(METADATA)
-    )

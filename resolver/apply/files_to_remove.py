@@ -5,33 +5,28 @@ onnxruntime share everything): it is removed where all its owners are, or a new 
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH112, PTH114, PTH120, PTH208
+# ruff: noqa: PTH112, PTH114, PTH120
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Installed, Target
 from ..utils.files import file_digest
+from .environment_files import (
+    NAMESPACE,
+    SHARED,
+    bytecode,
+    files_under,
+    is_interpreter,
+    recorded_files,
+)
 from .state_folder import Site, join, plain_paths
 
-_CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
-METADATA = (".dist-info", ".egg-info")
-"""How the names of metadata folders end."""
-SHARED = "onnxruntime"
-"""The folder in which no file of another build may remain."""
-COPY = ".ortgpu-fix.tmp"
-"""How the name of a copy to another filesystem ends until it is whole."""
-NAMESPACE = os.path.join("nvidia", "__init__.py")  # noqa: PTH118 - relative
-"""The file that every distribution of NVIDIA has."""
-_INTERPRETER = re.compile(r"(?i)pythonw?([0-9][0-9.]*t?)?(\.exe)?$|activate|pypy")
-"""What a venv has in its folder of scripts beside the scripts of distributions."""
 _BUILDS = ("onnxruntime", "ort-")
 """How the names of the distributions begin whose files are in that folder."""
 
@@ -103,29 +98,6 @@ def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) ->
             raise Error("wheel-overwrites", path=path, owner=owner)
 
 
-def is_interpreter(site: Site, path: str) -> bool:
-    """Return whether `path` is what makes the environment one: its Python, its configuration."""
-    folder, name = os.path.split(path)
-    return path == join(site.prefix, "pyvenv.cfg") or (
-        folder == site.scripts and _INTERPRETER.match(name) is not None
-    )
-
-
-def bytecode(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the bytecode files of the modules among `paths`."""
-    stems: dict[str, set[str]] = {}
-    for path in paths:
-        if path.endswith(".py"):
-            folder, name = os.path.split(path)
-            stems.setdefault(join(folder, "__pycache__"), set()).add(name.removesuffix(".py"))
-    for folder, modules in stems.items():
-        with contextlib.suppress(OSError):
-            for name in os.listdir(folder):
-                cached = _CACHED.fullmatch(name)
-                if cached and cached["stem"] in modules:
-                    yield join(folder, name)
-
-
 def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
     """Return canonical name and version of what is installed in this environment itself.
 
@@ -157,50 +129,8 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
     return {file for file in listed or () if site.inside(file)}.union(files_under(metadata))
 
 
-def recorded_files(metadata_path: str) -> set[str] | None:
-    """Return the absolute paths in the RECORD of a distribution; None where it has none."""
-    record = Path(metadata_path, "RECORD")
-    try:
-        text = record.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return None
-    base = os.path.realpath(record.parent.parent)
-    rows = [row[0] for row in csv.reader(text.splitlines()) if row and row[0]]
-    return {*plain_paths(join(base, row) for row in rows).values()}
-
-
 def _leftovers(site: Site, paths: set[str]) -> set[str]:
     """Return all files in the shared folder, where one of `paths` is in it."""
     shared = {join(root, SHARED) for root in (site.purelib, site.platlib)}
     used = [folder for folder in shared if any(path.startswith(folder + os.sep) for path in paths)]
     return {path for folder in used for path in files_under(folder)}
-
-
-def files_under(folder: str) -> Iterator[str]:
-    """Yield every file and symbolic link under `folder`; nothing where it is a link itself."""
-    if os.path.islink(folder):
-        return
-    for inner, folders, names in os.walk(folder):
-        links = [name for name in folders if os.path.islink(join(inner, name))]
-        yield from (join(inner, name) for name in [*names, *links])
-
-
-def emptied_folders(paths: Iterable[str], site: Site, folders: Iterable[str] = ()) -> set[str]:
-    """Return `folders` and every folder between them or `paths` and the environment's roots.
-
-    The roots are excluded.
-    """
-    roots = {
-        site.purelib,
-        site.platlib,
-        site.scripts,
-        site.prefix,
-        str(Path(site.purelib, STATE_FOLDER)),
-    }
-    between: set[str] = set()
-    for start in {*map(os.path.dirname, paths), *folders}:
-        folder = start
-        while folder not in roots and folder not in between and site.inside(folder):
-            between.add(folder)
-            folder = os.path.dirname(folder)
-    return between

@@ -1,29 +1,89 @@
-"""What a new torch requires besides the plan, by the metadata of its wheel.
+"""Requirements that a change would leave unmet: conflicts of what stays, and needs of a new torch.
 
-The plan has what onnxruntime requires too, at exact versions. The other requirements (nccl, triton,
-sympy) are in the wheel only.
+They are evaluated as `pip check` does: without extras, with the markers of the target. The plan has
+what onnxruntime requires, at exact versions; what torch requires besides (nccl, triton, sympy) is
+in its wheel only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
-from ..facts.markers import target_markers
+from ..facts.markers import is_in_force, target_markers
+from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.target import Installed, Target
 from ..matrix.torch import COMPANIONS, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
-from .conflicts import unmet_requirements
+from ..versions import requirement as parse_requirement
+from ..versions import version as parse_version
 
 FAMILY = frozenset({TORCH, *COMPANIONS})
 """Distributions whose requirements are not in the plan."""
 _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 """Distributions that belong to a torch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmetRequirement:
+    """A requirement that no distribution meets."""
+
+    by: str
+    """`fastembed 0.9.1`."""
+    requirement: str
+    """As in the metadata, without the marker."""
+    found: str | None
+    """The version that is installed instead; None where there is none."""
+
+    def __str__(self) -> str:
+        """Return `fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)`."""
+        return f"{self.by}: {self.requirement}" + (f" ({self.found})" if self.found else "")
+
+
+def unmet_requirements(
+    distributions: Iterable[Installed], environment: Mapping[str, str]
+) -> tuple[UnmetRequirement, ...]:
+    """Return every requirement of `distributions` that none of them meets, sorted.
+
+    Of two with one name the first counts. A requirement that is not PEP 508 is passed over, and a
+    version that is not PEP 440 meets everything. The GPU build meets what the CPU build meets: both
+    have the same modules.
+    """
+    first = {distribution.key: distribution for distribution in reversed([*distributions])}
+    versions = {name: distribution.version for name, distribution in first.items()}
+    if GPU_BUILD in versions:
+        versions.setdefault(CPU_BUILD, versions[GPU_BUILD])
+    unmet = []
+    for name, distribution in first.items():
+        for line in distribution.requires:
+            wanted = parse_requirement(line)
+            if wanted is None or not is_in_force(wanted, environment, ""):
+                continue
+            version = versions.get(canonicalize_name(wanted.name))
+            number = parse_version(version or "")
+            if version is None or (
+                number is not None and not wanted.specifier.contains(number, prereleases=True)
+            ):
+                bare = Requirement(line)
+                bare.marker = None
+                by = f"{name} {distribution.version}"
+                unmet.append(UnmetRequirement(by=by, requirement=str(bare), found=version))
+    return tuple(sorted(unmet, key=lambda row: (row.by, row.requirement)))
+
+
+def new_conflicts(
+    before: Iterable[Installed], after: Iterable[Installed], environment: Mapping[str, str]
+) -> tuple[UnmetRequirement, ...]:
+    """Return what is unmet `after` a change and was not, of the same distribution, `before`."""
+    rows = unmet_requirements(before, environment)
+    known = {(row.by.split(" ")[0], row.requirement) for row in rows}
+    rows = unmet_requirements(after, environment)
+    return tuple(row for row in rows if (row.by.split(" ")[0], row.requirement) not in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
