@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix import model
-from ..matrix.lookup import libraries_of
-from ..matrix.model import Build, Matrix, WheelLibraries
+from ..matrix.model import Build, Matrix, WheelLibraries, libraries_of
 from ..plan.wheels import Wheel
 
 _MSVC_FILES = (

@@ -4,10 +4,11 @@
 with a source on every row.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..versions import at_least
 from .fields import (
     DOTTED,
     FILE,
@@ -246,3 +247,20 @@ class Matrix(NamedTuple):
 
 
 MSVC_RUNTIME = "msvc-runtime"
+
+
+def libraries_of(distribution: Distribution, release: Release) -> WheelLibraries | None:
+    """Return the libraries in `release`, or None where the matrix does not know them."""
+    for row in distribution.contents:
+        if row.platform == release.platform and release.version in row.versions:
+            return row
+    return None
+
+
+def code_of(rows: Iterable[Code], release: Release) -> Code | None:
+    """Return the GPU code in `release`; None where it contains none."""
+    for row in rows:
+        covered = at_least(release.version, row.first) and at_least(row.last, release.version)
+        if row.platform == release.platform and covered:
+            return row
+    return None

@@ -15,8 +15,16 @@ from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
 from ..facts.model import GPU_BUILD
-from ..matrix.lookup import code_of, libraries_of
-from ..matrix.model import INSTALLED, Build, Distribution, LibraryNeed, Release, ToolkitRelease
+from ..matrix.model import (
+    INSTALLED,
+    Build,
+    Distribution,
+    LibraryNeed,
+    Release,
+    ToolkitRelease,
+    code_of,
+    libraries_of,
+)
 from ..plan.reasons import Reason, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
 from .consumers import holders

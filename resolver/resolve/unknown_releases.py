@@ -15,7 +15,6 @@ from typing import NamedTuple
 from ..binaries.library_names import DRIVER
 from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, Provider
 from ..facts.wheel_tags import abi
-from ..matrix.lookup import code_of, libraries_of
 from ..matrix.model import (
     INSTALLED,
     Build,
@@ -26,6 +25,8 @@ from ..matrix.model import (
     Release,
     ToolkitRelease,
     WheelLibraries,
+    code_of,
+    libraries_of,
 )
 from ..versions import at_least, major, newest_first, numbers
 

@@ -8,8 +8,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.lookup import code_of, libraries_of
-from ortgpu_fix.matrix.model import Matrix
+from ortgpu_fix.matrix.model import Matrix, code_of, libraries_of
 from ortgpu_fix.matrix.parse import parse, with_torch
 
 WHEEL = {"python": "cp312", "size": 5, "sha256": "aa", "file": "a.whl"}

@@ -6,15 +6,11 @@ rows against the wheels on PyPI wherever the same build is there. What is not kn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 from packaging.version import Version
 
 from ortgpu_fix.utils.toml_writer import table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PYTORCH = "https://github.com/pytorch/pytorch/blob"
 RELEASES = f"{_PYTORCH}/main/RELEASE.md"
@@ -36,28 +32,24 @@ ARM = "linux_aarch64"
 WINDOWS = "windows_x86_64"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Variant:
+class Variant(NamedTuple):
     """Builds of one CUDA that are alike."""
 
     versions: str
-    """Releases of torch, by commas or spaces."""
+    """Releases of torch, by spaces."""
     local: str
     """`cu128`."""
-    platform: str
     toolkit: str
     """The release of the CUDA toolkit that built it: `12.8.1`."""
     cudnn: str | None
-    parts: Mapping[str, str]
-    """Parts that it requires in another version than the toolkit has."""
     sass: str
     """Compute capabilities with machine code."""
     ptx: str = ""
+    libraries: Literal["required", "inside"] | None = None
+    """Whether it requires NVIDIA's wheels, of that toolkit, or carries the libraries itself, where
+    that is not as usual on its platform."""
     glibc: str | None = None
     """Where it is not that of PyPI's wheels of the release."""
-    libraries: Literal["required", "inside"] | None
-    """Whether it requires NVIDIA's wheels, of that toolkit, or carries the libraries itself."""
-    sources: tuple[str, ...]
 
 
 _OLDER_PARTS = {"nvidia-cuda-nvrtc-cu12": "12.6.77"}
@@ -67,74 +59,9 @@ _HOPPER = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 _OLD = "3.7 5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 _VOLTA = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
 _TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
+_ARM = "8.0 9.0 10.0 11.0 12.0"
 _W_OLD = "3.7 5.0 6.0 6.1 7.0 7.5 8.0 8.6 9.0"
 _W_HOPPER = "5.0 6.0 6.1 7.0 7.5 8.0 8.6 9.0"
-
-
-def _linux(
-    versions: str,
-    local: str,
-    toolkit: str,
-    cudnn: str | None,
-    sass: str,
-    *,
-    ptx: str = "",
-    inside: bool = False,
-    glibc: str | None = None,
-) -> Variant:
-    return Variant(
-        versions=versions,
-        local=local,
-        platform=X86,
-        toolkit=toolkit,
-        cudnn=cudnn,
-        parts=_OLDER_PARTS if toolkit == "12.6.3" else {},
-        sass=sass,
-        ptx=ptx,
-        glibc=glibc,
-        libraries="inside" if inside else "required" if cudnn else None,
-        sources=(RELEASES, LINUX if toolkit >= "12.6" else BUILDER),
-    )
-
-
-def _windows(
-    versions: str,
-    local: str,
-    toolkit: str,
-    cudnn: str | None,
-    sass: str,
-    *,
-    source: str,
-    ptx: str = "",
-) -> Variant:
-    return Variant(
-        versions=versions,
-        local=local,
-        platform=WINDOWS,
-        toolkit=toolkit,
-        cudnn=cudnn,
-        parts={},
-        sass=sass,
-        ptx=ptx,
-        libraries="inside",
-        sources=(RELEASES, source),
-    )
-
-
-def _arm(
-    versions: str, local: str, toolkit: str, cudnn: str | None, sass: str, *, required: bool = False
-) -> Variant:
-    return Variant(
-        versions=versions,
-        local=local,
-        platform=ARM,
-        toolkit=toolkit,
-        cudnn=cudnn,
-        parts={},
-        sass=sass,
-        libraries="required" if required else None,
-        sources=(RELEASES, AARCH64),
-    )
 
 
 _1_12, _1_13, _2_0 = "1.12.0 1.12.1", "1.13.0 1.13.1", "2.0.0 2.0.1"
@@ -142,149 +69,135 @@ _2_1, _2_2, _2_3 = "2.1.0 2.1.1 2.1.2", "2.2.0 2.2.1 2.2.2", "2.3.0 2.3.1"
 _2_4, _2_5, _2_7, _2_9 = "2.4.0 2.4.1", "2.5.0 2.5.1", "2.7.0 2.7.1", "2.9.0 2.9.1"
 _2_12, _2_14 = "2.12.0 2.12.1", "2.14.0 2.14.1"
 
-VARIANTS: tuple[Variant, ...] = (
-    # Linux x86-64. Up to 2.1 the index's wheels carry everything; the ones that PyPI got do not.
-    _linux(_1_12, "cu113", "11.3.1", "8.3.2.44", _KEPLER, inside=True),
-    _linux(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _KEPLER, inside=True),
-    _linux(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _KEPLER, inside=True),
-    _linux(f"{_2_0} {_2_1}", "cu118", "11.8.0", "8.7.0.84", _OLD, inside=True),
-    _linux(f"{_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _OLD),
-    _linux(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _OLD),
-    _linux(_2_1, "cu121", "12.1.1", "8.9.2.26", _HOPPER, inside=True),
-    _linux(f"{_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _HOPPER),
-    _linux(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _HOPPER),
-    _linux(_2_4, "cu124", "12.4.0", "9.1.0.70", _HOPPER),
-    _linux(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _HOPPER),
-    _linux("2.6.0", "cu126", "12.6.3", "9.5.1.17", _HOPPER, glibc="2.28"),
-    _linux(_2_7, "cu126", "12.6.3", "9.5.1.17", _HOPPER),
-    _linux(
+LINUX_VARIANTS = (
+    # Up to 2.1 the index's wheels carry everything; the ones that PyPI got do not.
+    Variant(_1_12, "cu113", "11.3.1", "8.3.2.44", _KEPLER, libraries="inside"),
+    Variant(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _KEPLER, libraries="inside"),
+    Variant(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _KEPLER, libraries="inside"),
+    Variant(f"{_2_0} {_2_1}", "cu118", "11.8.0", "8.7.0.84", _OLD, libraries="inside"),
+    Variant(f"{_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _OLD),
+    Variant(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _OLD),
+    Variant(_2_1, "cu121", "12.1.1", "8.9.2.26", _HOPPER, libraries="inside"),
+    Variant(f"{_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _HOPPER),
+    Variant(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _HOPPER),
+    Variant(_2_4, "cu124", "12.4.0", "9.1.0.70", _HOPPER),
+    Variant(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _HOPPER),
+    Variant("2.6.0", "cu126", "12.6.3", "9.5.1.17", _HOPPER, glibc="2.28"),
+    Variant(_2_7, "cu126", "12.6.3", "9.5.1.17", _HOPPER),
+    Variant(
         f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}",
         "cu126",
         "12.6.3",
         "9.10.2.21",
         _HOPPER,
     ),
-    _linux(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, ptx="12.0"),
-    _linux(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _VOLTA),
-    _linux("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING),
-    _linux(f"2.8.0 {_2_9} 2.10.0", "cu129", "12.9.1", "9.10.2.21", _VOLTA, ptx="12.0"),
-    _linux("2.11.0", "cu129", "12.9.1", "9.17.1.4", _TURING),
-    _linux("2.12.1 2.13.0", "cu129", "12.9.1", "9.20.0.48", _TURING),
-    _linux(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING),
-    _linux("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING),
-    _linux("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING),
-    _linux(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING),
-    _linux("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING),
-    _linux(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING),
-    _linux(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING),
-    _linux(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING),
-    _linux("2.15.0", "cu130", "13.0.3.0", None, _TURING),
-    _linux("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING),
-    # Windows: the wheels carry everything.
-    _windows(
-        _1_12, "cu113", "11.3.1", "8.3.2.44", _W_HOPPER.removesuffix(" 9.0"), source=WINDOWS_118
-    ),
-    _windows(
-        f"{_1_12} {_1_13}",
-        "cu116",
-        "11.6.2",
-        "8.3.2.44",
-        _W_OLD.removesuffix(" 9.0"),
-        source=WINDOWS_118,
-    ),
-    _windows(
-        f"{_1_13} {_2_0}",
-        "cu117",
-        "11.7.1",
-        "8.5.0.96",
-        _W_OLD.removesuffix(" 9.0"),
-        source=WINDOWS_118,
-    ),
-    _windows(
-        f"{_2_0} {_2_1} {_2_2} {_2_3}",
-        "cu118",
-        "11.8.0",
-        "8.7.0.84",
-        _W_OLD,
-        source=WINDOWS_118,
-        ptx="3.7",
-    ),
-    _windows(
-        f"{_2_4} {_2_5} 2.6.0 {_2_7}",
-        "cu118",
-        "11.8.0",
-        "9.1.0.70",
-        _W_OLD,
-        source=WINDOWS_118,
-        ptx="3.7",
-    ),
-    _windows(f"{_2_1} {_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _W_HOPPER, source=WINDOWS_121),
-    _windows(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
-    _windows(_2_4, "cu124", "12.4.0", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
-    _windows(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _W_HOPPER, source=WINDOWS_121),
-    _windows(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _W_HOPPER, source=WINDOWS_126),
-    _windows(
+    Variant(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, ptx="12.0"),
+    Variant(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _VOLTA),
+    Variant("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING),
+    Variant(f"2.8.0 {_2_9} 2.10.0", "cu129", "12.9.1", "9.10.2.21", _VOLTA, ptx="12.0"),
+    Variant("2.11.0", "cu129", "12.9.1", "9.17.1.4", _TURING),
+    Variant("2.12.1 2.13.0", "cu129", "12.9.1", "9.20.0.48", _TURING),
+    Variant(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING),
+    Variant("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING),
+    Variant("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING),
+    Variant(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING),
+    Variant("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING),
+    Variant(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING),
+    Variant(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING),
+    Variant(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING),
+    Variant("2.15.0", "cu130", "13.0.3.0", None, _TURING),
+    Variant("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING),
+)
+WINDOWS_VARIANTS = (
+    Variant(_1_12, "cu113", "11.3.1", "8.3.2.44", _W_HOPPER.removesuffix(" 9.0")),
+    Variant(f"{_1_12} {_1_13}", "cu116", "11.6.2", "8.3.2.44", _W_OLD.removesuffix(" 9.0")),
+    Variant(f"{_1_13} {_2_0}", "cu117", "11.7.1", "8.5.0.96", _W_OLD.removesuffix(" 9.0")),
+    Variant(f"{_2_0} {_2_1} {_2_2} {_2_3}", "cu118", "11.8.0", "8.7.0.84", _W_OLD, ptx="3.7"),
+    Variant(f"{_2_4} {_2_5} 2.6.0 {_2_7}", "cu118", "11.8.0", "9.1.0.70", _W_OLD, ptx="3.7"),
+    Variant(f"{_2_1} {_2_2} {_2_3}", "cu121", "12.1.1", "8.9.2.26", _W_HOPPER),
+    Variant(f"{_2_4} {_2_5}", "cu121", "12.1.1", "9.1.0.70", _W_HOPPER),
+    Variant(_2_4, "cu124", "12.4.0", "9.1.0.70", _W_HOPPER),
+    Variant(f"{_2_5} 2.6.0", "cu124", "12.4.1", "9.1.0.70", _W_HOPPER),
+    Variant(f"2.6.0 {_2_7}", "cu126", "12.6.3", "9.5.1.17", _W_HOPPER),
+    Variant(
         f"2.8.0 {_2_9} 2.10.0 2.11.0 {_2_12} 2.13.0 {_2_14}",
         "cu126",
         "12.6.3",
         "9.10.2.21",
         _W_HOPPER,
-        source=WINDOWS_126,
     ),
-    _windows(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING, source=WINDOWS_128),
-    _windows(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _TURING, source=WINDOWS_128),
-    _windows("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING, source=WINDOWS_128),
-    _windows("2.8.0 2.9.0", "cu129", "12.9.1", "9.10.2.21", _TURING, source=WINDOWS_129),
-    _windows(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING, source=WINDOWS_130),
-    _windows("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING, source=WINDOWS_130),
-    _windows("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING, source=WINDOWS_130),
-    _windows(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING, source=WINDOWS_130),
-    _windows("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING, source=WINDOWS_130),
-    _windows(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING, source=WINDOWS_130),
-    _windows(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING, source=WINDOWS_130),
-    _windows(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING, source=WINDOWS_130),
-    _windows("2.15.0", "cu130", "13.0.3.0", None, _TURING, source=WINDOWS_130),
-    _windows("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING, source=WINDOWS_130),
-    # Linux on Arm. What the wheels require is not known before 2.11, whose wheels are on PyPI.
-    _arm("2.6.0", "cu126", "12.6.3", "9.5.1.17", "9.0"),
-    _arm(_2_7, "cu128", "12.8.0", "9.7.1.26", "9.0 10.0 12.0"),
-    _arm("2.8.0", "cu129", "12.9.1", "9.10.2.21", "8.0 9.0 10.0 12.0"),
-    _arm(_2_9, "cu130", "13.0.0", "9.13.0.50", "8.0 9.0 10.0 11.0 12.0"),
-    _arm("2.10.0", "cu130", "13.0.2", "9.15.1.9", "8.0 9.0 10.0 11.0 12.0"),
-    _arm("2.11.0", "cu130", "13.0.2", "9.19.0.56", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm(_2_12, "cu130", "13.0.2", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm(_2_14, "cu130", "13.0.3.0", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm(
-        f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", "8.0 9.0 10.0 11.0 12.0", required=True
-    ),
-    _arm(_2_14, "cu132", "13.2.1", "9.24.0.43", "8.0 9.0 10.0 11.0 12.0", required=True),
-    _arm("2.15.0", "cu132", "13.2.2", "9.26.0.51", "8.0 9.0 10.0 11.0 12.0", required=True),
+    Variant(_2_7, "cu128", "12.8.0", "9.7.1.26", _TURING),
+    Variant(f"2.8.0 {_2_9} 2.10.0", "cu128", "12.8.1", "9.10.2.21", _TURING),
+    Variant("2.11.0", "cu128", "12.8.1", "9.19.0.56", _TURING),
+    Variant("2.8.0 2.9.0", "cu129", "12.9.1", "9.10.2.21", _TURING),
+    Variant(_2_9, "cu130", "13.0.0", "9.13.0.50", _TURING),
+    Variant("2.10.0", "cu130", "13.0.2", "9.15.1.9", _TURING),
+    Variant("2.11.0", "cu130", "13.0.2", "9.19.0.56", _TURING),
+    Variant(_2_12, "cu130", "13.0.2", "9.20.0.48", _TURING),
+    Variant("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _TURING),
+    Variant(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _TURING),
+    Variant(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _TURING),
+    Variant(_2_14, "cu132", "13.2.1", "9.24.0.43", _TURING),
+    Variant("2.15.0", "cu130", "13.0.3.0", None, _TURING),
+    Variant("2.15.0", "cu132", "13.2.2", "9.26.0.51", _TURING),
 )
+ARM_VARIANTS = (
+    # What the wheels require is not known before 2.11, whose wheels are on PyPI.
+    Variant("2.6.0", "cu126", "12.6.3", "9.5.1.17", "9.0"),
+    Variant(_2_7, "cu128", "12.8.0", "9.7.1.26", "9.0 10.0 12.0"),
+    Variant("2.8.0", "cu129", "12.9.1", "9.10.2.21", "8.0 9.0 10.0 12.0"),
+    Variant(_2_9, "cu130", "13.0.0", "9.13.0.50", _ARM),
+    Variant("2.10.0", "cu130", "13.0.2", "9.15.1.9", _ARM),
+    Variant("2.11.0", "cu130", "13.0.2", "9.19.0.56", _ARM, libraries="required"),
+    Variant(_2_12, "cu130", "13.0.2", "9.20.0.48", _ARM, libraries="required"),
+    Variant("2.13.0", "cu130", "13.0.3.0", "9.20.0.48", _ARM, libraries="required"),
+    Variant(_2_14, "cu130", "13.0.3.0", "9.24.0.43", _ARM, libraries="required"),
+    Variant(f"{_2_12} 2.13.0", "cu132", "13.2.1", "9.20.0.48", _ARM, libraries="required"),
+    Variant(_2_14, "cu132", "13.2.1", "9.24.0.43", _ARM, libraries="required"),
+    Variant("2.15.0", "cu132", "13.2.2", "9.26.0.51", _ARM, libraries="required"),
+)
+
+
+_WINDOWS_SOURCES = {
+    **dict.fromkeys(("cu113", "cu116", "cu117", "cu118"), WINDOWS_118),
+    **dict.fromkeys(("cu121", "cu124"), WINDOWS_121),
+    **dict.fromkeys(("cu130", "cu132"), WINDOWS_130),
+    "cu126": WINDOWS_126,
+    "cu128": WINDOWS_128,
+    "cu129": WINDOWS_129,
+}
 
 
 def variants() -> list[str]:
     """Return the builds on PyTorch's own index, from documents."""
+    rows = [
+        *((ARM, row, row.libraries, AARCH64) for row in ARM_VARIANTS),
+        *((X86, row, *_on_linux(row)) for row in LINUX_VARIANTS),
+        *((WINDOWS, row, "inside", _WINDOWS_SOURCES[row.local]) for row in WINDOWS_VARIANTS),
+    ]
+    rows.sort(key=lambda one: (one[0], one[1].local, Version(one[1].versions.split()[0])))
     return [
         table(
             "variant",
             {
                 "versions": row.versions.split(),
                 "local": row.local,
-                "platform": row.platform,
+                "platform": platform,
                 "toolkit": row.toolkit,
                 "cudnn": row.cudnn,
-                "parts": dict(row.parts) or None,
+                "parts": _OLDER_PARTS if platform == X86 and row.toolkit == "12.6.3" else None,
                 "sass": row.sass.split(),
                 "ptx": row.ptx.split(),
                 "glibc": row.glibc,
-                "libraries": row.libraries,
-                "sources": list(row.sources),
+                "libraries": libraries,
+                "sources": [RELEASES, source],
             },
         )
-        for row in sorted(VARIANTS, key=_place)
+        for platform, row, libraries, source in rows
     ]
 
 
-def _place(row: Variant) -> tuple[str, str, Version]:
-    return row.platform, row.local, Version(row.versions.split()[0])
+def _on_linux(row: Variant) -> tuple[str | None, str]:
+    """Return whether a build on x86-64 requires or carries the libraries, and what says so."""
+    source = LINUX if row.toolkit >= "12.6" else BUILDER
+    return row.libraries or ("required" if row.cudnn else None), source
