@@ -6,6 +6,23 @@ here is only the code and the values that the text names.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class Cause(NamedTuple):
+    """Why something fails, as a value of an Error: a key of the table `causes` in `texts.toml`.
+
+    `values` fill the placeholders of its text, and may be causes themselves.
+    """
+
+    code: str
+    values: tuple[tuple[str, object], ...] = ()
+
+
+def cause(code: str, **values: object) -> Cause:
+    """Return the cause `code` with the values that its text names."""
+    return Cause(code, tuple(values.items()))
+
 
 class Error(Exception):
     """Something that ends the command with one clear sentence, a hint and an exit code.

@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..facts.target import Target
 from ..plan.wheels import Wheel
 from ..utils.process import Finished, Runner, install_environment, temporary_in
@@ -73,13 +73,13 @@ class EngineBase:
         argv: Sequence[str],
         env: Mapping[str, str],
         requires: Sequence[str],
-        output: str,
+        unreadable: str,
         parse: Callable[[str], Iterable[_Parsed]],
     ) -> tuple[_Parsed, ...]:
-        """Run the engine `argv` that resolves `requires`, and return its `output`, parsed.
+        """Run the engine `argv` that resolves `requires`, and return its output, parsed.
 
-        `output` is the name of that for people, `parse` is given the standard output. Raises Error
-        `requirements-impossible` where the engine fails or its output cannot be parsed.
+        `parse` is given the standard output. Raises Error `requirements-impossible` where the
+        engine fails, or with the cause `unreadable` where its output cannot be parsed.
         """
         names = ", ".join(requires)
         done = check_outcome(
@@ -88,7 +88,7 @@ class EngineBase:
         try:
             return tuple(parse(done.stdout))
         except _UNREADABLE as error:
-            said = f"{output} cannot be read: {error}"
+            said = cause(unreadable, problem=str(error))
             raise Error("requirements-impossible", requires=names, said=said) from error
 
     def install_staged(
@@ -232,7 +232,11 @@ def check_outcome(
     except OSError as error:
         raise Error(code, said=error.strerror or str(error), **values) from error
     if done.returncode != 0:
-        said = f"no end after {seconds:.0f} s" if done.timed_out else _last_lines(done)
+        said = (
+            cause("engine-endless", seconds=f"{seconds:.0f}")
+            if done.timed_out
+            else _last_lines(done)
+        )
         raise Error(code, said=said, **values)
     return done
 

@@ -121,7 +121,11 @@ class Pip(EngineBase):
             if value:  # pip does not know what the user configured for uv
                 env.setdefault(name, value)
         return self.ask(
-            argv, env, requires, "pip's report", lambda _: _parse_report(report.read_bytes())
+            argv,
+            env,
+            requires,
+            "pip-report-unreadable",
+            lambda _: _parse_report(report.read_bytes()),
         )
 
     def fetch(

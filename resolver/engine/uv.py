@@ -123,7 +123,7 @@ class Uv(EngineBase):
             argv,
             self._environment(sources),
             requires,
-            "uv's answer",
+            "uv-answer-unreadable",
             lambda text: parse_uv_output(text, Path.cwd(), tags, installed or {}, markers),
         )
 

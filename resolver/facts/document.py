@@ -9,7 +9,7 @@ from typing import NamedTuple, cast, get_args
 from packaging.utils import canonicalize_name
 
 from .. import __version__
-from ..errors import Error
+from ..errors import Cause, Error, cause
 from ..utils.json_reader import StrictObject
 from ..utils.record_reader import choice_or_none, matching, one, one_or_none, record_reader
 from ..versions import newest_first
@@ -97,15 +97,15 @@ def _is_newer(written_by: str) -> bool:
     return name == PROGRAM and newest_first(release) > newest_first(__version__)
 
 
-def _invalid(key: str, problem: str) -> Error:
-    return Error("facts-invalid", key=key or "the document", problem=problem)
+def _invalid(key: str, problem: Cause) -> Error:
+    return Error("facts-invalid", key=key or cause("whole-document"), problem=problem)
 
 
 def _facts(table: StrictObject) -> Facts:
     table.text_or_none("written_by")
     schema = table.integer("schema")
     if schema != SCHEMA:
-        raise _invalid("schema", f"is {schema}, and this program reads {SCHEMA}")
+        raise _invalid("schema", cause("schema-other", found=schema, known=SCHEMA))
     build_named = table.has("onnxruntime")
     facts = _read_facts(table)
     return facts if build_named else facts._replace(onnxruntime=_claimed_build(facts.packages))
@@ -127,7 +127,7 @@ def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
     """Return targets of GPU code: `9.0`, `9.0a`, `12.0f`."""
     texts = table.texts(name)
     if not all(_TARGET.fullmatch(text) for text in texts):
-        raise _invalid(f"onnxruntime.provider.{name}", "is no list of targets such as 9.0a")
+        raise _invalid(f"onnxruntime.provider.{name}", cause("no-gpu-targets"))
     return texts
 
 
@@ -147,6 +147,7 @@ read_onnxruntime = record_reader(
 """Reads the build in the shared folder."""
 _read_interpreter = record_reader(
     Interpreter,
+    "environment",
     version=lambda table, key: table.matching(key, _PYTHON, required=True),
     implementation=lambda table, key: (table.text_or_none(key) or "cpython").lower(),
     environment=choice_or_none(get_args(Kind)),
@@ -155,6 +156,8 @@ _read_interpreter = record_reader(
 )
 _read_facts = record_reader(
     Facts,
+    "packages",
+    "onnxruntime",
     platform=one(record_reader(Platform, libc=matching(LIBC))),
     driver=one_or_none(
         record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS)), required=True

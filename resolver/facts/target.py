@@ -6,7 +6,7 @@ from typing import NamedTuple, cast, get_args
 
 from packaging.utils import canonicalize_name
 
-from ..errors import Error
+from ..errors import Cause, Error, cause
 from ..utils.json_reader import StrictObject
 from ..utils.record_reader import matching, one_or_none, record_reader
 from .model import LIBC, Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
@@ -156,13 +156,13 @@ def parse_target(stdout: str, interpreter: str) -> Target:
     Raises Error `python-garbage` (no reply, or a wrong field) and `python-too-old` (below 3.8).
     """
 
-    def garbage(field: str, _problem: str) -> Error:
+    def garbage(field: str, _problem: Cause) -> Error:
         return Error("python-garbage", path=interpreter, field=field or "no answer")
 
     try:
         reply = json.loads(last_json_line(stdout))
     except (ValueError, RecursionError):
-        raise garbage("", "is no JSON") from None
+        raise garbage("", cause("page-not-json")) from None
     return StrictObject(reply, refuse=garbage, closed=False).read(_reply)
 
 
@@ -197,6 +197,9 @@ _read_build = record_reader(
 )
 _read_target = record_reader(
     Target,
+    "version",
+    "executable",
+    "installed",
     kind=lambda reply, _: reply.choice("environment", get_args(Kind)),
     pip_version=lambda reply, _: reply.text_or_none("pip"),
     libc=matching(LIBC),

@@ -16,7 +16,7 @@ from threading import Event, local
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..plan.wheels import PYPI, Wheel
 from ..utils.background_call import BackgroundCall
 from .config import IndexConfig, is_trusted, require_secure
@@ -33,7 +33,6 @@ _CHUNK = 1 << 16
 _MAX_PAGE = 128 << 20
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _NO_SUCH_RANGE = 416
-_LATE = "no answer in time"
 T = TypeVar("T")
 
 
@@ -146,7 +145,7 @@ class Index:
             begins = response.headers.get("Content-Range", "")
             if resumed and not begins.startswith(f"bytes {start}-"):
                 shown = without_credentials(url)
-                raise Error("index-refused", url=shown, status="206, another range")
+                raise Error("index-refused", url=shown, status=cause("range-other"))
             yield (start if resumed else 0), self._chunks(response, url)
 
     def read_part(self, url: str, byte_range: str) -> tuple[bytes, int]:
@@ -174,7 +173,7 @@ class Index:
                 body += chunk
                 if len(body) > _MAX_PAGE:
                     shown = without_credentials(page)
-                    raise Error("index-page-unreadable", url=shown, problem="it never ends")
+                    raise Error("index-page-unreadable", url=shown, problem=cause("page-endless"))
             kind, base = response.headers.get("Content-Type", ""), response.url
         return parse_index_page(kind, body.decode("utf-8", errors="replace"), base)
 
@@ -212,7 +211,9 @@ class Index:
             return BackgroundCall(ask).result(self._limits.answer)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
-            late = Error("index-unreachable", url=without_credentials(url), reason=_LATE)
+            late = Error(
+                "index-unreachable", url=without_credentials(url), reason=cause("no-answer-in-time")
+            )
             raise TransferInterrupted(late) from None
         except (OSError, ValueError) as error:  # requests lets some odd addresses through
             raise network_error(error, url) from error

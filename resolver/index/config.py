@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
-from ..errors import Error
+from ..errors import Error, cause
 from .page import without_credentials
 
 if sys.version_info >= (3, 11):
@@ -136,7 +136,7 @@ def _require_readable(url: str) -> None:
     try:
         _ = urlsplit(url).port
     except ValueError as error:
-        address, why = without_credentials(url), "no address of an index"
+        address, why = without_credentials(url), cause("address-unreadable")
         raise Error("index-unreachable", url=address, reason=why) from error
 
 

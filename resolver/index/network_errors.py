@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-from ..errors import Error
+from ..errors import Cause, Error, cause
 from .page import without_credentials
 
 
@@ -29,7 +29,7 @@ def network_error(error: BaseException, url: str) -> Exception:
     if type(error) is OSError:  # requests raises it where the file of certificates is missing
         return Error("index-certificate", url=shown, reason=str(error))
     if isinstance(error, ValueError):  # InvalidURL and its like
-        return Error("index-unreachable", url=shown, reason="no address of an index")
+        return Error("index-unreachable", url=shown, reason=cause("address-unreadable"))
     return TransferInterrupted(Error("index-unreachable", url=shown, reason=reason_of(error)))
 
 
@@ -43,24 +43,24 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _certificate(error: BaseException) -> str:
+def _certificate(error: BaseException) -> str | Cause:
     """Return what is wrong with a certificate: `certificate has expired`."""
-    for cause in reversed(_chain(error)):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return cause.verify_message
+    for each in reversed(_chain(error)):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return each.verify_message
     return reason_of(error)
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str | Cause:
     """Return the innermost reason of a network error, which never contains an address."""
     import requests
     import urllib3
 
     chain = _chain(error)
-    for cause in reversed(chain):
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
+    for each in reversed(chain):
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror
     timed_out = requests.Timeout | urllib3.exceptions.TimeoutError | TimeoutError
-    if any(isinstance(cause, timed_out) for cause in chain):
-        return "no answer in time"
-    return "the connection broke off"
+    if any(isinstance(each, timed_out) for each in chain):
+        return cause("no-answer-in-time")
+    return cause("connection-broken")

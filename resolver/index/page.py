@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import cast
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
-from ..errors import Error
+from ..errors import Cause, Error, cause
 from ..utils.file_names import plain_name
 
 ACCEPT = (
@@ -50,7 +50,7 @@ def parse_index_page(content_type: str, text: str, base_url: str) -> tuple[Index
         return _parse_json(text, base_url)
     if kind in _HTML_TYPES:
         return _parse_html(text, base_url)
-    raise _unreadable(base_url, f"it is {kind}")
+    raise _unreadable(base_url, cause("page-type", kind=kind))
 
 
 def without_credentials(url: str) -> str:
@@ -64,7 +64,7 @@ def without_credentials(url: str) -> str:
     return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", ""))
 
 
-def _unreadable(base_url: str, problem: str) -> Error:
+def _unreadable(base_url: str, problem: Cause) -> Error:
     return Error("index-page-unreadable", url=without_credentials(base_url), problem=problem)
 
 
@@ -72,25 +72,25 @@ def _parse_json(text: str, base_url: str) -> tuple[IndexFile, ...]:
     try:
         document: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _unreadable(base_url, "it is not JSON") from error
+        raise _unreadable(base_url, cause("page-not-json")) from error
     rows = cast("dict[str, object]", document).get("files") if isinstance(document, dict) else None
     if not isinstance(rows, list):
-        raise _unreadable(base_url, "it has no list of files")
+        raise _unreadable(base_url, cause("page-without-list"))
     files = (_json_file(row, base_url) for row in cast("list[object]", rows))
     return tuple(file for file in files if file.name)
 
 
 def _json_file(row: object, base_url: str) -> IndexFile:
     if not isinstance(row, dict):
-        raise _unreadable(base_url, "a file of its list is no object")
+        raise _unreadable(base_url, cause("page-file-odd"))
     table = cast("dict[str, object]", row)
     name, url = table.get("filename"), table.get("url")
     if not isinstance(name, str) or not isinstance(url, str):
-        raise _unreadable(base_url, "a file of its list has no name or no address")
+        raise _unreadable(base_url, cause("page-file-nameless"))
     try:
         address = _without_fragment(urljoin(base_url, url))
     except ValueError as error:
-        raise _unreadable(base_url, "a file of its list has no address") from error
+        raise _unreadable(base_url, cause("page-file-unaddressed")) from error
     hashes, size, python = table.get("hashes"), table.get("size"), table.get("requires-python")
     sha256 = cast("dict[str, object]", hashes).get("sha256") if isinstance(hashes, dict) else None
     return IndexFile(
@@ -110,7 +110,7 @@ def _parse_html(text: str, base_url: str) -> tuple[IndexFile, ...]:
     except AssertionError as error:  # `<![<![`: the parser of Python gives up so
         raise _unreadable(base_url, "it is not HTML") from error
     if not page.files and not page.is_index:
-        raise _unreadable(base_url, "it offers no file, so it is no project page")
+        raise _unreadable(base_url, cause("page-without-files"))
     return tuple(page.files)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..data_files import load_table
-from ..errors import Error
+from ..errors import Cause, Error
 from ..plan.model import Unlock
 from ..plan.reasons import Finding, Reason
 from ..utils.foreign_text import clean
@@ -39,7 +39,7 @@ class Texts(NamedTuple):
         """Return the message of `error`; a value that is an error itself is written as its text."""
         row = self.table["errors"][error.code]
         values = {
-            name: self.error(value).text if isinstance(value, Error) else _shown(value)
+            name: self.error(value).text if isinstance(value, Error) else self._shown(value)
             for name, value in error.values.items()
         }
         return Message(
@@ -92,7 +92,9 @@ class Texts(NamedTuple):
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         if key not in row:
             return ""
-        return row[key][self.language].format(**{name: _shown(value) for name, value in values})
+        return row[key][self.language].format(
+            **{name: self._shown(value) for name, value in values}
+        )
 
     def advice(self, row: Reason) -> str:
         """Return what measured times advise."""
@@ -104,15 +106,16 @@ class Texts(NamedTuple):
 
     def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
         text: str = self.table[table][code][key][self.language]
-        return text.format(**{name: _shown(value) for name, value in values})
+        return text.format(**{name: self._shown(value) for name, value in values})
 
-
-def _shown(value: object) -> object:
-    """Return a value as a text may have it; most come from elsewhere."""
-    if isinstance(value, int | float):
-        return value
-    text = str(clean(str(value)))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    def _shown(self, value: object) -> object:
+        """Return a value as a text may have it; most come from elsewhere."""
+        if isinstance(value, int | float):
+            return value
+        if isinstance(value, Cause):
+            return self._text("causes", value.code, "text", value.values)
+        text = str(clean(str(value)))
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def load_texts(language: Language) -> Texts:

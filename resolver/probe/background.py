@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..utils.background_call import BackgroundCall
 from ..utils.process import Finished, Runner, own_environment, run
 from .interpreter import find_interpreter
@@ -89,9 +89,10 @@ def describe_target(
         numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
         if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
             raise Error("python-too-old", path=interpreter, version=version)
-        lines = (finished.stderr or finished.stdout).strip().splitlines() or ["no word why"]
-        cause = f"exit {finished.returncode}: {lines[-1][:200]}"
-        raise Error("python-failed", path=interpreter, cause=cause)
+        lines = (finished.stderr or finished.stdout).strip().splitlines()
+        said = lines[-1][:200] if lines else cause("no-word")
+        ended = cause("python-ended", status=finished.returncode, said=said)
+        raise Error("python-failed", path=interpreter, cause=ended)
     return finished.stdout
 
 

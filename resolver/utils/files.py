@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from ..errors import Error
+from ..errors import Error, cause
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The errors of a disk that has no room."""
@@ -34,7 +34,7 @@ def write(path: Path, content: str | bytes) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except UnicodeEncodeError as error:
-        raise Error("file-unwritable", file=path, cause="a path in it is no text") from error
+        raise Error("file-unwritable", file=path, cause=cause("path-no-text")) from error
     except OSError as error:
         raise Error("file-unwritable", file=path, cause=error.strerror) from error
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
 
-from ..errors import Error
+from ..errors import Cause, Error, cause
 
 T = TypeVar("T")
 C = TypeVar("C", bound=str)
-Refuse = Callable[[str, str], Error]
+Refuse = Callable[[str, Cause], Error]
 """Makes the Error for a key path (`gpus[0].name`; empty: the whole) and what is wrong there."""
 
 
@@ -98,7 +98,7 @@ class StrictObject:
         ignored: list[str] | None = None,
     ) -> None:
         if not isinstance(value, dict):
-            raise refuse(path, "must be an object")
+            raise refuse(path, cause("must-be-object"))
         self._value = cast("dict[str, object]", value)
         self._path = path
         self._refuse = refuse
@@ -115,7 +115,7 @@ class StrictObject:
         if self._ignored is not None:
             self._ignored += map(self._key, unknown)
         elif unknown:
-            raise self._refuse(self._key(unknown[0]), "is not a key of this document")
+            raise self._refuse(self._key(unknown[0]), cause("key-unknown"))
         return result
 
     def _key(self, name: str) -> str:
@@ -129,7 +129,7 @@ class StrictObject:
     def null(self, name: str, *, required: bool = False) -> bool:
         """Tell whether `name` is null or absent; a `required` key must exist."""
         if not self.has(name) and required:
-            raise self._refuse(self._key(name), "is missing")
+            raise self._refuse(self._key(name), cause("key-missing"))
         return self._value.get(name) is None
 
     def _get(self, name: str, kind: type[T], what: str) -> T | None:
@@ -139,80 +139,80 @@ class StrictObject:
             return found
         if found is None:
             return None
-        raise self._refuse(self._key(name), f"must be {what}")
+        raise self._refuse(self._key(name), cause(what))
 
     def _required(self, name: str, kind: type[T], what: str) -> T:
         found = self._get(name, kind, what)
         if found is None:
-            raise self._refuse(self._key(name), "is missing")
+            raise self._refuse(self._key(name), cause("key-missing"))
         return found
 
     def text(self, name: str) -> str:
         """Return a required text."""
-        return self._required(name, str, "a text")
+        return self._required(name, str, "must-be-text")
 
     def text_or_none(self, name: str) -> str | None:
         """Return a text, or None."""
-        return self._get(name, str, "a text or null")
+        return self._get(name, str, "must-be-text-or-null")
 
     def integer(self, name: str) -> int:
         """Return a required whole number."""
-        return self._required(name, int, "a whole number")
+        return self._required(name, int, "must-be-number")
 
     def integer_or_none(self, name: str) -> int | None:
         """Return a whole number, or None."""
-        return self._get(name, int, "a whole number or null")
+        return self._get(name, int, "must-be-number-or-null")
 
     def flag(self, name: str, *, default: bool = False, required: bool = False) -> bool:
         """Return true or false; `default` where the key is absent and not `required`."""
         if required:
-            return self._required(name, bool, "true or false")
-        value = self._get(name, bool, "true or false")
+            return self._required(name, bool, "must-be-flag")
+        value = self._get(name, bool, "must-be-flag")
         return default if value is None else value
 
     def flag_or_none(self, name: str) -> bool | None:
         """Return true, false, or None."""
-        return self._get(name, bool, "true, false or null")
+        return self._get(name, bool, "must-be-flag-or-null")
 
     def choice(self, name: str, choices: tuple[C, ...]) -> C:
         """Return a required text that is one of `choices`."""
         value = self.text(name)
         if value not in choices:
-            problem = f"is {value!r}, must be one of {', '.join(choices)}"
+            problem = cause("not-a-choice", value=repr(value), choices=", ".join(choices))
             raise self._refuse(self._key(name), problem)
         return value
 
     def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
         """Return a text of this form, or None where the key is absent and not `required`."""
-        value = (self._required if required else self._get)(name, str, "a text")
+        value = (self._required if required else self._get)(name, str, "must-be-text")
         if value is not None and not form.fullmatch(value):
-            raise self._refuse(self._key(name), f"is {value!r}, which is no such number")
+            raise self._refuse(self._key(name), cause("not-such-number", value=repr(value)))
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts, empty where the key is absent."""
-        values = self._get(name, list, "a list of texts") or []
+        values = self._get(name, list, "must-be-texts") or []
         if not all(isinstance(value, str) for value in values):
-            raise self._refuse(self._key(name), "must be a list of texts")
+            raise self._refuse(self._key(name), cause("must-be-texts"))
         return tuple(values)
 
     def strings(self, name: str) -> dict[str, str]:
         """Return an object of texts, empty where the key is absent."""
-        values = self._get(name, dict, "an object of texts") or {}
+        values = self._get(name, dict, "must-be-text-table") or {}
         if not all(isinstance(value, str) for value in values.values()):
-            raise self._refuse(self._key(name), "must be an object of texts")
+            raise self._refuse(self._key(name), cause("must-be-text-table"))
         return dict(values)
 
     def table(self, name: str, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of a required object."""
-        value = self._required(name, dict, "an object")
+        value = self._required(name, dict, "must-be-object")
         return self._inner(value, self._key(name), make)
 
     def tables(
         self, name: str, make: Callable[[StrictObject], T], *, required: bool = True
     ) -> tuple[T, ...]:
         """Return what `make` makes of each object of a list."""
-        rows = (self._required if required else self._get)(name, list, "a list") or []
+        rows = (self._required if required else self._get)(name, list, "must-be-list") or []
         path = self._key(name)
         return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
 

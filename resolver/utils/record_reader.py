@@ -20,28 +20,28 @@ _READERS: Mapping[object, KeyReader] = {
 }
 
 
-def record_reader(record: type[R], **special: KeyReader) -> Callable[[StrictObject], R]:
+def record_reader(
+    record: type[R], *first: str, **special: KeyReader
+) -> Callable[[StrictObject], R]:
     """Return what makes a `record` of an object whose keys are the names of its fields.
 
     Each field is read by its reader in `special`, or by its type; true or false may be absent where
-    the record has a default for it.
+    the record has a default for it. Those named `first` are read, and refused, before the others.
     """
-    defaults = record._field_defaults
-    readers = [
-        (name, special.get(name) or _key_reader(name, hint, defaults))
-        for name, hint in record.__annotations__.items()
-    ]
+    names = dict.fromkeys((*first, *record.__annotations__))
+    readers = [(name, special.get(name) or _key_reader(record, name)) for name in names]
     make: Callable[..., R] = record
 
     def read(table: StrictObject) -> R:
-        return make(*[field(table, name) for name, field in readers])
+        return make(**{name: value(table, name) for name, value in readers})
 
     return read
 
 
-def _key_reader(name: str, hint: object, defaults: Mapping[str, object]) -> KeyReader:
-    if hint is bool and name in defaults:
-        default = defaults[name] is True
+def _key_reader(record: type[NamedTuple], name: str) -> KeyReader:
+    hint: object = record.__annotations__[name]
+    if hint is bool and name in record._field_defaults:
+        default = record._field_defaults[name] is True
         return lambda table, key: table.flag(key, default=default)
     if hint is bool:
         return lambda table, key: table.flag(key, required=True)

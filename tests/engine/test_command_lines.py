@@ -24,7 +24,7 @@ from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile, constraints, write_installed_as_wheels
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
@@ -457,7 +457,10 @@ def test_of_an_answer_that_cannot_be_read_whose_and_why(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         uv(Recorded(stdout="packages = [{}]")).resolve(["a"], TARGET, IndexConfig(), tmp_path)
 
-    assert caught.value.values == {"said": "uv's answer cannot be read: 'name'", "requires": "a"}
+    assert caught.value.values == {
+        "said": cause("uv-answer-unreadable", problem="'name'"),
+        "requires": "a",
+    }
 
 
 @pytest.mark.parametrize(
@@ -487,7 +490,7 @@ def test_a_report_of_another_shape_is_none(tmp_path: Path, text: str | None) -> 
 
     with pytest.raises(Error) as caught:
         pip(Reporting()).resolve(["a"], TARGET, IndexConfig(), tmp_path)
-    assert str(caught.value.values["said"]).startswith("pip's report cannot be read: ")
+    assert caught.value.values["said"].code == "pip-report-unreadable"  # type: ignore[attr-defined]
 
 
 def test_pip_is_asked_again_for_what_only_the_other_machine_requires(tmp_path: Path) -> None:

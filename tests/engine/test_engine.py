@@ -20,7 +20,7 @@ from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.engine.common import Prefix, StagedFile, constraints
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
@@ -411,7 +411,7 @@ def test_an_engine_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(Error) as caught:
         resolve(pip(Recorded("x", -9)), tmp_path)
 
-    assert caught.value.values["said"] == "no end after 0 s"
+    assert caught.value.values["said"] == cause("engine-endless", seconds="0")
 
 
 def test_what_came_with_another_torch_is_no_constraint(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import synthetic
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import (
     ChangeState,
@@ -26,6 +26,7 @@ from ortgpu_fix.facts.model import (
     Provider,
     Toolkit,
 )
+from ortgpu_fix.messages.catalog import load_texts
 
 SHORT: dict[str, Any] = {
     "schema": 1,
@@ -212,12 +213,12 @@ def test_what_is_wrong_is_named(path: str, value: object, key: str, problem: str
     error = refused(changed(path, value))
 
     assert error.values["key"] == key
-    assert problem in str(error.values["problem"])
+    assert problem in load_texts("en").error(error).text
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", []])
 def test_something_else_altogether(value: object) -> None:
-    assert refused(value).values["key"] == "the document"
+    assert refused(value).values["key"] == cause("whole-document")
 
 
 WORDS = st.text("abcXYZ 0123.-_é/\\~", min_size=1, max_size=12)

@@ -7,18 +7,21 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import requests
 import urllib3
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.index import client
 from ortgpu_fix.index.client import Index, Limits, TransferStopped
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.network_errors import TransferInterrupted
 from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.utils.background_call import BackgroundCall
+
+T = TypeVar("T")
 
 BASE = "https://example.org/simple"
 FILE = "https://example.org/files/a-1-py3-none-any.whl"
@@ -171,8 +174,8 @@ def test_where_the_bytes_begin(
 @pytest.mark.parametrize(
     ("start", "answered", "status"),
     [
-        (3, answer(206, b"", Content_Range="bytes 30-35/36"), "206, another range"),
-        (3, answer(206, b""), "206, another range"),
+        (3, answer(206, b"", Content_Range="bytes 30-35/36"), cause("range-other")),
+        (3, answer(206, b""), cause("range-other")),
         (0, answer(416), 416),
         (0, answer(404), 404),
         (0, answer(401), 401),
@@ -329,7 +332,7 @@ def test_too_slow_is_less_than_four_kibibytes_a_second_over_a_minute(
             "Connection reset by peer",
         ),
         (ConnectionResetError(104, "Connection reset by peer"), "Connection reset by peer"),
-        (http.client.IncompleteRead(b""), "the connection broke off"),
+        (http.client.IncompleteRead(b""), cause("connection-broken")),
     ],
 )
 def test_a_transfer_that_breaks_off_may_go_on(
@@ -361,7 +364,7 @@ def test_an_address_that_only_the_name_service_refuses_is_none(network: Network)
         body_of(index())
 
     assert caught.value.code == "index-unreachable"
-    assert caught.value.values == {"url": FILE, "reason": "no address of an index"}
+    assert caught.value.values == {"url": FILE, "reason": cause("address-unreadable")}
 
 
 def test_a_page_may_come_in_many_pieces(network: Network) -> None:
@@ -374,20 +377,21 @@ def test_a_page_may_come_in_many_pieces(network: Network) -> None:
 def test_a_server_that_does_not_begin_is_given_up_and_its_connection_left(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    allowed: list[float] = []
+    allowed: list[float | None] = []
 
-    def within(seconds: float, ask: Callable[[], object]) -> object:
-        allowed.append(seconds)
-        answered = ask()
-        if len(allowed) == 1:
-            raise TimeoutError
-        return answered
+    class Late(BackgroundCall[T]):
+        def result(self, seconds: float | None = None) -> T:
+            allowed.append(seconds)
+            answered = super().result(seconds)
+            if len(allowed) == 1:
+                raise TimeoutError
+            return answered
 
-    monkeypatch.setattr(client, "within", within)
+    monkeypatch.setattr(client, "BackgroundCall", Late)
     asked = Index(IndexConfig(index_url=BASE))
     with pytest.raises(TransferInterrupted) as caught:
         body_of(asked)
-    assert caught.value.error.values == {"url": FILE, "reason": "no answer in time"}
+    assert caught.value.error.values == {"url": FILE, "reason": cause("no-answer-in-time")}
 
     body_of(asked)
     assert len(network.sessions) == 2
@@ -479,7 +483,7 @@ def test_a_page_has_an_end(
     else:
         with pytest.raises(Error) as caught:
             index().project("pypi", "a")
-        assert caught.value.values == {"url": f"{BASE}/a/", "problem": "it never ends"}
+        assert caught.value.values == {"url": f"{BASE}/a/", "problem": cause("page-endless")}
 
 
 def test_a_wheel_is_found_by_its_name_and_else_by_its_hash(network: Network) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.index.config import PYPI, is_trusted, load_index_config
 
 URL = "https://mirror.example.org/simple"
@@ -368,4 +368,4 @@ def test_what_is_no_address_is_said_to_be_none(address: str) -> None:
             read()
         assert raised.value.code == "index-unreachable"
         assert raised.value.values["url"] == "an address that cannot be read"
-        assert raised.value.values["reason"] == "no address of an index"
+        assert raised.value.values["reason"] == cause("address-unreadable")

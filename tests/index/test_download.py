@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import download_all
@@ -119,7 +119,7 @@ def test_an_index_that_answers_with_another_range(server: LocalIndex, tmp_path: 
     (tmp_path / f"{wheel.file}.part").write_bytes(b"x" * 1000)
     server.behaviour.faults[wheel.file] = "other-range"
 
-    assert failure(server, tmp_path).values["status"] == "206, another range"
+    assert failure(server, tmp_path).values["status"] == cause("range-other")
 
 
 def test_a_page_without_end(
@@ -252,7 +252,7 @@ def test_somebody_listens_and_says_nothing(server: LocalIndex, tmp_path: Path) -
             download_all(slow, wheels(server), tmp_path, silent)
 
     assert caught.value.code == "index-unreachable"
-    assert caught.value.values["reason"] == "no answer in time"
+    assert caught.value.values["reason"] == cause("no-answer-in-time")
 
 
 def test_a_proxy_that_is_not_there(server: LocalIndex, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.engine.pip import _parse_report
 from ortgpu_fix.engine.uv_output import parse_uv_output
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.wheel_tags import tags_of
 from ortgpu_fix.index.client import Index, Limits
@@ -157,6 +157,6 @@ def test_headers_that_never_end_are_given_up() -> None:
 
     assert (caught.value.code, caught.value.values["reason"]) == (
         "index-unreachable",
-        "no answer in time",
+        cause("no-answer-in-time"),
     )
     assert time.monotonic() - began < 10

@@ -8,7 +8,7 @@ import pytest
 import requests
 import urllib3
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.index.network_errors import TransferInterrupted, network_error, reason_of
 
 URL = "https://me:secret@example.org/simple/?token=x"
@@ -40,8 +40,8 @@ def caused(error: BaseException, cause: BaseException, attribute: str) -> BaseEx
         (requests.exceptions.ProxyError(REFUSED), "index-proxy", None),
         (urllib3.exceptions.ProxyError("no", REFUSED), "index-proxy", None),
         (OSError("no such bundle"), "index-certificate", "no such bundle"),
-        (requests.exceptions.InvalidURL("x"), "index-unreachable", "no address of an index"),
-        (UnicodeError("label too long"), "index-unreachable", "no address of an index"),
+        (requests.exceptions.InvalidURL("x"), "index-unreachable", cause("address-unreadable")),
+        (UnicodeError("label too long"), "index-unreachable", cause("address-unreadable")),
     ],
 )
 def test_what_no_other_try_mends(error: BaseException, code: str, reason: str | None) -> None:
@@ -77,11 +77,11 @@ def test_what_another_try_may_mend(error: BaseException) -> None:
         (caused(ValueError(), REFUSED, "__context__"), "Connection refused"),
         (caused(OSError(5, "outer"), REFUSED, "__cause__"), "Connection refused"),  # innermost
         (caused(OSError(5, "outer"), OSError("https://x"), "__cause__"), "outer"),
-        (ValueError(requests.Timeout()), "no answer in time"),
-        (ValueError(urllib3.exceptions.ReadTimeoutError(None, "", "")), "no answer in time"),  # type: ignore[arg-type]
-        (ValueError(TimeoutError()), "no answer in time"),
-        (ValueError("https://me:secret@example.org"), "the connection broke off"),
-        (urllib3.exceptions.IncompleteRead(1, 2), "the connection broke off"),
+        (ValueError(requests.Timeout()), cause("no-answer-in-time")),
+        (ValueError(urllib3.exceptions.ReadTimeoutError(None, "", "")), cause("no-answer-in-time")),  # type: ignore[arg-type]
+        (ValueError(TimeoutError()), cause("no-answer-in-time")),
+        (ValueError("https://me:secret@example.org"), cause("connection-broken")),
+        (urllib3.exceptions.IncompleteRead(1, 2), cause("connection-broken")),
     ],
 )  # fmt: skip
 def test_the_innermost_reason_counts_and_no_address_is_said(

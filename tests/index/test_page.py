@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Cause, Error, cause
 from ortgpu_fix.index.page import IndexFile, parse_index_page, without_credentials
 
 BASE = "https://user:secret@example.org/simple/onnxruntime-gpu/"
@@ -113,19 +113,19 @@ def test_what_is_no_project_page(kind: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "problem"),
     [
-        ("Application/PDF; x=y; z", "%PDF", "it is application/pdf"),
-        (JSON, "<html>", "it is not JSON"),
-        (JSON, "[" * 100_000, "it is not JSON"),
-        (JSON, "[]", "it has no list of files"),
-        (JSON, '{"files": {}}', "it has no list of files"),
-        (JSON, page("a"), "a file of its list is no object"),
-        (JSON, page({"filename": "a"}), "a file of its list has no name or no address"),
-        (JSON, page({"url": "a"}), "a file of its list has no name or no address"),
-        (JSON, page({"filename": "a", "url": "http://["}), "a file of its list has no address"),
-        ("text/html", "<a>", "it offers no file, so it is no project page"),
+        ("Application/PDF; x=y; z", "%PDF", cause("page-type", kind="application/pdf")),
+        (JSON, "<html>", cause("page-not-json")),
+        (JSON, "[" * 100_000, cause("page-not-json")),
+        (JSON, "[]", cause("page-without-list")),
+        (JSON, '{"files": {}}', cause("page-without-list")),
+        (JSON, page("a"), cause("page-file-odd")),
+        (JSON, page({"filename": "a"}), cause("page-file-nameless")),
+        (JSON, page({"url": "a"}), cause("page-file-nameless")),
+        (JSON, page({"filename": "a", "url": "http://["}), cause("page-file-unaddressed")),
+        ("text/html", "<a>", cause("page-without-files")),
     ],
 )
-def test_what_is_wrong_with_a_page_is_said(kind: str, text: str, problem: str) -> None:
+def test_what_is_wrong_with_a_page_is_said(kind: str, text: str, problem: Cause) -> None:
     with pytest.raises(Error) as caught:
         parse_index_page(kind, text, BASE)
 

@@ -12,7 +12,7 @@ from typing import Any
 from sources import parsed
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.driver import EXPLAINED_ERRORS
 from ortgpu_fix.messages.catalog import Texts
 from ortgpu_fix.plan.reasons import Finding
@@ -112,6 +112,27 @@ def test_every_reason_and_change_has_a_text_with_its_values() -> None:
         assert row is not None, code
         if "text" in row:
             assert placeholders(row["text"]["en"]) <= values, code
+
+
+def test_every_cause_has_a_text_with_its_values() -> None:
+    told = set()
+    for code, values in calls("cause"):
+        assert placeholders(TABLE["causes"][code]["text"]["en"]) <= values, code
+        told.add(code)
+    source = "\n".join(path.read_text() for path in SOURCES)
+
+    assert {code for code in TABLE["causes"] if f'"{code}"' in source} == {*TABLE["causes"]}
+    assert len(told) > 20
+
+
+def test_the_cause_of_an_error_is_in_its_language() -> None:
+    inner = cause("python-ended", status=3, said=cause("no-word"))
+    error = Error("python-failed", path="python", cause=inner)
+
+    assert Texts(table=TABLE).error(error).text == "`python` does not run: exit 3: no word why"
+    assert Texts(table=TABLE, language="zh").error(error).text == (
+        "`python` 无法运行：退出码 3：未说明原因"
+    )
 
 
 def test_every_label_has_a_text() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from environments import make_venv
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.probe.background import describe_target
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import target_of
@@ -132,7 +132,9 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
 def test_a_program_that_fails_without_a_word(tmp_path: Path) -> None:
     path = program(tmp_path / "python", "#!/bin/sh\nexit 3\n")
 
-    assert "exit 3" in str(fails(path, "python-failed").values["cause"])
+    assert fails(path, "python-failed").values["cause"] == cause(
+        "python-ended", status=3, said=cause("no-word")
+    )
 
 
 def test_a_program_that_hangs(tmp_path: Path) -> None:

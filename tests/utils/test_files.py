@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.utils.files import disk_error, file_digest, hash_of, write
 
 
@@ -54,15 +54,15 @@ def test_a_file_that_is_there_keeps_its_permissions(tmp_path: Path, permissions:
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
 
-    for path, content, cause in (
+    for path, content, why in (
         (tmp_path / "folder", b"", "Is a directory"),
         (tmp_path / "none" / "file", b"", "No such file or directory"),
-        (tmp_path / "file", "\udce9", "a path in it is no text"),
+        (tmp_path / "file", "\udce9", cause("path-no-text")),
     ):
         with pytest.raises(Error) as caught:
             write(path, content)
         assert caught.value.code == "file-unwritable"
-        assert caught.value.values == {"file": path, "cause": cause}
+        assert caught.value.values == {"file": path, "cause": why}
 
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert [*(tmp_path / "folder").iterdir()] == []

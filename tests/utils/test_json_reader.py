@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Cause, Error, cause
 from ortgpu_fix.utils.json_reader import LenientObject, StrictObject, read_rows
 
 ALL: dict[str, Any] = {
@@ -58,7 +58,7 @@ def test_the_rest_of_what_a_lenient_object_tells() -> None:
     assert LENIENT.items() == list(ALL.items())
 
 
-def refuse(key: str, problem: str) -> Error:
+def refuse(key: str, problem: Cause) -> Error:
     return Error("facts-invalid", key=key, problem=problem)
 
 
@@ -78,15 +78,15 @@ DIGITS = re.compile("[0-9]+")
 @pytest.mark.parametrize(
     ("method", "more", "right", "what"),
     [
-        ("text", {}, {"text"}, "a text"),
-        ("text_or_none", {}, {"text", "null", "absent"}, "a text or null"),
-        ("integer", {}, {"int"}, "a whole number"),
-        ("integer_or_none", {}, {"int", "null", "absent"}, "a whole number or null"),
-        ("flag", {}, {"true", "false", "null", "absent"}, "true or false"),
-        ("flag", {"required": True}, {"true", "false"}, "true or false"),
-        ("flag_or_none", {}, {"true", "false", "null", "absent"}, "true, false or null"),
-        ("texts", {}, {"null", "absent"}, "a list of texts"),
-        ("strings", {}, {"null", "absent"}, "an object of texts"),
+        ("text", {}, {"text"}, "must-be-text"),
+        ("text_or_none", {}, {"text", "null", "absent"}, "must-be-text-or-null"),
+        ("integer", {}, {"int"}, "must-be-number"),
+        ("integer_or_none", {}, {"int", "null", "absent"}, "must-be-number-or-null"),
+        ("flag", {}, {"true", "false", "null", "absent"}, "must-be-flag"),
+        ("flag", {"required": True}, {"true", "false"}, "must-be-flag"),
+        ("flag_or_none", {}, {"true", "false", "null", "absent"}, "must-be-flag-or-null"),
+        ("texts", {}, {"null", "absent"}, "must-be-texts"),
+        ("strings", {}, {"null", "absent"}, "must-be-text-table"),
     ],
 )
 def test_a_value_of_another_type_is_refused_with_its_key(
@@ -98,7 +98,7 @@ def test_a_value_of_another_type_is_refused_with_its_key(
     for name in right:
         read(name)
     for name in {*ALL, "absent"} - right:
-        problem = "is missing" if name in {"null", "absent"} else f"must be {what}"
+        problem = cause("key-missing") if name in {"null", "absent"} else cause(what)
         assert refusal(partial(read, name)) == (name, problem)
 
 
@@ -123,20 +123,20 @@ def test_what_is_refused_says_what_it_should_be() -> None:
 
     assert refusal(lambda: read.choice("choice", ("x", "y"))) == (
         "choice",
-        "is 'z', must be one of x, y",
+        cause("not-a-choice", value="'z'", choices="x, y"),
     )
     assert refusal(lambda: read.matching("number", DIGITS)) == (
         "number",
-        "is '1x', which is no such number",
+        cause("not-such-number", value="'1x'"),
     )
     assert refusal(lambda: read.matching("absent", DIGITS, required=True)) == (
         "absent",
-        "is missing",
+        cause("key-missing"),
     )
-    assert refusal(lambda: read.null("absent", required=True)) == ("absent", "is missing")
-    assert refusal(lambda: read.texts("texts")) == ("texts", "must be a list of texts")
-    assert refusal(lambda: read.strings("strings")) == ("strings", "must be an object of texts")
-    assert refusal(lambda: strict([])) == ("", "must be an object")
+    assert refusal(lambda: read.null("absent", required=True)) == ("absent", cause("key-missing"))
+    assert refusal(lambda: read.texts("texts")) == ("texts", cause("must-be-texts"))
+    assert refusal(lambda: read.strings("strings")) == ("strings", cause("must-be-text-table"))
+    assert refusal(lambda: strict([])) == ("", cause("must-be-object"))
 
 
 def names(read: StrictObject) -> str:
@@ -148,11 +148,11 @@ def test_an_object_within_an_object_knows_its_path() -> None:
     read = strict(document)
 
     assert read.table("one", names) == "a"
-    assert refusal(lambda: read.tables("rows", names)) == ("rows[1].name", "must be a text")
-    assert refusal(lambda: read.tables("odd", names)) == ("odd[0]", "must be an object")
-    assert refusal(lambda: read.tables("absent", names)) == ("absent", "is missing")
+    assert refusal(lambda: read.tables("rows", names)) == ("rows[1].name", cause("must-be-text"))
+    assert refusal(lambda: read.tables("odd", names)) == ("odd[0]", cause("must-be-object"))
+    assert refusal(lambda: read.tables("absent", names)) == ("absent", cause("key-missing"))
     assert read.tables("absent", names, required=False) == ()
-    assert refusal(lambda: read.table("rows", names)) == ("rows", "must be an object")
+    assert refusal(lambda: read.table("rows", names)) == ("rows", cause("must-be-object"))
     assert strict({"rows": [{"name": "a"}, {"name": "b"}]}).tables("rows", names) == ("a", "b")
 
 
@@ -164,12 +164,12 @@ def test_a_key_that_nobody_reads_is_refused_where_the_document_is_closed() -> No
 
     assert refusal(lambda: strict(document).read(make)) == (
         "one.more",
-        "is not a key of this document",
+        cause("key-unknown"),
     )
     del document["one"]["more"]  # type: ignore[attr-defined]
     assert refusal(lambda: strict(document).read(make)) == (
         "odd",
-        "is not a key of this document",
+        cause("key-unknown"),
     )
     assert strict(document, closed=False).read(make) == ("a", "b")
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...errors import Error
+from ...errors import Error, cause
 from ...facts.model import Facts
 from ...fleet.model import FleetMachine, FleetPlan, machine_names
 from ...fleet.planner import plan_fleet
@@ -92,5 +92,5 @@ def _read(file: str) -> Facts:
     except Error as error:
         if error.code != "facts-invalid":
             raise
-        named = {**error.values, "key": f"{file}: {error.values['key']}"}
+        named = {**error.values, "key": cause("key-of-file", file=file, key=error.values["key"])}
         raise Error(error.code, **named) from error
