@@ -108,7 +108,7 @@ def _parse_html(text: str, base_url: str) -> tuple[IndexFile, ...]:
     try:
         page.feed(text)
     except AssertionError as error:  # `<![<![`: the parser of Python gives up so
-        raise _unreadable(base_url, "it is not HTML") from error
+        raise _unreadable(base_url, cause("page-not-html")) from error
     if not page.files and not page.is_index:
         raise _unreadable(base_url, cause("page-without-files"))
     return tuple(page.files)
