@@ -36,7 +36,7 @@ from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
 from .unmet_requirements import (
     FAMILY,
-    TorchRequirement,
+    UnmetRequirement,
     distributions_afterwards,
     incoming_torch,
     movable_distributions,
@@ -112,13 +112,13 @@ def resolve_torch_closure(  # noqa: PLR0917
     work: Path,
     progress: Progress,
 ) -> tuple[Pinned, ...]:
-    """Read what torch and its companions require, and resolve that and what the plan requires.
+    """Read what torch and its domain libraries require, resolve that and what the plan requires.
 
-    Torch and its companions are from the index in the plan, what they require is from the default
-    index, and what that does not have from torch's, which is appended to `wheels`. A newer version
-    on another index is never chosen. Where an index gives no part of a file, the whole wheel is
-    downloaded to `folder`. Raises Error `torch-contradicts-plan`, `requirements-impossible`, and
-    those of `newest_from_index` and `download_all`.
+    They are from the index in the plan, what they require is from the default index, and what that
+    does not have from torch's, which is appended to `wheels`. A newer version on another index is
+    never chosen. Where an index gives no part of a file, the whole wheel is downloaded to `folder`.
+    Raises Error `torch-contradicts-plan`, `requirements-impossible`, and those of
+    `newest_from_index` and `download_all`.
     """
     known: dict[Wheel, tuple[str, ...] | None] = dict.fromkeys(wheels)
     to_read = [wheel for wheel in wheels if wheel.name in FAMILY]
@@ -181,7 +181,7 @@ def _remote_requires(url: str, index: Index) -> tuple[str, ...]:
 
 
 def _from_torch(
-    need: TorchRequirement, wheels: Sequence[Wheel], index: Index, fit: WheelTarget
+    need: UnmetRequirement, wheels: Sequence[Wheel], index: Index, fit: WheelTarget
 ) -> Wheel | None:
     """Return the wheel for `need` from torch's index, where no other has it."""
     by = next(wheel for wheel in wheels if wheel.name == need.by)

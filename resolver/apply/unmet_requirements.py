@@ -34,15 +34,19 @@ class UnmetRequirement:
     """A requirement that no distribution meets."""
 
     by: str
-    """`fastembed 0.9.1`."""
-    requirement: str
-    """As in the metadata, without the marker."""
+    """The canonical name of the distribution that requires it."""
+    version: str
+    """Its version."""
+    requirement: Requirement
+    """Without the marker, which is true."""
     found: str | None
     """The version that is installed instead; None where there is none."""
 
     def __str__(self) -> str:
         """Return `fastembed 0.9.1: onnxruntime>=1.17 (1.16.3)`."""
-        return f"{self.by}: {self.requirement}" + (f" ({self.found})" if self.found else "")
+        return f"{self.by} {self.version}: {self.requirement}" + (
+            f" ({self.found})" if self.found else ""
+        )
 
 
 def unmet_requirements(
@@ -71,33 +75,28 @@ def unmet_requirements(
             ):
                 bare = Requirement(line)
                 bare.marker = None
-                by = f"{name} {distribution.version}"
-                unmet.append(UnmetRequirement(by=by, requirement=str(bare), found=version))
-    return tuple(sorted(unmet, key=lambda row: (row.by, row.requirement)))
+                unmet.append(
+                    UnmetRequirement(
+                        by=name, version=distribution.version, requirement=bare, found=version
+                    )
+                )
+    return tuple(sorted(unmet, key=lambda one: (f"{one.by} {one.version}", str(one.requirement))))
 
 
 def new_conflicts(
     before: Iterable[Installed], after: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[UnmetRequirement, ...]:
     """Return what is unmet `after` a change and was not, of the same distribution, `before`."""
-    rows = unmet_requirements(before, environment)
-    known = {(row.by.split(" ")[0], row.requirement) for row in rows}
-    rows = unmet_requirements(after, environment)
-    return tuple(row for row in rows if (row.by.split(" ")[0], row.requirement) not in known)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TorchRequirement:
-    """A requirement that neither the plan nor the environment meets."""
-
-    by: str
-    """The canonical name of the distribution that requires it."""
-    requirement: Requirement
-    """Without the marker, which is true."""
+    known = {(one.by, str(one.requirement)) for one in unmet_requirements(before, environment)}
+    return tuple(
+        one
+        for one in unmet_requirements(after, environment)
+        if (one.by, str(one.requirement)) not in known
+    )
 
 
 def incoming_torch(plan: Plan) -> bool:
-    """Return whether `plan` installs torch or a companion of it."""
+    """Return whether `plan` installs torch or a domain library of it."""
     return any(wheel.name in FAMILY for wheel in plan.install)
 
 
@@ -124,7 +123,7 @@ def distributions_afterwards(
 
 def torch_requirements(
     plan: Plan, then: Target, names: Sequence[str]
-) -> tuple[TorchRequirement, ...]:
+) -> tuple[UnmetRequirement, ...]:
     """Return what the distributions `names` of the environment `then` require and nothing meets.
 
     Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
@@ -136,19 +135,17 @@ def torch_requirements(
         for installed in then.installed
     ]
     planned = _planned(plan)
-    unmet = []
-    for missing in unmet_requirements(distributions, environment):
-        requirement = Requirement(missing.requirement)
-        name = canonicalize_name(requirement.name)
+    unmet = unmet_requirements(distributions, environment)
+    for missing in unmet:
+        name = canonicalize_name(missing.requirement.name)
         if name in planned:
             raise Error(
                 "torch-contradicts-plan",
-                by=missing.by,
-                requires=missing.requirement,
+                by=f"{missing.by} {missing.version}",
+                requires=str(missing.requirement),
                 planned=f"{name} {planned[name]}",
             )
-        unmet.append(TorchRequirement(by=missing.by.partition(" ")[0], requirement=requirement))
-    return tuple(unmet)
+    return unmet
 
 
 def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from example_target import TARGET
+from packaging.requirements import Requirement
 
 from ortgpu_fix.apply.unmet_requirements import (
     UnmetRequirement,
@@ -17,6 +18,12 @@ HERE = target_markers(TARGET)
 
 def installed(name: str, version: str, requires: tuple[str, ...] = ()) -> Installed:
     return Installed(name=name, version=version, metadata_path="", requires=requires)
+
+
+def unmet(by: str, version: str, requirement: str, found: str | None = None) -> UnmetRequirement:
+    return UnmetRequirement(
+        by=by, version=version, requirement=Requirement(requirement), found=found
+    )
 
 
 def test_what_nothing_meets() -> None:
@@ -40,8 +47,8 @@ def test_what_nothing_meets() -> None:
     ]
 
     assert unmet_requirements(there, HERE) == (
-        UnmetRequirement(by="a 1", requirement="b>=2", found="1.5"),
-        UnmetRequirement(by="a 1", requirement="missing", found=None),
+        unmet("a", "1", "b>=2", "1.5"),
+        unmet("a", "1", "missing"),
     )
 
 
@@ -64,7 +71,7 @@ def test_only_what_is_new_is_a_conflict() -> None:
 
     assert new_conflicts([broken, numpy1], [broken, numpy1], HERE) == ()
     assert new_conflicts([broken, numpy1], [broken, numpy2], HERE) == (
-        UnmetRequirement(by="a 1", requirement="numpy<2", found="2.0"),
+        unmet("a", "1", "numpy<2", "2.0"),
     )
     assert new_conflicts([broken, numpy2], [broken], HERE) == ()
 
@@ -77,10 +84,14 @@ def test_conflicts_are_in_order_and_told_by_distribution() -> None:
     ]
     newer = [installed("z", "2", ("missing", "also-missing")), installed("a", "1", ("missing",))]
 
-    found = [(row.by, row.requirement) for row in unmet_requirements(there, HERE)]
-    assert found == [("a 1", "missing"), ("z 1", "also-missing"), ("z 1", "missing")]
+    assert unmet_requirements(there, HERE) == (
+        unmet("a", "1", "missing"),
+        unmet("z", "1", "also-missing"),
+        unmet("z", "1", "missing"),
+    )
     assert new_conflicts(there, newer, HERE) == ()
-    assert [row.by for row in new_conflicts(there[1:], newer, HERE)] == ["z 2", "z 2"]
+    new = new_conflicts(there[1:], newer, HERE)
+    assert [(row.by, row.version) for row in new] == [("z", "2"), ("z", "2")]
 
 
 def test_of_two_with_one_name_the_first_counts() -> None:
