@@ -2,51 +2,60 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
+from collections.abc import Iterable
 
-from ..utils.process import quoted
+from ..messages.shells import pasted_commands
+from .flags import FLAGS, CommandLine, given
 
-_KEPT = (
-    "python",
-    "facts",
-    "driver",
-    "gpu",
-    "ignore_gpu",
-    "ort",
-    "cuda",
-    "torch",
-    "requirement",
-    "no_autoload",
-    "no_provide",
-    "allow",
-    "offline",
-    "find_links",
-    "index_url",
-    "torch_index_url",
-    "matrix",
+_KEPT = frozenset(
+    {
+        *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
+        *("no-autoload", "no-provide", "allow", "offline", "find-links", "index-url"),
+        *("torch-index-url", "matrix"),
+    }
 )
 """What decides which plan is made, or where its wheels come from."""
 
 
-def command_line(
-    arguments: argparse.Namespace, *wanted: str, leaving: frozenset[str] = frozenset()
-) -> str:
+def command_line(line: CommandLine, *wanted: str, leaving: frozenset[str] = frozenset()) -> str:
     """Return `ortgpu-fix` with the flags that were given but for `leaving`, and then `wanted`.
 
-    Quoted as the shell of this system takes it; the credentials of an address stay out.
+    As the shells of this system take it, with the name of each where no text serves all of them;
+    the credentials of an address stay out.
     """
-    words = ["ortgpu-fix"]
-    for name in _KEPT:
-        flag, given = f"--{name.replace('_', '-')}", getattr(arguments, name)
-        if name in leaving or flag in wanted or not given:
+    names = [
+        flag.name
+        for flag in FLAGS
+        if flag.name in _KEPT - leaving and f"--{flag.name}" not in wanted
+    ]
+    return in_shells(("ortgpu-fix", *words_of(line, names), *wanted))
+
+
+def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the flags of these names that were given, with their values, in the order of `names`.
+
+    The credentials of an address stay out.
+    """
+    flags = {flag.name: flag for flag in FLAGS}
+    words: list[str] = []
+    for name in names:
+        value = given(line, flags[name])
+        if value is True:
+            words.append(f"--{name}")
             continue
-        if given is True:
-            words.append(flag)
-            continue
-        for value in given if isinstance(given, list) else [given]:
-            words += [flag, _shown(value) if name.endswith("_url") else str(value)]
-    words += wanted
-    return quoted(words)
+        spelling = "-d" if name == "directory" else f"--{name}"
+        for each in value if isinstance(value, tuple) else [value] if value else []:
+            words += [spelling, _shown(each) if "://" in each else each]
+    return tuple(words)
+
+
+def in_shells(words: Iterable[str]) -> str:
+    """Return a command as the shells of this system take it; a line for each if they differ."""
+    shown = pasted_commands(tuple(words), "windows" if sys.platform == "win32" else "linux")
+    if len(shown) == 1:
+        return shown[0].text
+    return "\n".join(f"{each.shell}:\n{each.text}" for each in shown)
 
 
 def _shown(address: str) -> str:

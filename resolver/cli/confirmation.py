@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from ..apply.state_folder import Site
@@ -11,11 +10,10 @@ from ..messages.catalog import Texts
 from ..messages.sections import size
 from ..utils.foreign_text import clean_text
 from . import console
+from .flags import CommandLine
 
 
-def confirm(
-    arguments: argparse.Namespace, texts: Texts, label: str = "ask", **values: object
-) -> None:
+def confirm(arguments: CommandLine, texts: Texts, label: str = "ask", **values: object) -> None:
     """Ask whether to go on, unless `--yes`; `label` is the question.
 
     Raises Error `not-confirmed` without a terminal, and `declined`.
@@ -29,7 +27,7 @@ def confirm(
         raise Error("declined")
 
 
-def check_answerable(arguments: argparse.Namespace) -> None:
+def check_answerable(arguments: CommandLine) -> None:
     """Raise Error `not-confirmed` where there is no `--yes`, and nobody to ask."""
     asked = sys.stdin.isatty() and sys.stderr.isatty() and not arguments.json
     if not arguments.yes and not asked:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..messages.catalog import Language
 from ..messages.sections import width
+from .flags import FLAGS, Flag
 from .parser import COMMANDS, PLAN
 
 COLUMNS = 100
@@ -18,7 +18,6 @@ _PIECES = re.compile(r"\s+|(?:[!-~]+|[^\s!-~])[，。：；、）]*")
 
 
 def help_text(
-    parser: argparse.ArgumentParser,
     command: str | None,
     table: Mapping[str, Any],
     language: Language,
@@ -29,9 +28,8 @@ def help_text(
     `table` is the parsed `help.toml`.
     """
     headings = {name: text[language] for name, text in table["headings"].items()}
-    row = table["commands"][command or PLAN]
-    actions = parser._actions  # noqa: SLF001 - argparse has no other way
-    shown = {option.lstrip("-"): each for each in actions for option in each.option_strings}
+    row = table["commands"].get(command, table["commands"][PLAN])
+    shown = {flag.name: flag for flag in FLAGS}
     if command is None:
         names = [name for name in shown if name in table["flags"]]
         blocks = [
@@ -55,13 +53,14 @@ def help_text(
 
 
 def _commands(table: Mapping[str, Any], language: Language) -> list[tuple[str, str]]:
-    return [(f"  {name}", table["commands"][name]["what"][language]) for name in COMMANDS]
+    rows = table["commands"]
+    return [(f"  {name}", rows[name]["what"][language]) for name in COMMANDS if name in rows]
 
 
-def _flag(action: argparse.Action) -> str:
+def _flag(flag: Flag) -> str:
     """Return `  -o, --output FILE`."""
-    value = f" {action.metavar}" if action.metavar else ""
-    return "  " + ", ".join(action.option_strings) + value
+    value = f" {flag.metavar}" if flag.metavar else ""
+    return "  " + ", ".join(flag.spellings) + value
 
 
 def _block(heading: str, rows: Iterable[tuple[str, str]], indent: int, columns: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from ..facts.model import GPU_BUILD
 from ..fleet.common_facts import locked_names, without_installed_set
 from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
-from ..index.page import without_credentials
 from ..lock.builder import LockBuilder
 from ..matrix.load import load_matrix
 from ..matrix.model import Matrix
@@ -26,24 +23,24 @@ from ..resolve.resolver import resolve
 from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
+from .command_line import in_shells, words_of
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
+from .flags import CommandLine
 from .inputs import PlanInputs, gather_inputs, index_config_of, plan_options_of
 
 _FLAGS = (
-    *("python", "facts", "machines", "driver", "gpu", "ignore_gpu", "ort", "cuda", "torch"),
-    *("requirement", "with_cpu", "no_autoload", "no_provide"),
-    *("format", "directory", "find_links", "offline", "index_url", "torch_index_url"),
+    *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
+    *("with-cpu", "no-autoload", "no-provide", "format", "directory", "find-links", "offline"),
+    *("index-url", "torch-index-url"),
 )
-
-_NAMES = {"directory": "-d", "machines": "--facts"}
-_DEFAULTS = {"format": "requirements"}
+"""What decides on the content of a lock: where it goes does not."""
 _ADDRESSED = frozenset({"pylock"})
 """The formats that name every wheel by its address."""
 
 
 def planned_groups(
-    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
+    arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> tuple[Sequence[Group], PlanOptions, Matrix] | int:
     """Return the groups to lock; where nothing works, show that and return the exit code."""
     if arguments.machines:
@@ -89,7 +86,7 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
 
 
 def lock_builder(
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     environ: Mapping[str, str],
     options: PlanOptions,
     matrix: Matrix,
@@ -101,7 +98,7 @@ def lock_builder(
         matrix=matrix,
         index=Index(index_config_of(arguments, environ, None)),
         resolver=choose_resolver(environ, run),
-        command=_command(arguments),
+        command=in_shells(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS))),
         folder=Path.cwd() if output is None else output.absolute().parent,
         companions=arguments.directory,
         addresses=arguments.format in _ADDRESSED,
@@ -125,21 +122,3 @@ def write_companions(
     for wheel in made.values():
         write(folder / wheel.file, wheel.content)
     return tuple(made.values())
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    """Return the command line without what says where the lock goes, and without credentials."""
-    words = ["ortgpu-fix", "lock"]
-    for flag in _FLAGS:
-        value = getattr(arguments, flag)
-        if not value or value == _DEFAULTS.get(flag):
-            continue
-        name = _NAMES.get(flag, "--" + flag.replace("_", "-"))
-        for one in value if isinstance(value, list) else [value]:
-            words.append(name)
-            words += (
-                []
-                if one is True
-                else [shlex.quote(without_credentials(one) if "://" in one else one)]
-            )
-    return " ".join(words)

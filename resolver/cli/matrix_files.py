@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import stat
 import sys
@@ -15,6 +14,7 @@ from ..matrix.additions import LARGEST, Additions, parse_additions, parse_all
 from ..matrix.load import use_additions, used_additions
 from ..messages.catalog import load_texts
 from .console import print_notice, user_language
+from .flags import CommandLine
 
 NAME = "ortgpu-fix"
 OLD = 60
@@ -49,7 +49,7 @@ def _user_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path 
     return Path(home, usual, NAME) if home else None
 
 
-def use_matrix_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> None:
+def use_matrix_files(arguments: CommandLine, environ: Mapping[str, str]) -> None:
     """Let the matrix have the rows of `--matrix FILE`, and those that this user has read.
 
     A file of the user that is damaged, or older than the shipped matrix, is ignored with a notice;

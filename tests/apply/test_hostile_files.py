@@ -18,7 +18,7 @@ from hostile import CONTROLS, EACH, SECONDS, limited_memory
 from ortgpu_fix.apply.history import read_journal
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.apply.wheel_contents import read_wheel_contents
-from ortgpu_fix.cli.inputs import read_facts
+from ortgpu_fix.cli.facts_files import read_facts
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json

@@ -13,17 +13,13 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.flags import FLAGS
 from ortgpu_fix.cli.help import COLUMNS, help_text
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.messages.sections import width
 
 TABLE = load_table("help")
-LONG = {
-    option.removeprefix("--")
-    for action in cli.parser()._actions
-    for option in action.option_strings
-    if option.startswith("--")
-}
+LONG = {flag.name for flag in FLAGS}
 
 
 def test_every_flag_has_its_words_and_its_commands() -> None:
@@ -31,7 +27,7 @@ def test_every_flag_has_its_words_and_its_commands() -> None:
 
     assert set(TABLE["flags"]) == LONG
     assert of_commands | set(TABLE["common"]["flags"]) == LONG
-    assert set(TABLE["commands"]) == {*cli.COMMANDS, cli.PLAN}
+    assert set(TABLE["commands"]) == set(cli.COMMANDS)
 
 
 @pytest.mark.parametrize("columns", [60, 80, COLUMNS])
@@ -39,7 +35,7 @@ def test_every_flag_has_its_words_and_its_commands() -> None:
 @pytest.mark.parametrize("command", [None, *TABLE["commands"]])
 def test_it_fits(language: Any, command: str | None, columns: int) -> None:
     """Commands to paste and the line of usage stay whole."""
-    said = help_text(cli.parser(), command, TABLE, language, columns)
+    said = help_text(command, TABLE, language, columns)
     lines = [line for line in said.splitlines() if "ortgpu-fix " not in line]
 
     assert [line for line in lines if width(line) > columns] == []
@@ -48,7 +44,7 @@ def test_it_fits(language: Any, command: str | None, columns: int) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_nothing_is_lost_where_lines_break(language: Any, command: str) -> None:
-    said = help_text(cli.parser(), command, TABLE, language, 60)
+    said = help_text(command, TABLE, language, 60)
 
     for text in TABLE["commands"][command]["details"]:
         assert "".join(text[language].split()) in "".join(said.split())

@@ -16,9 +16,9 @@ from command import run_here
 from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 
 import synthetic
-from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
+from ortgpu_fix.cli.flags import FORMATS
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, find_uv
 
@@ -56,7 +56,7 @@ def machine(folder: Path, name: str, **changes: Any) -> list[str]:
 
 
 def test_the_formats_are_those_of_the_command_line() -> None:
-    assert tuple(lock_commands.FORMATS) == cli.FORMATS
+    assert tuple(lock_commands.FORMATS) == FORMATS
 
 
 @pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])

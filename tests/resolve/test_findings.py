@@ -10,7 +10,7 @@ import pytest
 from environments import require_ensurepip
 
 import synthetic
-from ortgpu_fix.cli.inputs import with_surroundings
+from ortgpu_fix.cli.machine import with_surroundings
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from support import standin_wheels

@@ -5,7 +5,6 @@ Raises the Errors of what it calls, those of `apply_plan.apply` above all.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,14 +35,15 @@ from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import command_line
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
+from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of
 from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Do the plan, verify it, undo it if it fails."""
     texts = load_texts("en" if arguments.json else language)
-    _recover(arguments, environ, texts)
+    arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     asked = inputs.options.chooses
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 def _print_document(
     files: Sequence[RewrittenFile],
     document: dict[str, object],
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     texts: Texts,
 ) -> None:
     """Write the requirements files where `--write` says so, and print what became of them."""
@@ -113,7 +113,7 @@ def _do(  # noqa: PLR0917
     plan: Plan,
     inputs: PlanInputs,
     target: Target,
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     environ: Mapping[str, str],
     texts: Texts,
 ) -> tuple[Verification, Sequence[ChosenWheel]]:
@@ -166,7 +166,7 @@ def _do(  # noqa: PLR0917
     return seen[-1], chosen
 
 
-def allowed_by(arguments: argparse.Namespace) -> Allowed:
+def allowed_by(arguments: CommandLine) -> Allowed:
     """Return what `--allow` allows."""
     return Allowed(
         conflicts="conflicts" in arguments.allow,
@@ -190,8 +190,11 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     return [wheel for wheel in made if wheel.name in wanted]
 
 
-def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: Texts) -> None:
-    """Put back what an interrupted run left half done, before anything is planned on it."""
+def _recover(arguments: CommandLine, environ: Mapping[str, str], texts: Texts) -> CommandLine:
+    """Put back what an interrupted run left half done, before anything is planned on it.
+
+    Return the command line without the children that described another environment than this.
+    """
     if arguments.processes is not None:
         target = described_target(arguments.processes)
     else:
@@ -204,4 +207,5 @@ def _recover(arguments: argparse.Namespace, environ: Mapping[str, str], texts: T
         console.print_notice(texts.label("recovered", path=target.prefix))
 
     if recover_interrupted(site, restored, allow_changed="changed" in arguments.allow):
-        arguments.processes = None  # another environment was described
+        return arguments._replace(processes=None)
+    return arguments

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 
 from ...apply.state_folder import remove_tree, size_of
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size as shown
 from .. import console
+from ..flags import CommandLine
 from ..matrix_files import readings_folder, wheels_folder
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Do `cache dir`, `cache info` or `cache purge`.
 
     What uv and pip keep is theirs, and the rows of `matrix --update` are data.

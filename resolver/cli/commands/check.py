@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 
 from ...messages.catalog import Language
 from ...resolve.resolver import resolve_for_check
+from ..flags import CommandLine
 from ..inputs import gather_inputs
 from .plan import plan_exit_code
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Tell by the exit code alone whether the environment is right."""
     del language
     inputs = gather_inputs(arguments, environ)

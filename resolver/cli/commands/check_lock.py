@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ...messages.catalog import Language, load_texts
 from ...messages.sections import size
 from ...report.drift import drift_json, drift_sections
 from .. import console
+from ..flags import CommandLine
 from ..inputs import gather_inputs
 
 MOST_BYTES = 20_000_000
@@ -22,12 +22,12 @@ MOST_BYTES = 20_000_000
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Tell whether a lock still holds here, and what has drifted from it.
 
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
-    file = arguments.argument
+    file = arguments.argument or ""
     locked = read_lock(_read(file), file)
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)

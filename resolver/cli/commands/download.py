@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,10 +10,11 @@ from ...index.download import download_all
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size as size_of
 from .. import console
+from ..flags import CommandLine
 from ..lock_inputs import lock_builder, planned_groups, write_companions
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Fetch everything the plan installs, for this machine or others, into a folder.
 
     Raises Error `usage` without `-d`, `file-unwritable`, and those of `occasion`, `Maker.files` and

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -23,6 +22,8 @@ from ...plan.model import Plan
 from ...report.explanation import explanation_json, explanation_sections
 from .. import console
 from ..command_line import command_line
+from ..flags import FLAGS, CommandLine, given
+from ..parser import parse
 
 STDIN = "-"
 BLOCK = 1 << 20
@@ -39,7 +40,7 @@ class Looked(NamedTuple):
     """The releases of onnxruntime-gpu that the matrix holds."""
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Explain a log. Raises Error `log-unreadable`."""
     texts = load_texts("en" if arguments.json else language)
     file = arguments.argument or STDIN
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 
 def _looked(
-    arguments: argparse.Namespace, environ: Mapping[str, str], language: Language
+    arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> Looked | None:
     """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
 
@@ -88,16 +89,16 @@ def _looked(
         plan = partial(resolve, inputs.facts, unlocking=False)
         made = plan(inputs.options, inputs.matrix)
     except Error as error:
-        if arguments.facts is not None or arguments.python is not None:
+        if arguments.facts or arguments.python is not None:
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
 
     def plan_with(flags: tuple[str, ...]) -> Plan:
-        wanted = argparse.Namespace(**vars(arguments))
-        for name, value in zip(flags[::2], flags[1::2], strict=True):
-            setattr(wanted, name.lstrip("-"), value)
+        besides = parse((*flags,))
+        changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
+        wanted = arguments._replace(**changed)
         return plan(plan_options_of(wanted), add_torch(inputs.matrix))
 
     releases = frozenset(build.version for build in inputs.matrix.builds)

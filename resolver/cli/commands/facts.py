@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +12,11 @@ from ...messages.catalog import Language, load_texts
 from ...utils.files import write
 from ...utils.foreign_text import clean
 from .. import console
-from ..inputs import probe_machine, with_unknown_releases
+from ..flags import CommandLine
+from ..machine import probe_machine, with_unknown_releases
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Write what was seen of this machine and environment."""
     found, target = probe_machine(arguments, environ)
     found = with_unknown_releases(found, target, load_matrix(torch=False))

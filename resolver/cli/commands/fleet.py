@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,31 +14,33 @@ from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve_for_check
 from .. import console
-from ..inputs import plan_options_of, read_facts
+from ..facts_files import read_facts
+from ..flags import CommandLine
+from ..inputs import plan_options_of
 from .plan import plan_exit_code
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Plan for all machines, or check them all.
 
     Raises Error `several-machines` for what is about one machine, and those of `plan_machines`.
     """
     del environ
-    if arguments.command or arguments.apply:
-        words = [arguments.command, arguments.apply and "--apply", arguments.check and "--check"]
+    if arguments.command not in {"plan", "check"}:
+        words = [arguments.named, arguments.apply and "--apply", arguments.check and "--check"]
         command = " ".join(word for word in words if word)
         raise Error("several-machines", command=command, count=len(arguments.machines))
     return _check(arguments) if arguments.check else _plan(arguments, language)
 
 
-def _plan(arguments: argparse.Namespace, language: Language) -> int:
+def _plan(arguments: CommandLine, language: Language) -> int:
     """Print one plan for all machines, or the smallest split; 3 where one is left with nothing."""
     made = plan_machines(arguments)
     print_fleet_plan(made, arguments, language)
     return 0 if made.complete else 3
 
 
-def plan_machines(arguments: argparse.Namespace) -> FleetPlan:
+def plan_machines(arguments: CommandLine) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
     Raises Error `flags-clash` for `--python`, and those of `_read_machines` and the wishes.
@@ -52,7 +53,7 @@ def plan_machines(arguments: argparse.Namespace) -> FleetPlan:
     )
 
 
-def print_fleet_plan(made: FleetPlan, arguments: argparse.Namespace, language: Language) -> None:
+def print_fleet_plan(made: FleetPlan, arguments: CommandLine, language: Language) -> None:
     """Print a fleet's plan, for people or as JSON."""
     if arguments.json:
         console.print_json(fleet_json(made, load_texts("en")))
@@ -61,7 +62,7 @@ def print_fleet_plan(made: FleetPlan, arguments: argparse.Namespace, language: L
         console.print_sections(fleet_sections(made, texts, verbose=arguments.verbose))
 
 
-def _check(arguments: argparse.Namespace) -> int:
+def _check(arguments: CommandLine) -> int:
     """Tell by the exit code alone how the worst of the machines and their environments is."""
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ...messages.catalog import Language, load_texts
 from ...utils.files import write
 from ...utils.foreign_text import clean_text
 from .. import console
+from ..flags import CommandLine
 from ..lock_inputs import lock_builder, planned_groups, write_companions
 
 FORMATS: Mapping[str, Callable[[Lock], str]] = {
@@ -28,7 +28,7 @@ FORMATS: Mapping[str, Callable[[Lock], str]] = {
 }
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Write the plan as a lock for a team: one file for each group.
 
     Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and

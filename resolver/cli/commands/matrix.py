@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 
 from ...data_files import load_table
@@ -13,10 +12,11 @@ from ...messages.catalog import Language, load_texts
 from ...report import matrix as report
 from ...report import supported
 from .. import console
-from ..inputs import read_short_form
+from ..flags import CommandLine
+from ..machine import read_short_form
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Show all releases, one of them, or what runs on a GPU and a driver.
 
     Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`.
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
         sections = report.release_sections(known, rows, floors, version, texts)
         if document is None:
             raise Error("usage", problem=Error("release-unknown", version=version))
-    elif arguments.driver is not None:
+    elif arguments.driver is not None and arguments.gpu is not None:
         driver, gpus = read_short_form(arguments.driver, arguments.gpu)
         document = supported.runs_json(known, driver, gpus, texts)
         sections = supported.runs_sections(known, driver, gpus, texts)

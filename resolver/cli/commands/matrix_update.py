@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import json
 import platform as machine
@@ -29,6 +28,7 @@ from ...messages.catalog import Language, load_texts
 from ...messages.sections import size
 from ...utils.files import FULL, write
 from .. import console
+from ..flags import CommandLine
 from ..inputs import index_config_of
 from ..matrix_files import other_lines, readings_folder, user_file, wheels_folder
 
@@ -36,7 +36,7 @@ _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Read the index, and write the rows for this user or to `-o FILE`.
 
     Raises Error `platform-unsupported`, `matrix-update-failed`, `file-unwritable`, and what the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
 from ..command_line import command_line
+from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs
 from ..matrix_files import show_age, wheels_folder
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
@@ -41,7 +41,7 @@ def plan_exit_code(plan: Plan) -> int:
 def print_plan(
     plan: Plan,
     inputs: PlanInputs,
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     environ: Mapping[str, str],
     language: Language,
 ) -> None:
@@ -81,7 +81,7 @@ def print_plan(
 def wheels_at_hand(
     plan: Plan,
     inputs: PlanInputs,
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     environ: Mapping[str, str],
 ) -> frozenset[str]:
     """Return the files of `plan` in `--find-links`, our cache, or an apply that did not end."""
@@ -101,7 +101,7 @@ def wheels_at_hand(
 
 
 def rewritten_for_plan(
-    plan: Plan, inputs: PlanInputs, arguments: argparse.Namespace
+    plan: Plan, inputs: PlanInputs, arguments: CommandLine
 ) -> tuple[RewrittenFile, ...]:
     """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
 

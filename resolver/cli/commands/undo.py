@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,9 +22,10 @@ from ...probe.machine import target_of
 from ...utils.process import run as run_process
 from .. import console
 from ..confirmation import confirm, warn_of_leftovers
+from ..flags import CommandLine
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Put the environment back to before the last apply, or forget how it was before."""
     texts = load_texts("en" if arguments.json else language)
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
     return 0
 
 
-def _discard_downloads(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
+def _discard_downloads(site: Site, arguments: CommandLine, texts: Texts) -> int:
     """Remove what a run downloaded that was killed before it changed anything.
 
     Raises Error `nothing-to-undo` where there is nothing.
@@ -70,7 +70,7 @@ def _discard_downloads(site: Site, arguments: argparse.Namespace, texts: Texts) 
     return 0
 
 
-def _forget(site: Site, arguments: argparse.Namespace, texts: Texts) -> int:
+def _forget(site: Site, arguments: CommandLine, texts: Texts) -> int:
     """Remove what is kept for `undo_last`, and say how much that freed."""
     kept = size_of(site.state)
     if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy

@@ -5,7 +5,6 @@ Shell, and thin. Raises the Errors of what it calls, and `shape-syntax` and `sha
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import re
 import sys
@@ -30,7 +29,9 @@ from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import command_line
-from ..inputs import plan_options_of, probe_machine, with_unknown_releases
+from ..flags import CommandLine
+from ..inputs import plan_options_of
+from ..machine import probe_machine, with_unknown_releases
 
 OWN_MODEL = DATA / "bench.onnx"
 """What is measured where no model is given: a small convolutional network for any image."""
@@ -39,7 +40,7 @@ UNUSABLE = frozenset({"import-failed", "gutted", "runtime-too-old"})
 """Notes of an environment whose onnxruntime cannot run any model."""
 
 
-def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Language) -> int:
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
     wanted = arguments.argument or arguments.bench
     read_shapes(arguments.shape)  # a mistake is told before anything takes time
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace, environ: Mapping[str, str], language: Lan
 
 
 def _verify_model(
-    arguments: argparse.Namespace,
+    arguments: CommandLine,
     environ: Mapping[str, str],
     language: Language,
     about: tuple[Facts, Target, Verification],
@@ -105,7 +106,7 @@ def _verify_model(
         )
     report, bench, advice = measured.report, measured.bench, measured.advice
     if arguments.report is not None:
-        _write_page(arguments, about, measured, redact, language)
+        _write_page(arguments.report, arguments, about, measured, redact, language)
     if arguments.json:
         document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
         if bench is not None and advice is not None:
@@ -125,8 +126,9 @@ def _verify_model(
     return 0 if report.verdict == "works" else 6
 
 
-def _write_page(
-    arguments: argparse.Namespace,
+def _write_page(  # noqa: PLR0917
+    file: str,
+    arguments: CommandLine,
     about: tuple[Facts, Target, Verification],
     measured: Measured,
     redact: Callable[[str], str],
@@ -156,8 +158,8 @@ def _write_page(
         redact=redact,
         command=command_line(arguments),
     )
-    write(Path(arguments.report), render(page, texts))
-    console.print_notice(texts.label("written", file=arguments.report))
+    write(Path(file), render(page, texts))
+    console.print_notice(texts.label("written", file=file))
 
 
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:

@@ -1,0 +1,156 @@
+"""The flags of the command line: one list, from which everything that concerns them is made."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from ..probe.background import ProbeProcesses
+
+FORMATS = ("requirements", "pylock", "uv", "dockerfile")
+"""Of a lock; the first is the default."""
+ALLOWANCES = ("conflicts", "conda", "system", "changed")
+
+
+class Flag(NamedTuple):
+    """A flag of the command line."""
+
+    name: str
+    """Without dashes: `ignore-gpu`."""
+    takes: Literal["nothing", "value", "values"]
+    metavar: str | None = None
+    short: str | None = None
+    choices: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The commands that take it; none named: all do, also where it means nothing to one."""
+    partner: str = ""
+    """What it goes with, as a user reads it, where `commands` names some."""
+
+    @property
+    def field(self) -> str:
+        """The name of its value in `CommandLine`."""
+        return self.name.replace("-", "_")
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """`-o`, `--output`."""
+        return (*((f"-{self.short}",) if self.short else ()), f"--{self.name}")
+
+
+_PLANS = ("plan", "apply", "check")
+FLAGS = (
+    Flag("dry-run", "nothing"),
+    Flag("apply", "nothing"),
+    Flag("check", "nothing"),
+    Flag("python", "value", "PATH"),
+    Flag("facts", "values", "FILE"),
+    Flag("with-cpu", "nothing"),
+    Flag("driver", "value", "VERSION"),
+    Flag("gpu", "value", "GPU[,GPU...]"),
+    Flag("ignore-gpu", "values", "CC"),
+    Flag("ort", "value", "SPEC"),
+    Flag("cuda", "value", "MAJOR"),
+    Flag("torch", "value", "WISH"),
+    Flag("requirement", "values", "FILE", short="r"),
+    Flag("write", "nothing"),
+    Flag("no-autoload", "nothing"),
+    Flag("no-provide", "nothing"),
+    Flag("json", "nothing"),
+    Flag("verbose", "nothing", short="v"),
+    Flag("output", "value", "FILE", short="o"),
+    Flag("format", "value", "FORMAT", choices=FORMATS),
+    Flag("directory", "value", "DIR", short="d"),
+    Flag("yes", "nothing"),
+    Flag("forget", "nothing", commands=("undo",), partner="undo"),
+    Flag("allow", "values", "WHAT", choices=ALLOWANCES),
+    Flag("bench", "nothing", commands=("verify",), partner="verify"),
+    Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
+    Flag("report", "value", "FILE", commands=("verify",), partner="verify"),
+    Flag("offline", "nothing"),
+    Flag("find-links", "value", "DIR"),
+    Flag("index-url", "value", "URL"),
+    Flag("torch-index-url", "value", "URL"),
+    Flag("text-only", "nothing", commands=("explain",), partner="explain"),
+    Flag("help", "nothing", short="h"),
+    Flag("update", "nothing", commands=("matrix",), partner="matrix"),
+    Flag("all-platforms", "nothing"),
+    Flag("ort-index-url", "value", "URL"),
+    Flag("matrix", "values", "FILE"),
+    Flag("version", "nothing", short="V"),
+)
+
+
+class CommandLine(NamedTuple):
+    """A command and its flags, as they were given. Made by `parse`.
+
+    A flag that was not given is False, None or empty.
+    """
+
+    command: str = "plan"
+    """The module in `commands/` that runs: `plan`, `check_lock`."""
+    named: str | None = None
+    """The command as it was typed; None: none was."""
+    argument: str | None = None
+    """What follows the command: a log, a model, a release."""
+    rest: tuple[str, ...] = ()
+    """What follows `--`."""
+    dry_run: bool = False
+    apply: bool = False
+    check: bool = False
+    python: str | None = None
+    facts: tuple[str, ...] = ()
+    with_cpu: bool = False
+    driver: str | None = None
+    gpu: str | None = None
+    ignore_gpu: tuple[str, ...] = ()
+    ort: str | None = None
+    cuda: str | None = None
+    torch: str | None = None
+    requirement: tuple[str, ...] = ()
+    write: bool = False
+    no_autoload: bool = False
+    no_provide: bool = False
+    json: bool = False
+    verbose: bool = False
+    output: str | None = None
+    format: str = FORMATS[0]
+    directory: str | None = None
+    yes: bool = False
+    forget: bool = False
+    allow: tuple[str, ...] = ()
+    bench: bool = False
+    shape: tuple[str, ...] = ()
+    report: str | None = None
+    offline: bool = False
+    find_links: str | None = None
+    index_url: str | None = None
+    torch_index_url: str | None = None
+    text_only: bool = False
+    help: bool = False
+    update: bool = False
+    all_platforms: bool = False
+    ort_index_url: str | None = None
+    matrix: tuple[str, ...] = ()
+    version: bool = False
+    processes: ProbeProcesses | None = None
+    """The children that look at this machine, where they have been started."""
+
+    @property
+    def facts_file(self) -> str | None:
+        """The one facts file; None where there is none, or several."""
+        return self.facts[0] if len(self.facts) == 1 else None
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The facts files, where there are several."""
+        return self.facts if len(self.facts) > 1 else ()
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the plan is for another machine than this one."""
+        return bool(self.facts) or self.driver is not None
+
+
+def given(line: CommandLine, flag: Flag) -> Any:  # noqa: ANN401 - each flag has its own type
+    """Return the value of `flag`; false where it was not given, or is the default."""
+    value = getattr(line, flag.field)
+    return None if value == CommandLine._field_defaults[flag.field] else value

@@ -1,0 +1,136 @@
+"""What is seen of this machine and of an environment: what `probe` read, as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import Error
+from ..facts import capture
+from ..facts.model import GPU_BUILD, ChangeState, Driver, Facts, Gpu, Platform, Provider
+from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
+from ..facts.redact import redact
+from ..facts.target import STATE_FOLDER, Target
+from ..matrix.model import Matrix
+from ..probe.background import start_probe
+from ..probe.interpreter import chosen_by
+from ..probe.libraries import find_text
+from ..probe.machine import probe
+from ..probe.moved import find_old_place
+from ..probe.shadow import find_other_command, find_shadow
+from ..utils.process import run
+from .facts_files import capability_of
+from .flags import CommandLine
+from .options import capability
+
+
+def require_platform(wanted: Platform, target: Target) -> None:
+    """Refuse to fill an environment with another system's wheels. Raises Error `other-platform`."""
+    windows = {"x86_64": "win-amd64", "aarch64": "win-arm64"}
+    name = windows[wanted.machine] if wanted.system == "windows" else f"linux-{wanted.machine}"
+    if name != target.platform:
+        raise Error("other-platform", wanted=name, path=target.executable, here=target.platform)
+
+
+def probe_machine(arguments: CommandLine, environ: Mapping[str, str]) -> tuple[Facts, Target]:
+    """Return the facts of this machine and of the environment that `--python` names.
+
+    Raises those of `start_probe`, `probe` and `capture.facts`.
+    """
+    processes = arguments.processes or start_probe(arguments.python, environ)
+    found = probe(processes, runner=run, environ=environ)
+    elsewhere = arguments.driver is not None
+    facts = capture.facts(found.capture, capability_of, elsewhere=elsewhere)
+    sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
+    facts = facts._replace(sources=sources)
+    return with_surroundings(facts, found.target, environ), found.target
+
+
+def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts:
+    """Return `facts` with what can be read of the installed releases that `matrix` lacks.
+
+    Of the others the files are known.
+    """
+    from ..resolve.unknown_releases import is_unknown, is_unknown_build
+
+    platform = facts.platform.key
+    packages = tuple(
+        row if is_unknown(row, matrix, platform) else row._replace(libraries=())
+        for row in facts.packages
+    )
+    facts = facts._replace(packages=packages)
+    installed = target.find(GPU_BUILD)
+    read = facts.onnxruntime and facts.onnxruntime._replace(provider=Provider())
+    if installed is None or read is None:
+        return facts
+    if not is_unknown_build(facts._replace(onnxruntime=read), matrix):
+        return facts
+    from ..probe.provider import read_provider
+
+    provider = read_provider(Path(installed.metadata_path).parent / "onnxruntime")
+    return facts._replace(onnxruntime=read._replace(provider=provider))
+
+
+def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) -> Facts:
+    """Return `facts` with what lies in the environment, and beside it, of others and of ours.
+
+    That is the tool that keeps the environment, what a program imports in its place, and what an
+    earlier change left in it.
+    """
+    folder = Path(target.prefix).parent
+    tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
+    owner = tools[0] if tools else tool_of_folder(target.prefix)
+    project = owner if target.kind == "venv" else None
+    lock = find_text(folder / LOCKS[tools[0]]) if tools and project else None
+    change, size = _change(target)
+    shadow = find_shadow(target, environ, Path.cwd())
+    command = find_other_command(target, environ)
+    moved_from = find_old_place(target)
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    python = facts.python._replace(
+        project=project,
+        locked=None if lock is None else locked_release(lock),
+        shadow=None if shadow is None else redact(str(shadow), home),
+        command=None if command is None else redact(str(command), home),
+        moved_from=None if moved_from is None else redact(moved_from, home),
+        change=change,
+        change_size=size,
+    )
+    return facts._replace(python=python)
+
+
+def _change(target: Target) -> tuple[ChangeState | None, int]:
+    """Return what an earlier run left in the environment, and its size in bytes."""
+    if not Path(target.purelib, STATE_FOLDER).exists():  # the usual case: nothing more to import
+        return None, 0
+    from ..apply.files_to_remove import distributions_here
+    from ..apply.history import history_summary
+    from ..apply.state_folder import Site
+
+    site = Site.of(target)
+    return history_summary(site, distributions_here(target, site))
+
+
+def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
+    """Return the values of `--driver` and `--gpu`. Raises Error `wish-driver` or `wish-gpu`."""
+    if not driver.replace(".", "").isdigit():
+        raise Error("wish-driver", value=driver)
+    return driver, tuple(capability(text.strip(), "--gpu") for text in gpus.split(","))
+
+
+def short_form(facts: Facts, driver: str, gpus: str) -> Facts:
+    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
+    version, capabilities = read_short_form(driver, gpus)
+    words = [text.strip() for text in gpus.split(",")]
+    cards = [
+        Gpu(name=None if text == word else word, compute_capability=text)
+        for word, text in zip(words, capabilities, strict=True)
+    ]
+    return facts._replace(
+        driver=Driver(version=version),
+        gpus=tuple(cards),
+        toolkits=(),
+        libraries=(),
+        environment={},
+        sources={"python": facts.sources["python"], "driver": "--driver", "gpus": "--gpu"},
+    )
