@@ -14,9 +14,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from ..plan.reasons import Reason, reason
-from .measurement import CPU, Measurement, NodeEvent, OutputRow, Tensor, say_shapes
+from .measurement import CPU, Measurement, NodeEvent, Tensor, say_shapes
 from .model_report import (
     FREE,
     Checked,
@@ -252,20 +253,9 @@ def check_outputs(measured: Measurement, key: str) -> tuple[Checked, ...]:
         for row in outputs if found == key else ():
             tolerance = HALF_TOLERANCE if half or row.type == "float16" else TOLERANCE
             right = row.deviation is not None and row.deviation <= tolerance
-            rows.append(_checked(row, shape, tolerance, None if row.name in random else right))
+            checked = {"tolerance": tolerance, "right": None if row.name in random else right}
+            rows.append(Checked(**asdict(row) | checked | {"shape": shape}))
     return tuple(sorted(rows, key=lambda row: row.shape))
-
-
-def _checked(row: OutputRow, shape: int, tolerance: float, right: bool | None) -> Checked:  # noqa: FBT001
-    return Checked(
-        name=row.name,
-        type=row.type,
-        shape=shape,
-        deviation=row.deviation,
-        tolerance=tolerance,
-        right=right,
-        problem=row.problem,
-    )
 
 
 def _nodes(events: Iterable[NodeEvent]) -> list[NodeEvent]:

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..data_files import DATA
-from ..errors import Error
 from ..facts.model import Driver
-from ..utils.process import Runner, own_environment, temporary_in
-from .scratch import scratch_folder
+from ..utils.process import Runner
+from .child import run_script
 from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torch_check
 from .verdict import judge
 from .verification import Verification
@@ -44,22 +43,21 @@ def verify(
     in both orders, unless `with_torch` is false; each process has `timeout` seconds. Raises Error
     `verify-not-started`.
     """
-    child = own_environment(environ) | ({"PYTHONPATH": pythonpath} if pythonpath else {})
-    script = Path(__file__).with_name("children") / "smoke.py"
+    settings = ["--plain"] if plain else []
+    settings += [f"--ignore={capability}" for capability in ignore_gpus]
+    models = [str(DATA / f"{name}.onnx") for name in MODELS]
 
     def check(order: Order | None = None) -> Verification:
-        with scratch_folder(target) as scratch:
-            argv = [str(target), "-B", str(script), "--scratch", scratch, "--lifeline"]
-            argv += ["--plain"] if plain else []
-            argv += [f"--ignore={capability}" for capability in ignore_gpus]
-            argv += [f"--torch={order}"] if order else []
-            argv += [str(DATA / f"{name}.onnx") for name in MODELS]
-            try:
-                finished = runner(
-                    argv, timeout=timeout, env=child | temporary_in(scratch), lifeline=True
-                )
-            except OSError as problem:
-                raise Error("verify-not-started", python=target, problem=problem) from problem
+        finished = run_script(
+            "smoke",
+            target,
+            [*settings, *([f"--torch={order}"] if order else []), *models],
+            runner=runner,
+            environ=environ,
+            pythonpath=pythonpath,
+            timeout=timeout,
+            lifeline=True,
+        )
         return judge(
             stdout=finished.stdout,
             stderr=finished.stderr,

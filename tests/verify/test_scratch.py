@@ -12,7 +12,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.verify import scratch
-from ortgpu_fix.verify.scratch import scratch_folder
+from ortgpu_fix.verify.child import scratch_folder
 
 CHILDREN = Path(scratch.__file__).with_name("children")
 

@@ -23,8 +23,8 @@ from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
 from ...utils.process import run as run_process
-from ...verify.measure import Measured, MeasuringPlace, run_model
 from ...verify.model_report import without_run
+from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
@@ -95,7 +95,7 @@ def _verify_model(
             shapes=read_shapes(arguments.shape),
             ignored=arguments.ignore_gpu,
             environ=environ,
-            listener=run_process,
+            runner=run_process,
             progress=progress,
         )
         usable = not UNUSABLE & {note.code for note in verification.notes}

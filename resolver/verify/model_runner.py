@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Error
 from ..utils.json_reader import read_rows
-from ..utils.process import Finished, Runner, own_environment, temporary_in
+from ..utils.process import Finished, Runner
 from ..utils.progress import Progress
 from .advice import Advice, advise, pick
 from .bench import (
@@ -27,11 +26,11 @@ from .bench import (
     searches,
     summarize,
 )
+from .child import run_script
 from .measurement import CPU, Measurement, parse_measurement
 from .model_report import ModelReport
 from .model_verdict import CUDA, WITHOUT_TF32, judge_model
 from .refusal import refusal
-from .scratch import scratch_folder
 from .verdict import describe_end
 from .verification import Verification
 
@@ -49,7 +48,7 @@ class MeasuringPlace(NamedTuple):
     shapes: Sequence[Mapping[str, Sequence[int]]]
     ignored: Sequence[str]
     environ: Mapping[str, str]
-    listener: Runner
+    runner: Runner
     progress: Progress
     limit: float = TIME_LIMIT
 
@@ -155,18 +154,15 @@ def _measure(
         "ignored": list(place.ignored),
         "seconds": seconds,
     }
-    script = Path(__file__).with_name("children") / "measure.py"
-    with scratch_folder(place.target) as scratch:
-        argv = [str(place.target), "-B", str(script), "--scratch", scratch, "--lifeline"]
-        try:
-            finished = place.listener(
-                [*argv, json.dumps(request)],
-                timeout=place.limit,
-                env=own_environment(place.environ) | temporary_in(scratch),
-                hear=hear,
-            )
-        except OSError as problem:
-            raise Error("verify-not-started", python=place.target, problem=problem) from problem
+    finished = run_script(
+        "measure",
+        place.target,
+        [json.dumps(request)],
+        runner=place.runner,
+        environ=place.environ,
+        timeout=place.limit,
+        hear=hear,
+    )
     return parse_measurement(finished.stdout, finished.stderr), finished
 
 
