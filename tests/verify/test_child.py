@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.verify import scratch
+from ortgpu_fix.verify import child
 from ortgpu_fix.verify.child import scratch_folder
 
-CHILDREN = Path(scratch.__file__).with_name("children")
+CHILDREN = Path(child.__file__).with_name("children")
 
 
 def test_only_its_child_makes_it_and_we_remove_it() -> None:
