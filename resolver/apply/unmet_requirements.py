@@ -17,13 +17,13 @@ from ..errors import Error
 from ..facts.markers import is_in_force, target_markers
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.target import Installed, Target
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
 from ..versions import requirement as parse_requirement
 from ..versions import version as parse_version
 
-FAMILY = frozenset({TORCH, *COMPANIONS})
+FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
 """Distributions whose requirements are not in the plan."""
 _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 """Distributions that belong to a torch."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .wheels import IndexWheel
 
 OLDEST = Version("1.12")
-COMPANIONS = {"torchaudio": Version("0.12"), "torchvision": Version("0.13")}
+DOMAIN_LIBRARIES = {"torchaudio": Version("0.12"), "torchvision": Version("0.13")}
 """What is built against one release of torch, from the releases that belong to the oldest."""
 _CUDA = re.compile(r"^cuda[^=\n]*=\s*'([0-9.]+)'", re.MULTILINE)
 _VERSION = re.compile(r"^__version__\s*=\s*'[^'+]*\+?([^']*)'", re.MULTILINE)
@@ -34,7 +34,9 @@ def rows(reader: Reader, threads: int) -> dict[str, list[dict[str, Any]]]:
     groups = _groups(reader, "torch", OLDEST)
     builds = each(lambda group: _row(reader, group), groups, threads)
     beside = [
-        group for name, oldest in COMPANIONS.items() for group in _groups(reader, name, oldest)
+        group
+        for name, oldest in DOMAIN_LIBRARIES.items()
+        for group in _groups(reader, name, oldest)
     ]
     companions = each(lambda group: _companion(reader, group), beside, threads)
     return {"torch": builds, "companion": companions}

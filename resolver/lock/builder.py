@@ -22,7 +22,7 @@ from ..index.page import without_credentials
 from ..index.pinning import pin_from_index
 from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
@@ -124,7 +124,7 @@ class LockBuilder:
             if pinned.url
             else f"{pinned.wheel.name}=={pinned.wheel.version}"
             for pinned in chosen
-            if pinned.wheel.name in {TORCH, *COMPANIONS}
+            if pinned.wheel.name in {TORCH, *DOMAIN_LIBRARIES}
         ]
         constraints = _demands(situation(facts, self.options, self.matrix), versions)
         if torch:

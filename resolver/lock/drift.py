@@ -16,7 +16,7 @@ from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
 from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
 from ..matrix.model import Matrix
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Unlock
 from ..plan.reasons import Reason, reason
 from ..resolve.options import PlanOptions
@@ -105,7 +105,7 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
 def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Difference]:
     """Yield broken hashes, and the versions and hashes that the matrix should know and does not."""
     # Other indexes have builds of torch that the matrix has no hash of.
-    names = {name for name, _ in known} - {TORCH, *COMPANIONS}
+    names = {name for name, _ in known} - {TORCH, *DOMAIN_LIBRARIES}
     hashed = any(pin.hashes for pin in pins)
     for pin in pins:
         name, version = pin.name, pin.version

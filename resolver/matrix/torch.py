@@ -30,7 +30,7 @@ from .fields import (
 INDEX = "https://download.pytorch.org/whl"
 """PyTorch's own index: a folder for each CUDA, `cu128`."""
 TORCH = "torch"
-COMPANIONS = ("torchaudio", "torchvision")
+DOMAIN_LIBRARIES = ("torchaudio", "torchvision")
 """They are built against one release of torch, and are upgraded with it."""
 TomlTable = Mapping[str, Any]
 """A table or a row of a parsed TOML file."""

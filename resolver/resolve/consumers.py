@@ -17,8 +17,7 @@ from packaging.utils import canonicalize_name
 from ..facts.markers import extras_named, is_in_force
 from ..facts.model import Facts, Package
 from ..matrix.model import Build, ConsumerRow, Distribution, Matrix
-from ..matrix.torch import COMPANIONS as DOMAIN_LIBRARIES
-from ..matrix.torch import TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.reasons import Consumer, reason
 from ..versions import allows, at_least, major, requirement
 from .torch_installed import InstalledTorch

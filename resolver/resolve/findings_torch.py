@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Build
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.reasons import Finding, finding
 from ..versions import at_least, major, newest_first
 from .release_checks import too_old_driver
@@ -176,7 +176,7 @@ def _bound(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     bound = [
         demand.by
         for demand in here.demanded(TORCH)
-        if demand.by.partition(" ")[0] not in COMPANIONS
+        if demand.by.partition(" ")[0] not in DOMAIN_LIBRARIES
         and any(spec.operator == "==" for spec in demand.specifier)
     ]
     if bound:

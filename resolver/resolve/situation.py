@@ -10,7 +10,7 @@ from ..facts.markers import is_in_force, marker_environment
 from ..facts.model import Facts, Gpu
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.reasons import Consumer
 from ..versions import major, numbers, requirement
 from .consumers import extras_in_force, find_consumers, torch_consumer
@@ -18,7 +18,7 @@ from .demands import Demand, demands_of
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
-_OF_TORCH = frozenset({TORCH, *COMPANIONS, "cuda-toolkit"})
+_OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
 
 
 class Situation(NamedTuple):

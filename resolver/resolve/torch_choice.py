@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from ..facts.model import Package
 from ..matrix.model import Build
-from ..matrix.torch import COMPANIONS, TORCH, TorchBuild
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH, TorchBuild
 from ..plan.model import Rejected
 from ..plan.reasons import Reason, reason
 from ..plan.wheels import Wheel
@@ -68,7 +68,7 @@ def chooses_torch(here: Situation) -> bool:
 
 def without_torch(here: Situation) -> Situation:
     """Return `here` without torch, torchvision and torchaudio: nothing works only with them."""
-    staying = [row for row in here.facts.packages if row.name not in {TORCH, *COMPANIONS}]
+    staying = [row for row in here.facts.packages if row.name not in {TORCH, *DOMAIN_LIBRARIES}]
     options = here.options._replace(torch="keep")
     return situation(here.facts._replace(packages=tuple(staying)), options, here.matrix)
 
@@ -113,7 +113,8 @@ def refusing_release(release: str, here: Situation) -> list[Demand]:
     return [
         demand
         for demand in here.demanded(TORCH)
-        if demand.by.partition(" ")[0] not in COMPANIONS and not allows(demand.specifier, release)
+        if demand.by.partition(" ")[0] not in DOMAIN_LIBRARIES
+        and not allows(demand.specifier, release)
     ]
 
 
@@ -169,11 +170,11 @@ def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Whe
     if refusal is not None:
         return refusal
     if here.torch is not None and build == here.torch.build:
-        kept = [here.facts.package(name) for name in (TORCH, *COMPANIONS)]
+        kept = [here.facts.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
         wheels = {row.name: kept_wheel(row, build, here) for row in kept if row is not None}
         return here, wheels
     wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, here)}
-    for name in COMPANIONS:
+    for name in DOMAIN_LIBRARIES:
         if here.facts.package(name) is None:
             continue
         companion = matching_domain_library(name, build, here)

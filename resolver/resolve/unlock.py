@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from ..facts.gpu_names import product_name
 from ..facts.model import GPU_BUILD, Driver, Facts, Gpu
-from ..matrix.torch import COMPANIONS, TORCH
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Reason, reason
 from ..versions import newest_first, numbers
@@ -125,7 +125,7 @@ def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
                 for by in dict(why.values)["by"].split(", "):
                     name = by.partition(" ")[0]
                     found[name] = found.get(name, False) or why.code.endswith("-conflict")
-    return {name: found[name] for name in sorted(found.keys() - {TORCH, *COMPANIONS})}
+    return {name: found[name] for name in sorted(found.keys() - {TORCH, *DOMAIN_LIBRARIES})}
 
 
 def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:
