@@ -23,7 +23,7 @@ def read_data_file(name: str) -> bytes:
 
 
 @functools.cache
-def _compiled() -> dict[str, tuple[str, bytes]]:
+def compiled_tables() -> dict[str, tuple[str, bytes]]:
     """Return the hash and the line of each table, made by `scripts/matrix/compile_tables.py`."""
     content = read_data_file(COMPILED)
     try:
@@ -41,7 +41,7 @@ def table_hash(name: str) -> str:
 
 def _entry(name: str) -> tuple[str, bytes]:
     try:
-        return _compiled()[name]
+        return compiled_tables()[name]
     except KeyError as error:
         raise Error("matrix-invalid", file=COMPILED, problem=f"no table {name}") from error
 

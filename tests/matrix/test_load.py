@@ -75,9 +75,9 @@ def test_a_row_without_its_key_names_the_file(name: str) -> None:
 def test_a_matrix_that_lacks_even_a_table_that_it_does_not_read_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = data_files._compiled()
+    whole = data_files.compiled_tables()
     rest = {name: row for name, row in whole.items() if name != "torch"}
-    monkeypatch.setattr(data_files, "_compiled", lambda: rest)
+    monkeypatch.setattr(data_files, "compiled_tables", lambda: rest)
 
     with pytest.raises(Error) as caught:
         load_matrix(torch=False)

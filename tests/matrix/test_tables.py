@@ -31,7 +31,7 @@ def _nothing_kept() -> Iterator[None]:
     yield
     load.use_additions(before)
     data_files.load_table.cache_clear()
-    data_files._compiled.cache_clear()
+    data_files.compiled_tables.cache_clear()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder that the tables are read from."""
     monkeypatch.setattr(data_files, "DATA", tmp_path)
     data_files.load_table.cache_clear()
-    data_files._compiled.cache_clear()
+    data_files.compiled_tables.cache_clear()
     return tmp_path / "compiled.jsonl"
 
 
