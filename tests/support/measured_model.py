@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from ortgpu_fix.verify.advice import Advice
 from ortgpu_fix.verify.bench import Bench, Configuration, Timing
 from ortgpu_fix.verify.measurement import CPU
-from ortgpu_fix.verify.model_report import ModelReport
+from ortgpu_fix.verify.model_report import Copies, ModelReport
+
+REPORT = ModelReport(
+    file="x.onnx",
+    verdict="works",
+    onnxruntime="1.26.0",
+    gpu="NVIDIA A10 (8.6)",
+    copies=Copies(),
+    operators={"Conv": 4},
+)
+"""One with convolutions, all of it on the GPU."""
+
+
+def codes(advice: Advice) -> list[str]:
+    return [row.code for row in advice.rows]
 
 
 def report(**more: Any) -> ModelReport:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured_model import REPORT, codes
 
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.verify.advice import Advice, advise, buckets, new_shape_cost, pick
@@ -31,14 +32,6 @@ from ortgpu_fix.verify.measurement import CPU, Failed, parse_measurement
 from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
-REPORT = ModelReport(
-    file="x.onnx",
-    verdict="works",
-    onnxruntime="1.26.0",
-    gpu="NVIDIA A10 (8.6)",
-    copies=Copies(),
-    operators={"Conv": 4},
-)
 GPU = {
     search: Configuration(
         key=f"cuda-{search.lower()}", on_gpu=True, options={"cudnn_conv_algo_search": search}
@@ -78,10 +71,6 @@ def bench(
         timings=tuple(timings),
         **known,
     )
-
-
-def codes(advice: Advice) -> list[str]:
-    return [row.code for row in advice.rows]
 
 
 def values(advice: Advice, code: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from measured_model import REPORT, codes
 
-from ortgpu_fix.verify.advice import Advice, advise, buckets, pick
+from ortgpu_fix.verify.advice import advise, buckets, pick
 from ortgpu_fix.verify.bench import (
     SEARCHES,
     Bench,
@@ -20,19 +21,11 @@ from ortgpu_fix.verify.bench import (
     summarize,
 )
 from ortgpu_fix.verify.measurement import CPU, Failed, Made, Measurement, NodeEvent, Tensor
-from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
+from ortgpu_fix.verify.model_report import Copies, Fallback, ProviderShare
 from ortgpu_fix.verify.model_verdict import SMALL, count_copies, find_fallbacks, judge_model
 from ortgpu_fix.verify.verification import Verification
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
-REPORT = ModelReport(
-    file="x.onnx",
-    verdict="works",
-    onnxruntime="1.26.0",
-    gpu="NVIDIA A10 (8.6)",
-    copies=Copies(),
-    operators={"Conv": 4},
-)
 KEYS = {search: f"cuda-{search.lower()}" for search in SEARCHES}
 BEST = KEYS["HEURISTIC"]
 Times = Mapping[str, tuple[float, ...]]
@@ -71,10 +64,6 @@ def bench(
     shapes = tuple((("x", (1, 8 + at)),) for at in range(max(map(len, medians.values()))))
     made = dataclasses.replace(summarize([], rows), onnxruntime="1.26.0", gpu="A GPU (8.6)")
     return dataclasses.replace(made, shapes=shapes, timings=tuple(timings), **more)
-
-
-def codes(advice: Advice) -> list[str]:
-    return [row.code for row in advice.rows]
 
 
 @pytest.mark.parametrize(

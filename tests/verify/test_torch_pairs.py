@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.verify.torch_verdict import combine, needs_torch_alone, needs_torch_check
 from ortgpu_fix.verify.verification import (
     CheckedTorch,
@@ -160,3 +160,17 @@ def test_without_a_gpu_as_far_as_that_goes() -> None:
     assert verification_exit_code(found, elsewhere=True) == 0
     crashed = combine(alone, {"first": seen("crashed"), "last": seen("no-gpu")})
     assert told(crashed) == [("torch-first-fails", {"what": "onnxruntime: crashed"})]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [(("first", "SIGSEGV"), "SIGSEGV"), ((), "torch ended the process")],
+)
+def test_a_torch_that_ends_every_process(evidence: tuple[str, ...], said: str) -> None:
+    """The last that was seen of it; where nothing was, that it is so."""
+    ended = seen("crashed", evidence=evidence)
+    found = combine(seen(), {"alone": ended, "first": ended, "last": ended})
+
+    [note] = found.notes
+    assert note == reason("torch-broken", version="2.10.0", what=said)
+    assert found.verdict == "works"  # what is wrong is torch alone

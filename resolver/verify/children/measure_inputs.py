@@ -8,6 +8,7 @@ Values are drawn once, from a fixed seed, in the range that the type and the nam
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Dict, Iterator, List, Union
 
@@ -183,7 +184,7 @@ def values(np: Any, inputs: list[Any], shapes: Shapes) -> dict[str, Any]:
         if kind is None:
             raise Refused("input-type", name=row.name, type=row.type)
         shape = shapes[row.name]
-        if number_of(shape) * max(np.dtype(kind).itemsize, 1) > LARGE:
+        if math.prod(shape) * max(np.dtype(kind).itemsize, 1) > LARGE:
             raise Refused("shape-large", name=row.name, shape="x".join(map(str, shape)))
         constant = integer_for(row.name.lower(), longest)
         arrays[row.name] = array(np, chance, row.name.lower(), kind, shape, constant)
@@ -217,11 +218,3 @@ def integer_for(name: str, longest: int) -> int | None:
     if "type_id" in name or "segment" in name:
         return 0
     return longest if re.search(r"_?len(gth)?s?$", name) else None
-
-
-def number_of(shape: Shape) -> int:
-    """Return how many elements an array of this shape has."""
-    count = 1
-    for size in shape:
-        count *= size
-    return count
