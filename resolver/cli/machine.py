@@ -16,8 +16,7 @@ from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe
-from ..probe.moved import find_old_place
-from ..probe.shadow import find_other_command, find_shadow
+from ..probe.mistaken import find_old_place, find_other_command, find_shadow
 from ..utils.process import run
 from .facts_files import capability_of
 from .flags import CommandLine

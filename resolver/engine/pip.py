@@ -11,13 +11,13 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from ..facts.markers import marker_environment
+from ..facts.markers import follow_requirements, marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
 from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
-from ..utils.file_names import plain_name
+from ..utils.foreign_text import plain_name
 from ..utils.process import own_environment
 from ..utils.progress import Progress
 from .common import (
@@ -30,7 +30,6 @@ from .common import (
     write_installed_as_wheels,
     write_lines,
 )
-from .requirement_closure import follow_requirements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

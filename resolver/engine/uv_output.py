@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
-from ..utils.file_names import plain_name
+from ..utils.foreign_text import plain_name
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,6 +13,8 @@ GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 """Two distributions that share one folder and overwrite one another."""
 OWN_ENVIRONMENT = "this program's own"
 """What `sources` says of an environment that nobody named."""
+OLDEST = (3, 8)
+"""The oldest Python that an environment may have; uv installs into nothing older."""
 System = Literal["linux", "windows"]
 Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]

@@ -9,11 +9,9 @@ from packaging.utils import canonicalize_name
 from ..errors import Cause, Error, cause
 from ..utils.json_reader import StrictObject
 from ..utils.record_reader import matching, one_or_none, record_reader
-from .model import LIBC, Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
+from .model import LIBC, OLDEST, Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
 from .redact import redact
 
-OLDEST = (3, 8)
-"""The oldest Python that an environment may have; uv installs into nothing older."""
 _VERSION = re.compile(r"([0-9])\.([0-9]{1,3})\.[0-9]{1,3}((a|b|rc)[0-9]+)?")
 MACHINES: dict[str, Architecture] = {
     "x86_64": "x86_64",

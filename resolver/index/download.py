@@ -17,8 +17,8 @@ from threading import Lock
 
 from ..errors import Error
 from ..plan.wheels import Wheel
-from ..utils.file_names import plain_name
 from ..utils.files import disk_error, file_digest, hash_of
+from ..utils.foreign_text import plain_name
 from ..utils.progress import Progress, silent
 from .client import Index, TransferStopped
 from .folder import local_path

@@ -11,7 +11,7 @@ from typing import cast
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from ..errors import Cause, Error, cause
-from ..utils.file_names import plain_name
+from ..utils.foreign_text import plain_name
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, "

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import Error, cause
+from ..facts.model import OLDEST
 from ..utils.background_call import BackgroundCall
 from ..utils.process import Finished, Runner, own_environment, run
 from .interpreter import find_interpreter
@@ -83,8 +84,6 @@ def describe_target(
 
     finished = run_python("-B", "-", text_in=script)
     if finished.returncode != 0:
-        from ..facts.target import OLDEST
-
         version = run_python("-c", _VERSION).stdout.strip()
         numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
         if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:

@@ -38,6 +38,9 @@ _FRAGMENT = re.compile(
     r"(?![^\s\"'\\),.;]))[^\s\"'\\]*"
 )
 """What comes after `#` stays where pip reads it, and where it is the name of a paragraph."""
+_NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f:]")
+LONGEST = 255
+"""Bytes of a file name on the filesystems of Linux; characters on those of Windows."""
 
 
 def without_controls(text: str) -> str:
@@ -71,3 +74,18 @@ def clean(value: object) -> object:
     if isinstance(value, list | tuple):
         return [clean(item) for item in cast("list[object]", value)]
     return value
+
+
+def plain_name(text: str) -> str:
+    """Return the file name at the end of the path `text`; empty where that is none.
+
+    What it returns stays in the folder that it is joined to, on every system.
+    """
+    name = re.split(r"[/\\]", text)[-1]
+    if (
+        name in {".", ".."}
+        or _NO_FILE_NAME.search(name)
+        or len(name.encode(errors="replace")) > LONGEST
+    ):
+        return ""
+    return name

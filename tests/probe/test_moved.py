@@ -13,7 +13,7 @@ from environments import own_base
 
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.probe.machine import target_of
-from ortgpu_fix.probe.moved import find_old_place
+from ortgpu_fix.probe.mistaken import find_old_place
 from ortgpu_fix.utils.process import run
 
 MAKERS = {

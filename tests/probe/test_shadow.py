@@ -14,7 +14,7 @@ from environments import make_prefix, make_venv, own_base, put, put_onnxruntime,
 
 from ortgpu_fix.facts.target import Target, packages_of
 from ortgpu_fix.probe.machine import target_of
-from ortgpu_fix.probe.shadow import find_other_command, find_shadow
+from ortgpu_fix.probe.mistaken import find_other_command, find_shadow
 from ortgpu_fix.utils.process import run
 
 

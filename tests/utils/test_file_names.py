@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.utils.file_names import plain_name
+from ortgpu_fix.utils.foreign_text import plain_name
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import synthetic
-from ortgpu_fix.engine.requirement_closure import follow_requirements
-from ortgpu_fix.facts.markers import marker_environment
+from ortgpu_fix.facts.markers import follow_requirements, marker_environment
 
 LINUX = marker_environment(synthetic.facts())
 WINDOWS = LINUX | {"sys_platform": "win32", "os_name": "nt", "platform_system": "Windows"}
