@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..requirements.rewrite_files import RewrittenFile
+from ..requirements.files import RewrittenFile
 
 
 def requirements_json(files: Iterable[RewrittenFile]) -> list[dict[str, object]]:

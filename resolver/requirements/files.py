@@ -1,4 +1,6 @@
-"""The user's requirements files, read from the disk with the files that they include.
+"""The user's requirements files, with those that they include, and pyproject.toml: read, rewritten.
+
+Nothing is written before every file is read.
 
 `packaging` parses a line that begins with a name. pip-api tells what an address or a path installs,
 from the name of a wheel or from `#egg=`. pip-api does not read the whole file, because it
@@ -11,8 +13,9 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -20,7 +23,17 @@ from typing import cast
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..errors import Error
+from ..facts.project_tool import LOCKS
+from ..utils.files import write
 from .lines import expand_variables, files_named, is_place, logical_lines, without_options
+from .overrides import exclude_cpu_build, project_tool
+from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
+from .rewrite_pyproject import rewrite_pyproject
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -69,6 +82,16 @@ class RequirementsFile:
                     raise Error("requirements-unreadable", file=self.path, cause=cause) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenFile:
+    """A file before and after."""
+
+    path: Path
+    edits: tuple[Edit, ...]
+    before: bytes
+    after: bytes
+
+
 def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
     """Return requirements files and the local files that they include, each once.
 
@@ -101,6 +124,68 @@ def read_requirements_file(path: Path) -> bytes:
         raise Error("requirements-unreadable", file=path, cause=error.strerror) from error
     except ValueError as error:  # no file has such a name: it holds a null character
         raise Error("requirements-unreadable", file=path, cause=error) from error
+
+
+def rewrite_files(
+    files: Sequence[str], version: str, markers: Mapping[str, str], *, transitive: bool = False
+) -> tuple[RewrittenFile, ...]:
+    """Return the files that name a build of onnxruntime, with the pin of `version` in them.
+
+    `markers` is the environment of the target; `transitive`: another distribution requires
+    onnxruntime, which uv and PDM can be told to leave out. Raises Error `requirements-unreadable`.
+    """
+    paths = [Path(file) for file in files]
+    rewritten = [
+        _pyproject(path, version, markers, transitive=transitive)
+        for path in paths
+        if path.suffix == ".toml"
+    ]
+    texts = collect_files(path for path in paths if path.suffix != ".toml")
+    with_gpu = {
+        path
+        for path, file in texts.items()
+        if not file.constraint and names_gpu_build(file.text, markers)
+    }
+    for path, file in texts.items():
+        elsewhere = not file.constraint and bool(with_gpu - {path})
+        new = rewrite_requirements(file.text, version, markers, gpu_elsewhere=elsewhere)
+        after = file.encoded(new.text)
+        rewritten.append(
+            RewrittenFile(path=path, edits=new.edits, before=file.content, after=after)
+        )
+    return tuple(file for file in rewritten if file.edits)
+
+
+def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
+    """Write the files that change, each whole or not at all, and return their paths.
+
+    Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
+    not as it was read.
+    """
+    changed = [file for file in files if file.after != file.before]
+    for file in changed:
+        if read_requirements_file(file.path) != file.before:
+            raise Error("file-changed", file=file.path)
+    for file in changed:
+        write(file.path, file.after)
+    return tuple(file.path for file in changed)
+
+
+def _pyproject(
+    path: Path, version: str, markers: Mapping[str, str], *, transitive: bool
+) -> RewrittenFile:
+    content = read_requirements_file(path)
+    try:
+        new = rewrite_pyproject(content.decode("utf-8"), version, markers)
+        locks = {lock for lock in LOCKS.values() if path.with_name(lock).is_file()}
+        tool = project_tool(locks, new.text) if transitive else None
+        if tool is not None:
+            more = exclude_cpu_build(new.text, version, tool)
+            edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
+            new = RewrittenText(text=more.text, edits=edits)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Error("requirements-unreadable", file=path, cause=error) from error
+    return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ortgpu_fix.requirements.files import rewrite_files, write_rewritten
 from ortgpu_fix.requirements.overrides import OVERRIDE, exclude_cpu_build
-from ortgpu_fix.requirements.rewrite_files import rewrite_files, write_rewritten
 
 if sys.version_info >= (3, 11):
     import tomllib

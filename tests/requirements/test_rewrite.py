@@ -21,8 +21,8 @@ from ortgpu_fix.facts.markers import marker_environment
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row, plain
 from ortgpu_fix.report.requirements import requirements_json, requirements_section
+from ortgpu_fix.requirements.files import RewrittenFile, rewrite_files, write_rewritten
 from ortgpu_fix.requirements.rewrite import Done, Edit, rewrite_requirements
-from ortgpu_fix.requirements.rewrite_files import RewrittenFile, rewrite_files, write_rewritten
 from ortgpu_fix.requirements.rewrite_pyproject import dependencies, rewrite_pyproject
 
 if sys.version_info >= (3, 11):

@@ -26,7 +26,7 @@ from ...report.plan_document import plan_json
 from ...report.requirements import requirements_json, requirements_section
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
-from ...requirements.rewrite_files import RewrittenFile, write_rewritten
+from ...requirements.files import RewrittenFile, write_rewritten
 from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process

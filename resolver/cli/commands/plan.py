@@ -19,7 +19,7 @@ from ..inputs import PlanInputs, gather_inputs
 from ..matrix_files import show_age, wheels_folder
 
 if TYPE_CHECKING:
-    from ...requirements.rewrite_files import RewrittenFile
+    from ...requirements.files import RewrittenFile
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 
@@ -109,7 +109,7 @@ def rewritten_for_plan(
     """
     if plan.release is None or not arguments.requirement:
         return ()
-    from ...requirements.rewrite_files import rewrite_files
+    from ...requirements.files import rewrite_files
 
     transitive = any(
         re.match(r"onnxruntime\b(?![-_.])", line)
