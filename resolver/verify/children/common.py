@@ -6,6 +6,7 @@ standard library.
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import contextlib
 import ctypes
@@ -48,6 +49,16 @@ def tell(event: str, **values: object) -> None:
         file=_answers[0] if _answers else sys.stdout,
         flush=True,
     )
+
+
+def start(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """Return the arguments, with those that both scripts have; a crash will leave a dump."""
+    faulthandler.enable()
+    parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--lifeline", action="store_true")
+    options = parser.parse_args(arguments)
+    begin(options.scratch, lifeline=options.lifeline)
+    return options
 
 
 def begin(scratch: Path, *, lifeline: bool) -> None:

@@ -28,7 +28,6 @@ if __name__ == "__main__":  # by its path: what lies beside it is its package, a
     sys.modules[__package__].__path__ = [FOLDER]
 
 import argparse
-import faulthandler
 import json
 import re
 from importlib import metadata
@@ -47,13 +46,9 @@ Found = List[Tuple[Dict[str, List[int]], Dict[str, Any]]]
 
 def main(arguments: list[str]) -> None:
     """Do what the request asks, each step in its own event."""
-    faulthandler.enable()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--scratch", type=Path, required=True)
-    parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("request", type=json.loads)
-    options = parser.parse_args(arguments)
-    common.begin(options.scratch, lifeline=options.lifeline)
+    options = common.start(parser, arguments)
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     tell("start", python=sys.version.split()[0], processors=processors())

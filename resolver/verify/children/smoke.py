@@ -33,7 +33,6 @@ if __name__ == "__main__":  # by its path: what lies beside it is its package, a
 
 import argparse
 import contextlib
-import faulthandler
 import importlib.util
 import json
 import math
@@ -53,16 +52,12 @@ tell = common.tell
 
 def main(arguments: list[str]) -> None:
     """Do every step, each in its own event."""
-    faulthandler.enable()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--scratch", type=Path, required=True)
-    parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--torch", choices=["first", "last", "alone"])
     parser.add_argument("models", nargs="+", type=Path)
-    options = parser.parse_args(arguments)
-    common.begin(options.scratch, lifeline=options.lifeline)
+    options = common.start(parser, arguments)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
