@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from packaging.specifiers import SpecifierSet
 
 import synthetic
 from ortgpu_fix import data_files
@@ -20,7 +19,6 @@ from ortgpu_fix.resolve.gpu_code import runs_on
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.release_checks import glibc_suffices
 from ortgpu_fix.resolve.situation import situation
-from ortgpu_fix.versions import allows, at_least, newest_first, numbers, requirement, version
 
 
 def test_the_shipped_matrix_is_read() -> None:
@@ -114,23 +112,6 @@ def test_a_file_that_is_not_there_is_an_error_of_the_installation() -> None:
 )
 def test_which_gpu_runs_what(sass: list[str], ptx: list[str], gpu: str, how: str) -> None:
     assert runs_on(sass, ptx, gpu) == how
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("12.8", (12, 8)), ("9.0a", (9, 0)), ("x", ()), ("535.104.12", (535, 104, 12)), ("", ())],
-)
-def test_dotted_numbers(text: str, expected: tuple[int, ...]) -> None:
-    assert numbers(text) == expected
-
-
-def test_what_is_no_version() -> None:
-    assert version("junk") is None
-    assert requirement("not one!") is None
-    assert not at_least("junk", "1")
-    assert newest_first("junk") < newest_first("0.1")
-    assert allows(SpecifierSet(""), "junk")
-    assert not allows(SpecifierSet(">1"), "junk")
 
 
 @pytest.mark.parametrize(

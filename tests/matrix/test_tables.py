@@ -14,15 +14,6 @@ from ortgpu_fix import data_files
 from ortgpu_fix.errors import Error
 from ortgpu_fix.matrix import load
 from ortgpu_fix.matrix.additions import Additions
-from ortgpu_fix.versions import (
-    allows,
-    at_least,
-    major,
-    newest_first,
-    numbers,
-    requirement,
-    version,
-)
 
 
 @pytest.fixture(autouse=True)
@@ -124,48 +115,3 @@ def test_the_modules_of_the_loader_are_their_files() -> None:
     for text in load.companion_modules().values():
         compile(text, "loader", "exec")
         assert "\r" not in text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("12.8", "12"), ("9", "9"), ("", ""), (".1", ""), ("535.1.2", "535")]
-)
-def test_the_major(text: str, expected: str) -> None:
-    assert major(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "floor", "reached"),
-    [
-        *(("1.2", "1.2", True), ("1.2.0", "1.2", True), ("1.10", "1.9", True)),
-        *(("1.2rc1", "1.2", False), ("1.1", "1.2", False), ("1", "junk", False)),
-    ],
-)
-def test_what_reaches_a_version(text: str, floor: str, *, reached: bool) -> None:
-    assert at_least(text, floor) is reached
-
-
-def test_a_pre_release_is_allowed_where_its_numbers_are() -> None:
-    wanted = requirement("a>=1.0")
-
-    assert wanted is not None
-    assert allows(wanted.specifier, "1.1rc1")
-    assert not allows(wanted.specifier, "1.0rc1")
-
-
-def test_what_is_no_version_sorts_lowest() -> None:
-    assert sorted(["1.10", "1.9", "junk", "0.0.1a1"], key=newest_first) == [
-        *("junk", "0.0.1a1"),
-        *("1.9", "1.10"),
-    ]
-    assert str(version("1.0")) == "1.0"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("12.", (12,)), (".12", ()), ("v12", ()), ("12.8.x", (12, 8))]
-)
-def test_numbers_end_before_anything_else(text: str, expected: tuple[int, ...]) -> None:
-    assert numbers(text) == expected
-
-
-def test_a_requirement_that_is_nested_too_deep_is_none() -> None:
-    assert requirement("a; " + "(" * 5000 + "os_name == 'a'" + ")" * 5000) is None
