@@ -18,8 +18,7 @@ from . import (
     checks,
     consumers,
     documents,
-    msvc_wheels,
-    numpy_wheels,
+    numpy_and_msvc,
     nvidia_tables,
     symbols,
     torch_documents,
@@ -95,8 +94,8 @@ class Builder:
         if name == "consumers":
             return consumers.tables(self._reader, self._threads)
         if name == "msvc":
-            return msvc_wheels.tables(self._reader, self._threads)
-        return numpy_wheels.tables(self._reader, self._threads)
+            return numpy_and_msvc.msvc_tables(self._reader, self._threads)
+        return numpy_and_msvc.numpy_tables(self._reader, self._threads)
 
 
 def refresh(
@@ -141,17 +140,12 @@ def problems(folder: Path) -> list[str]:
 
 def _written(kind: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the rows as tables; a list of tables in one has a line for each."""
-    return [
-        table(
-            kind,
-            {key: Rows(value) if _has_tables(value) else value for key, value in row.items()},
-        )
-        for row in rows
-    ]
+    return [table(kind, {key: _in_rows(value) for key, value in row.items()}) for row in rows]
 
 
-def _has_tables(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+def _in_rows(value: Any) -> Any:  # noqa: ANN401 - any value of a row
+    has_tables = isinstance(value, list) and any(isinstance(one, dict) for one in value)
+    return Rows(value) if has_tables else value
 
 
 def _document(name: str, tables: list[str], date: str) -> str:

@@ -1,10 +1,13 @@
-"""`data/numpy.toml`: the newest numpy 1.x wheel for each Python and platform.
+"""`data/numpy.toml` and `data/msvc.toml`: wheels of which a plan needs no more than where they are.
 
-Releases of onnxruntime-gpu below 1.19 break with numpy 2; a plan that names one brings numpy 1.
+Releases of onnxruntime-gpu below 1.19 break with numpy 2: of numpy, the newest 1.x wheel for each
+Python and platform. Of Microsoft's Visual C++ runtime, the wheels for each Python on Windows; the
+oldest onnxruntime-gpu of the matrix was built with version 14.29.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
 
 PYTHONS = ("cp37m", "cp38", "cp39", "cp310", "cp311", "cp312")
 _SECOND = Version("2.0.dev0")
+_OLDEST_MSVC = Version("14.29")
+_MSVC_PYTHON = re.compile(r"cp3(8|9|\d\d)t?")
 
 
-def tables(reader: Reader, threads: int) -> list[str]:
+def numpy_tables(reader: Reader, threads: int) -> list[str]:
     """Return a `[[wheel]]` table for each Python and platform, sorted by both."""
     newest: dict[tuple[str, str], IndexWheel] = {}
     for wheel in reader.wheels("numpy"):
@@ -37,10 +42,24 @@ def tables(reader: Reader, threads: int) -> list[str]:
         if (python, platform) in newest
     ]
     sizes = each(lambda wheel: reader.contents(wheel).size, chosen, threads)
-    return [row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
+    return [_row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
 
 
-def row(wheel: IndexWheel, size: int) -> str:
+def msvc_tables(reader: Reader, threads: int) -> list[str]:
+    """Return a `[[wheel]]` table for each release and Python, sorted by both."""
+    chosen = [
+        wheel
+        for wheel in reader.wheels("msvc-runtime")
+        if wheel.platform == "windows_x86_64"
+        and wheel.version >= _OLDEST_MSVC
+        and _MSVC_PYTHON.fullmatch(wheel.python)
+    ]
+    chosen.sort(key=lambda wheel: (wheel.version, len(wheel.python), wheel.python))
+    sizes = each(reader.size, chosen, threads)
+    return [_row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
+
+
+def _row(wheel: IndexWheel, size: int) -> str:
     """Return the `[[wheel]]` table of a wheel for one Python and platform."""
     return table(
         "wheel",
