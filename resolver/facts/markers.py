@@ -59,13 +59,16 @@ def _environment(
 
 
 def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none).
+    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none)."""
+    return requirement.marker is None or marker_holds(str(requirement.marker), markers, extra)
+
+
+def marker_holds(marker: str, markers: Mapping[str, str], extra: str = "") -> bool:
+    """Tell whether `marker`, a valid one, is true in `markers` with `extra` (empty: none).
 
     One that compares what cannot be compared (`os_name ~= "x"`) is not.
     """
-    if requirement.marker is None:
-        return True
-    return _holds(str(requirement.marker), tuple(markers.items()), extra)
+    return _holds(marker, tuple(markers.items()), extra)
 
 
 @functools.lru_cache(maxsize=4096)  # hundreds of distributions write the same few

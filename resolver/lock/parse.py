@@ -17,6 +17,7 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from ..errors import Error
+from ..facts.markers import marker_holds
 from ..requirements.lines import logical_lines, without_options
 from ..versions import requirement
 
@@ -58,7 +59,7 @@ class ParsedPin:
 
     def applies(self, environment: Mapping[str, str]) -> bool:
         """Return whether it is installed under the marker values of `environment`."""
-        return not self.marker or Marker(self.marker).evaluate(dict(environment))
+        return not self.marker or marker_holds(self.marker, environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,3 +177,10 @@ def test_a_pin_without_a_marker_is_installed_everywhere() -> None:
     assert pin.applies({}) is True
     assert elsewhere.applies({"os_name": "nt"}) is True
     assert elsewhere.applies({"os_name": "posix"}) is False
+
+
+@pytest.mark.parametrize("marker", ["os_name ~= 'x'", "os_name === 'posix'", "'x' in extras"])
+def test_a_marker_that_compares_nothing_installs_nothing(marker: str) -> None:
+    [pin] = read_lock(f"a==1 ; {marker}\n", "lock").pins
+
+    assert pin.applies({"os_name": "posix", "extra": ""}) is False
