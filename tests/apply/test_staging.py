@@ -1,8 +1,12 @@
-"""Which wheels an engine is asked to bring, and what is done where it cannot."""
+"""Which wheels an engine is asked to bring, and what is written to the disk meanwhile."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
+import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from ortgpu_fix.apply import staging
+from ortgpu_fix.apply.staging import written_early
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix
@@ -179,3 +184,66 @@ def test_room_is_needed_for_what_is_not_there_and_for_what_is_unpacked(
     }
     (tmp_path / "begun").write_bytes(bytes(4000))  # of another plan
     room(1700 + (64 << 20))
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="syncfs is Linux's")
+
+
+class CLibrary:
+    """Stands for the C library: notes which filesystem it is to write."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+        self.twice = threading.Event()
+
+    def syncfs(self, descriptor: int) -> int:
+        self.folders.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        if len(self.folders) > 1:
+            self.twice.set()
+        return 0
+
+
+def writers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "(_write_each_second)" in thread.name]
+
+
+@linux
+def test_it_is_written_again_and_again_until_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = CLibrary()
+    monkeypatch.setattr(staging, "_SECONDS", 0.001)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    with written_early(tmp_path):
+        assert library.twice.wait(20)
+        running = writers()
+    for thread in running:
+        thread.join(20)
+    assert running
+    assert not any(thread.is_alive() for thread in running)
+    assert set(library.folders) == {str(tmp_path)}
+
+
+@linux
+def test_what_cannot_be_written_early_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    monkeypatch.setattr(staging, "_SECONDS", 0.001)
+    for folder, library in ((tmp_path / "none", CLibrary()), (tmp_path, object())):
+        monkeypatch.setattr(ctypes, "CDLL", lambda _, library=library: library)
+        with written_early(folder):
+            running = writers()
+        for thread in running:
+            thread.join(20)
+    assert failures == []
+
+
+@linux
+def test_the_real_library_takes_it(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert ctypes.CDLL(None).syncfs(descriptor) == 0
+    finally:
+        os.close(descriptor)
