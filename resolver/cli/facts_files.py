@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..data_files import example_machine, load_table
-from ..errors import Error
+from ..errors import Error, cause
 from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import Facts
@@ -42,9 +42,11 @@ def read_facts(file: str) -> Facts:
     try:
         facts, ignored = _parse_facts(content)
     except ValueError as error:
-        raise Error("facts-unreadable", file=file, cause=f"no JSON: {error}") from error
+        raise Error(
+            "facts-unreadable", file=file, cause=cause("text-not-json", problem=str(error))
+        ) from error
     except RecursionError as error:
-        raise Error("facts-unreadable", file=file, cause="nested too deep") from error
+        raise Error("facts-unreadable", file=file, cause=cause("nested-too-deep")) from error
     if ignored:
         _print_ignored(file, ignored)
     return facts

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..data_files import load_table
-from ..errors import Error
+from ..errors import Error, cause
 from ..matrix.additions import LARGEST, Additions, parse_additions, parse_all
 from ..matrix.load import use_additions, used_additions
 from ..messages.catalog import load_texts
@@ -119,6 +119,6 @@ def _content(file: Path, *, own: bool) -> bytes:
     `matrix-file-invalid` for that.
     """
     if own and stat.S_IFMT(file.stat().st_mode) not in {stat.S_IFREG, stat.S_IFDIR}:
-        raise Error("matrix-file-invalid", file=file, problem="it is no regular file")
+        raise Error("matrix-file-invalid", file=file, problem=cause("file-irregular"))
     with file.open("rb") as content:
         return content.read(LARGEST + 1)

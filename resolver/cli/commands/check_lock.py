@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...errors import Error
+from ...errors import Error, cause
 from ...lock.drift import drift
 from ...lock.parse import read_lock
 from ...matrix.load import add_torch
@@ -47,10 +47,10 @@ def _read(file: str) -> str:
         with Path(file).open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            cause = f"it is larger than {size(MOST_BYTES)}"
-            raise Error("lock-unreadable", file=file, cause=cause)
+            large = cause("file-too-large", size=size(MOST_BYTES))
+            raise Error("lock-unreadable", file=file, cause=large)
         return content.decode().replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise Error("lock-unreadable", file=file, cause=error.strerror or error) from error
     except ValueError as error:
-        raise Error("lock-unreadable", file=file, cause="it is no UTF-8 text") from error
+        raise Error("lock-unreadable", file=file, cause=cause("text-not-utf8")) from error

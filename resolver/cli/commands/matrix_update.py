@@ -15,7 +15,7 @@ from typing import Any
 
 from ...binaries.native import BinaryError
 from ...data_files import load_table
-from ...errors import Error
+from ...errors import Error, cause
 from ...evidence.index_source import IndexSource
 from ...evidence.reader import ReadingCache
 from ...evidence.update import MatrixReader
@@ -45,7 +45,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     texts = load_texts(language)
     goal = Path(arguments.output) if arguments.output else user_file(environ)
     if goal is None:
-        raise Error("usage", problem="without a home, matrix --update needs -o FILE")
+        raise Error("usage", problem=cause("update-homeless"))
     index = Index(index_config_of(arguments, environ, None))
     lock = threading.Lock()
 

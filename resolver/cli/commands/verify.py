@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ... import __version__
 from ...data_files import DATA
-from ...errors import Error
+from ...errors import Error, cause
 from ...facts.model import Facts
 from ...facts.redact import redact as redact_text
 from ...facts.target import Target
@@ -45,7 +45,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     wanted = arguments.argument or arguments.bench
     read_shapes(arguments.shape)  # a mistake is told before anything takes time
     if arguments.argument and not Path(arguments.argument).is_file():
-        raise Error("model-unreadable", file=arguments.argument, problem="no such file")
+        raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
