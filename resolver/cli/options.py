@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..facts.model import CPU_BUILD
 from ..matrix.torch import INDEX
+from ..plan.reasons import RequirementLine
 from ..resolve.options import PlanOptions
 from ..versions import requirement
 
@@ -48,7 +49,11 @@ def parse_plan_options(
     `requirements-unreadable` for a file.
     """
     latest = ort == "latest"
-    lines = [line for file in requirements for line in _requirements(Path(file), mend=mend)]
+    lines = [
+        RequirementLine(file, text)
+        for file in requirements
+        for text in _requirements(Path(file), mend=mend)
+    ]
     return PlanOptions(
         onnxruntime="" if latest else _specifier(ort, "wish-ort"),
         latest=latest,

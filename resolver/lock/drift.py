@@ -18,7 +18,7 @@ from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Unlock
-from ..plan.reasons import Reason, reason
+from ..plan.reasons import Reason, RequirementLine, reason
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import Situation, situation
@@ -176,7 +176,12 @@ def _against(
     if release.name == CPU_BUILD:
         here = situation(facts, options, matrix)
         return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
-    lines = tuple(f"{pin.name}=={pin.version}" for pin in pins if pin.name not in matrix.owners)
+    lines = tuple(
+        RequirementLine(text, text)
+        for pin in pins
+        if pin.name not in matrix.owners
+        for text in [f"{pin.name}=={pin.version}"]
+    )
     exactly = options._replace(
         onnxruntime=f"=={release.version}",
         requirements=(*options.requirements, *lines),

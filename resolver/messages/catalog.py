@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..data_files import load_table
 from ..errors import Cause, Error
 from ..plan.model import Unlock
-from ..plan.reasons import Finding, Reason
+from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
 
 Language = Literal["en", "zh"]
@@ -53,6 +53,12 @@ class Texts(NamedTuple):
         """Return why a release is rejected."""
         return self._text("reasons", why.code, "text", why.values)
 
+    def gains(self, unlock: Unlock) -> str:
+        """Return what a change would allow: `onnxruntime-gpu 1.31.1`."""
+        if unlock.of:
+            return f"{unlock.gains[0].name} ({unlock.of})"
+        return words(unlock.gains)
+
     def change(self, unlock: Unlock) -> str:
         """Return the change that would allow more: `driver >= 580.65.06`."""
         return self._text("unlock", unlock.change.code, "text", unlock.change.values)
@@ -85,9 +91,7 @@ class Texts(NamedTuple):
             return versions[0]
         return self.label("versions", first=versions[-1], last=versions[0])
 
-    def verdict(
-        self, code: str, values: tuple[tuple[str, str], ...] = (), key: str = "text"
-    ) -> str:
+    def verdict(self, code: str, values: Values = (), key: str = "text") -> str:
         """Return the `text` of a verification, what it `proves`, or its `hint`."""
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         if key not in row:
@@ -114,7 +118,8 @@ class Texts(NamedTuple):
             return value
         if isinstance(value, Cause):
             return self._text("causes", value.code, "text", value.values)
-        text = str(clean(str(value)))
+        shown = ", ".join(map(str, value)) if type(value) is tuple else str(value)
+        text = str(clean(shown))
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

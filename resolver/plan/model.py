@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import GPU_BUILD
 from ..matrix.model import AddedRows
-from .reasons import Consumer, Finding, Reason
+from .reasons import Consumer, Finding, Named, Reason
 from .wheels import Companion, Wheel
 
 SHADOWED = "onnxruntime-shadowed"
@@ -29,8 +29,10 @@ class Unlock(NamedTuple):
     """One change that would allow a newer release."""
 
     change: Reason
-    gains: str
-    """`onnxruntime-gpu 1.31.1`."""
+    gains: tuple[Named, ...]
+    """`onnxruntime-gpu 1.31.1`, and the torch that comes with it."""
+    of: str = ""
+    """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
 
 
 class Plan(NamedTuple):

@@ -1,18 +1,71 @@
-"""Reasons, findings and users of CUDA: codes of the table of texts, with their values."""
+"""Reasons, findings and users of CUDA: codes of the table of texts, with their values.
+
+Values travel as they are; `messages` makes words of them.
+"""
 
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "info"]
 
 
+class Named(NamedTuple):
+    """A distribution at a version: `torch 2.7.1`."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class RequirementLine(NamedTuple):
+    """A requirement in a file of the user's."""
+
+    file: str
+    text: str
+    """As PEP 508 has it: `onnxruntime-gpu<1.20`."""
+
+    def __str__(self) -> str:
+        return self.file
+
+
+class Wanting(NamedTuple):
+    """Who requires something, and what."""
+
+    by: Named | RequirementLine
+    requires: str
+    """`torch==2.7.1`, `CUDA 12`."""
+
+    def __str__(self) -> str:
+        return f"{self.by} ({self.requires})"
+
+
+Value = str | Named | RequirementLine | Wanting
+Values = tuple[tuple[str, Value | tuple[Value, ...]], ...]
+
+
+def words(value: Value | tuple[Value, ...]) -> str:
+    """Return a value as people read it; several with commas."""
+    if isinstance(value, str | Named | RequirementLine | Wanting):
+        return str(value)
+    return ", ".join(map(str, value))
+
+
 class Reason(NamedTuple):
     """Why something is so."""
 
     code: str
-    values: tuple[tuple[str, str], ...] = ()
+    values: Values = ()
+
+    @property
+    def by(self) -> tuple[Named | RequirementLine, ...]:
+        """Who is the reason: the distributions, or the lines of the user's file."""
+        value = dict(self.values).get("by", ())
+        named = (value,) if isinstance(value, Named | RequirementLine) else value
+        return tuple(each for each in named if isinstance(each, Named | RequirementLine))
 
 
-def reason(code: str, **values: str) -> Reason:
+def reason(code: str, **values: Value | tuple[Value, ...]) -> Reason:
     """Return the reason `code` with the values that its text names."""
     return Reason(code=code, values=tuple(values.items()))
 
@@ -22,12 +75,14 @@ class Finding(NamedTuple):
 
     code: str
     severity: Severity
-    values: tuple[tuple[str, str], ...] = ()
+    values: Values = ()
     evidence: tuple[str, ...] = ()
     """Facts, not texts."""
 
 
-def finding(code: str, severity: Severity, *evidence: str, **values: str) -> Finding:
+def finding(
+    code: str, severity: Severity, *evidence: str, **values: Value | tuple[Value, ...]
+) -> Finding:
     """Return the finding `code` with the values that its texts name."""
     return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
 
@@ -48,6 +103,6 @@ class Consumer(NamedTuple):
     """No library of its CUDA is here: as things are, it does not use the GPU."""
 
     @property
-    def by(self) -> str:
+    def by(self) -> Named:
         """Return the distribution and its version."""
-        return f"{self.name} {self.version}"
+        return Named(self.name, self.version)

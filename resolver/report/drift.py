@@ -40,7 +40,9 @@ def drift_json(
             for row in found.moved
         ],
         "newest": found.newest,
-        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in found.unlock],
+        "unlock": [
+            {"change": texts.change(row), "gains": texts.gains(row)} for row in found.unlock
+        ],
         "made_with": locked.matrix_digest
         and {"date": locked.matrix_date, "digest": locked.matrix_digest},
         "matrix": {"date": matrix.date, "digest": matrix.digest},
@@ -84,7 +86,7 @@ def drift_sections(
         Section(heading=texts.label("drift-newer"), rows=tuple(newer)),
         Section(
             heading=texts.label("unlock"),
-            rows=tuple(Row(head=texts.change(row), text=row.gains) for row in found.unlock),
+            rows=tuple(Row(head=texts.change(row), text=texts.gains(row)) for row in found.unlock),
         ),
         Section(
             rows=(Row(text=texts.label(f"drift-{found.verdict}"), style=styles[found.verdict]),)

@@ -188,7 +188,7 @@ def _unlock(plan: Plan, texts: Texts) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
     by_gains: dict[str, list[str]] = {}
     for row in plan.unlock:
-        by_gains.setdefault(row.gains, []).append(texts.change(row))
+        by_gains.setdefault(texts.gains(row), []).append(texts.change(row))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))

@@ -74,7 +74,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for row in plan.rejected
         ],
-        "unlock": [{"change": texts.change(row), "gains": row.gains} for row in plan.unlock],
+        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
         "matrix": _matrix_json(plan),
     }
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..plan.reasons import Reason
+from ..plan.reasons import Reason, Values
 from ..verify.verification import UP_TO_THE_DRIVER, Verification, VerificationVerdict
 
 _SITE = "site-packages"
@@ -50,7 +50,7 @@ def verdict_style(code: VerificationVerdict) -> str:
     return "bold" if code in UP_TO_THE_DRIVER else "bold red"
 
 
-def remedy(code: str, values: tuple[tuple[str, str], ...], texts: Texts, command: str) -> str:
+def remedy(code: str, values: Values, texts: Texts, command: str) -> str:
     """Return what helps against a verdict or what a note says; empty where nothing does.
 
     `command`: this program, with the flags that were given.

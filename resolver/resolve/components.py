@@ -195,7 +195,7 @@ def _pick(
     demands = machines.demands.get(name, ())
     allowed = _allowed(demands, releases)
     if not allowed:
-        by = ", ".join(demand.by for demand in demands)
+        by = tuple(demand.by for demand in demands)
         return reason("library-pinned", distribution=name, by=by)
     installed = machines.each[0].facts.package(name)
     fresh = installed is not None and (

@@ -18,7 +18,7 @@ from ..facts.markers import extras_named, is_in_force
 from ..facts.model import Facts, Package
 from ..matrix.model import Build, ConsumerRow, Distribution, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..plan.reasons import Consumer, reason
+from ..plan.reasons import Consumer, Named, reason
 from ..versions import allows, at_least, major, requirement
 from .torch_installed import InstalledTorch
 
@@ -116,7 +116,7 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
     )
 
 
-def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[str, ...]:
+def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
     undeclared = {"consumer-read", "consumer-named"}
     return tuple(

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
 from ..facts.model import Package
+from ..plan.reasons import Named, RequirementLine
 from ..versions import requirement
 
 _NAME = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(\[)?")
@@ -20,15 +21,19 @@ _NAME = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(\[)?")
 class Demand(NamedTuple):
     """What something requires of a distribution."""
 
-    by: str
-    """`fastembed 0.9.1`, or the user's requirements file."""
+    by: Named | RequirementLine
     specifier: SpecifierSet
+
+    @property
+    def distribution(self) -> str | None:
+        """The canonical name of the distribution that requires it; None: the user's file does."""
+        return self.by.name if isinstance(self.by, Named) else None
 
 
 class _Line(NamedTuple):
     """A requirement that nobody has parsed yet."""
 
-    by: str
+    by: Named
     text: str
     extra: str
     """The extra of `by` through which it is asked for, or empty."""
@@ -97,7 +102,7 @@ def demands_of(
         if (package.name, extra) in visited:
             continue
         visited.add((package.name, extra))
-        by = f"{package.name} {package.version}"
+        by = Named(package.name, package.version)
         for text in package.requires:
             name, asks = _required(text)
             lines[name].append(_Line(by, text, extra))

@@ -50,7 +50,7 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
         for demand in demands
         if not any(allows(demand.specifier, version) for version in versions)
     ]
-    return reason("numpy-conflict", needs=str(needed), by=", ".join(refusing))
+    return reason("numpy-conflict", needs=str(needed), by=tuple(refusing))
 
 
 def dependencies_of(build: Build, here: Situation) -> Mapping[str, SpecifierSet]:

@@ -243,7 +243,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
     if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in changes.uninstall:
-        by = ", ".join(sorted(demand.by for demand in here.demanded(STAND_IN)))
+        by = tuple(sorted((demand.by for demand in here.demanded(STAND_IN)), key=str))
         yield finding("onnxruntime-not-provided", "warning", by=by)
     if here.facts.python.autoload is False and here.options.autoload and not changes.system:
         yield finding("autoload-needs-line", "warning", line=LINE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..matrix.torch import TORCH
 from ..plan.model import Rejected
-from ..plan.reasons import Finding, finding
+from ..plan.reasons import Finding, Wanting, finding
 from .changes import Changes
 from .situation import Situation
 
@@ -14,18 +14,18 @@ from .situation import Situation
 def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
     """Say who else uses CUDA and decides, who disagrees with whom, and whose files nobody read."""
     deciding = {
-        dict(why.values)["by"]
+        by
         for row in rejected
         for why in row.reasons
         if why.code in {"consumer-other-cuda", "folder-used"}
+        for by in why.by
     }
     users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
     if len({row.cuda for row in users if row.cudnn}) > 1 and deciding:
-        who = ", ".join(f"{row.by} (CUDA {row.cuda})" for row in users)
+        who = tuple(Wanting(row.by, f"CUDA {row.cuda}") for row in users)
         yield finding("consumers-disagree", "error", by=who)
     elif deciding:
-        by = ", ".join(sorted(deciding))
-        yield finding("consumers-kept", "info", by=by)
+        yield finding("consumers-kept", "info", by=tuple(sorted(deciding, key=str)))
     for row in here.consumers:
         if row.why.code in {"consumer-named", "consumer-unread"}:
             yield finding("consumer-not-read", "info", by=row.by)

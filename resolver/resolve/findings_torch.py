@@ -8,7 +8,7 @@ from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Build
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..plan.reasons import Finding, finding
+from ..plan.reasons import Finding, Wanting, finding
 from ..versions import at_least, major, newest_first
 from .release_checks import too_old_driver
 from .situation import Situation
@@ -73,14 +73,18 @@ def _held(here: Situation, search: TorchSearch | None) -> Iterator[Finding]:
     """Name the packages that allow no torch that fits; `search` is None if none was searched."""
     if search is not None:
         refusals = (why for row in search.rejected for why in row.reasons)
-        conflicts = (dict(why.values) for why in refusals if why.code == "demand-conflict")
-        held = {f"{row['by']} ({row['requires']})" for row in conflicts}
+        held = {
+            Wanting(by, str(dict(why.values)["requires"]))
+            for why in refusals
+            if why.code == "demand-conflict"
+            for by in why.by
+        }
     else:
         build = nearest_runnable(here)
         demands = refusing_release(build.version, here) if build else ()
-        held = {f"{demand.by} ({TORCH}{demand.specifier})" for demand in demands}
+        held = {Wanting(demand.by, f"{TORCH}{demand.specifier}") for demand in demands}
     if held:
-        yield finding("torch-held", "warning", by=", ".join(sorted(held)))
+        yield finding("torch-held", "warning", by=tuple(sorted(held, key=str)))
 
 
 def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Finding]:
@@ -148,8 +152,8 @@ def _loads(torch: InstalledTorch, distribution: str, here: Situation) -> bool:
     """Tell whether importing torch loads a library: from its own folder, or NVIDIA's wheels."""
     if torch.build is not None and torch.build.libraries == "inside":
         return True
-    by = {demand.by for demand in here.demanded(distribution)}
-    return torch.name in by and here.facts.package(distribution) is not None
+    by = {demand.distribution for demand in here.demanded(distribution)}
+    return TORCH in by and here.facts.package(distribution) is not None
 
 
 def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
@@ -160,7 +164,7 @@ def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     pins = [
         spec.version
         for demand in here.demanded(name)
-        if demand.by == torch.name
+        if demand.distribution == TORCH
         for spec in demand.specifier
         if spec.operator == "=="
     ]
@@ -176,8 +180,8 @@ def _bound(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     bound = [
         demand.by
         for demand in here.demanded(TORCH)
-        if demand.by.partition(" ")[0] not in DOMAIN_LIBRARIES
+        if demand.distribution not in DOMAIN_LIBRARIES
         and any(spec.operator == "==" for spec in demand.specifier)
     ]
     if bound:
-        yield finding("torch-bound", "warning", torch=torch.name, by=", ".join(sorted(bound)))
+        yield finding("torch-bound", "warning", torch=torch.name, by=tuple(sorted(bound, key=str)))

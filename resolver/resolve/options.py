@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ..matrix.torch import INDEX
+from ..plan.reasons import RequirementLine
 
 
 class PlanOptions(NamedTuple):
@@ -20,8 +21,8 @@ class PlanOptions(NamedTuple):
     """Install the companion that preloads the CUDA libraries."""
     provide: bool = True
     """Install the stand-in for packages that require onnxruntime by name."""
-    requirements: tuple[str, ...] = ()
-    """Requirements of the user's own file, which the plan must leave satisfied."""
+    requirements: tuple[RequirementLine, ...] = ()
+    """Lines of the user's own files, which the plan must leave satisfied."""
     torch: str = "keep"
     """`keep` the installed torch; `match`: replace it where another fits better; or a specifier
     (`==2.7.1+cu128`, `>=2.6`) of the torch to install."""

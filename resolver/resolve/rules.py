@@ -111,12 +111,12 @@ def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason
             if here.facts.package(rival) is None:
                 continue
             name = component.release.name
-            requiring = ", ".join(demand.by for demand in here.demanded(rival))
+            requiring = tuple(demand.by for demand in here.demanded(rival))
             using = holders(here.matrix.distributions[rival], here.consumers)
             if requiring:
                 yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
             elif using and not here.options.conflicts:
-                yield reason("folder-used", distribution=name, rival=rival, by=", ".join(using))
+                yield reason("folder-used", distribution=name, rival=rival, by=using)
 
 
 def rivals(name: str, here: Situation) -> tuple[str, ...]:
@@ -218,13 +218,13 @@ def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
         how = runs_on(build.sass, build.ptx, capability)
         reasons.append(reason(f"why-{how}", gpu=capability))
     for release in (component.release for component in subject.components.chosen):
-        by = ", ".join(demand.by for demand in here.demanded(release.name))
+        by = tuple(demand.by for demand in here.demanded(release.name))
         if by:
             wheel = f"{release.name} {release.version}"
             reasons.append(reason("why-pinned", distribution=wheel, by=by))
-    sharing = [
+    sharing = tuple(
         row.by for row in here.consumers if row.name != TORCH and row.cuda == major(build.cuda)
-    ]
+    )
     if sharing:
-        reasons.append(reason("why-consumers", by=", ".join(sharing), cuda=major(build.cuda)))
+        reasons.append(reason("why-consumers", by=sharing, cuda=major(build.cuda)))
     return (*reasons, *why_msvc_runtime(build, subject.runtime, here))

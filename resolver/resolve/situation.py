@@ -108,7 +108,7 @@ def _consumers(
     required: defaultdict[str, set[str]] = defaultdict(set)
     for name in matrix.distributions:
         for demand in demands.get(name, ()):
-            required[demand.by.partition(" ")[0]].add(name)
+            required[demand.distribution or ""].add(name)
     others = find_consumers(facts, matrix, platform, required)
     if torch is None or torch.cuda is None:
         return others
@@ -154,7 +154,7 @@ def _demands(
         return installed
     demands = dict(installed)
     for line in options.requirements:
-        parsed = requirement(line)
+        parsed = requirement(line.text)
         if parsed and is_in_force(parsed, markers, ""):
             name = canonicalize_name(parsed.name)
             demand = Demand(by=line, specifier=parsed.specifier)
@@ -167,7 +167,7 @@ def _only_of_torch(
 ) -> dict[str, tuple[Demand, ...]]:
     """Return `demands` without what others than torch require of nvidia wheels."""
     return {
-        name: tuple(row for row in rows if row.by.partition(" ")[0] in _OF_TORCH)
+        name: tuple(row for row in rows if row.distribution in _OF_TORCH)
         if name in matrix.distributions
         else rows
         for name, rows in demands.items()

@@ -113,8 +113,7 @@ def refusing_release(release: str, here: Situation) -> list[Demand]:
     return [
         demand
         for demand in here.demanded(TORCH)
-        if demand.by.partition(" ")[0] not in DOMAIN_LIBRARIES
-        and not allows(demand.specifier, release)
+        if demand.distribution not in DOMAIN_LIBRARIES and not allows(demand.specifier, release)
     ]
 
 

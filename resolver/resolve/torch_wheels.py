@@ -95,8 +95,8 @@ def orphaned_distributions(here: Situation, there: Situation) -> Iterator[str]:
     if major(before.cuda) == major(after.cuda):
         return
     packages = [here.facts.package(name) for name in (TORCH, "cuda-toolkit")]
-    by_torch = {f"{row.name} {row.version}" for row in packages if row}
+    by_torch = {row.name for row in packages if row}
     for name, demands in here.demands.items():
         installed = name.startswith("nvidia-") and here.facts.package(name) is not None
-        if installed and {demand.by for demand in demands} <= by_torch:
+        if installed and {demand.distribution for demand in demands} <= by_torch:
             yield name

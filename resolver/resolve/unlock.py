@@ -10,7 +10,7 @@ from ..facts.gpu_names import product_name
 from ..facts.model import GPU_BUILD, Driver, Facts, Gpu
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Rejected, Unlock
-from ..plan.reasons import Reason, reason
+from ..plan.reasons import Named, Reason, reason
 from ..versions import newest_first, numbers
 from .candidate import Candidate
 from .gpu_code import capabilities
@@ -45,14 +45,18 @@ def unlock(
     the torch to take, the nearest first.
     """
     now = works[0].version if works else None
-    rows: list[Unlock] = []
-    rows += _without_blockers(here, rejected, now, newest)
+    rows = [
+        *_without_blockers(here, rejected, now, newest),
+        *_without_lines(here, rejected, now, newest),
+    ]
     for change, facts, options in _changes(here):
         version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
-            rows.append(Unlock(change=change, gains=f"{GPU_BUILD} {version}"))
+            rows.append(Unlock(change=change, gains=(Named(GPU_BUILD, version),)))
     if here.facts.platform.jetson is not None:
-        rows.append(Unlock(change=reason("jetson-index"), gains=f"{GPU_BUILD} (Jetson)"))
+        rows.append(
+            Unlock(change=reason("jetson-index"), gains=(Named(GPU_BUILD, ""),), of="Jetson")
+        )
     fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
         return (*_other_torches(here, now, torches), *_distinct(rows))
@@ -85,7 +89,7 @@ def _feeds(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Unlock]:
     if majors:
         cuda = max(majors, key=int)
         change = reason("ort-index", url=here.matrix.feeds[cuda])
-        yield Unlock(change=change, gains=f"{GPU_BUILD} (CUDA {cuda})")
+        yield Unlock(change=change, gains=(Named(GPU_BUILD, ""),), of=f"CUDA {cuda}")
 
 
 def _without_blockers(
@@ -106,12 +110,28 @@ def _without_blockers(
             continue
         found = True
         packages = [row for row in here.facts.packages if row.name in names]
-        by = ", ".join(f"{row.name} {row.version}" for row in packages)
+        by = tuple(Named(row.name, row.version) for row in packages)
         change = reason("other-cuda", by=by)
         if all(blockers[name] for name in names):
             command = f"pip install --dry-run {' '.join(names)} {GPU_BUILD}=={release}"
             change = reason("other-version", by=by, command=command)
-        yield Unlock(change=change, gains=f"{GPU_BUILD} {release}")
+        yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
+
+
+def _without_lines(
+    here: Situation, rejected: Sequence[Rejected], now: str | None, newest: Newest
+) -> Iterator[Unlock]:
+    """Yield what each line of the user's requirements files holds back."""
+    asked = {by for row in rejected for why in row.reasons for by in why.by}
+    for line in here.options.requirements:
+        if line not in asked:
+            continue
+        others = tuple(each for each in here.options.requirements if each != line)
+        options = here.options._replace(requirements=others)
+        release = newest(situation(here.facts, options, here.matrix), now)
+        if release is not None:
+            change = reason("other-requirement", file=line.file, requirement=line.text)
+            yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
 
 
 def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
@@ -122,8 +142,7 @@ def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
             continue
         for why in row.reasons:
             if why.code in _BLOCKING:
-                for by in dict(why.values)["by"].split(", "):
-                    name = by.partition(" ")[0]
+                for name in (by.name for by in why.by if isinstance(by, Named)):
                     found[name] = found.get(name, False) or why.code.endswith("-conflict")
     return {name: found[name] for name in sorted(found.keys() - {TORCH, *DOMAIN_LIBRARIES})}
 
@@ -137,7 +156,7 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
         nearest = not at and anything == "match"
         change = reason("match-torch") if nearest else reason("other-torch", torch=torch)
         if now is None or newest_first(choice.build.version) > newest_first(now):
-            gains = f"{GPU_BUILD} {choice.build.version}, {TORCH} {torch}"
+            gains = Named(GPU_BUILD, choice.build.version), Named(TORCH, torch)
             yield Unlock(change=change, gains=gains)
 
 
@@ -146,7 +165,7 @@ def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
     kept: list[Unlock] = []
     best: dict[str, Version] = {}
     for row in rows:
-        gain = newest_first(row.gains.rpartition(" ")[2])
+        gain = newest_first(row.gains[0].version)
         if row.change.code not in best or gain > best[row.change.code]:
             best[row.change.code] = gain
             kept.append(row)

@@ -44,6 +44,27 @@ def test_what_was_asked_for_and_cannot_be_is_told_as_that(
     assert "that you asked for works on this machine" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("line", "told", "code"),
+    [
+        ("onnxruntime-gpu>=1.30", "r.txt requires onnxruntime-gpu>=1.30", 3),
+        ("onnxruntime-gpu<1.20; python_version >= '3.8'", "1.19.2", 1),
+    ],
+)
+def test_a_line_of_a_requirements_file_is_named_with_its_file_and_can_be_changed(
+    line: str, told: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It read `onnxruntime-gpu<1.20 requires onnxruntime-gpu<1.20`, and named no way out."""
+    (tmp_path / "r.txt").write_text(line)
+
+    assert __main__.main(["--facts", "example", "-r", f"{tmp_path}/r.txt"]) == code
+
+    said = capsys.readouterr().out
+    assert told in said
+    requirement = line.partition(";")[0]
+    assert f"onnxruntime-gpu 1.26.0  another line than `{requirement}" in said
+
+
 def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["--facts", "example", "--ort", "<1.27"]) == 1
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from told import required
 
 import synthetic
 from ortgpu_fix.facts.model import Gpu
@@ -380,7 +381,7 @@ def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:
 
 def test_a_file_of_requirements_may_need_what_shares_a_folder() -> None:
     there = "nvidia-cudnn-cu13 9.12.0"
-    made = planned(machine("a", there), cuda="12", requirements=("nvidia-cudnn-cu13",))
+    made = planned(machine("a", there), cuda="12", requirements=required("nvidia-cudnn-cu13"))
 
     assert groups(made) == []
     assert [[why.code for why in reasons] for _, reasons in made.impossible] == [["folder-owned"]]

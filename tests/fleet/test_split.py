@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import required, values_of
 
 import synthetic
 from ortgpu_fix.facts.model import Gpu
@@ -126,7 +127,7 @@ def test_of_each_release_its_own_wheels_are_told() -> None:
     found = solver(here(*pins, driver="13.0"))
 
     def lacks(version: str) -> list[str]:
-        return [dict(why.values)["distribution"] for why in found.against(version, 0)]
+        return [values_of(why)["distribution"] for why in found.against(version, 0)]
 
     assert lacks("1.26.0") == ["nvidia-cublas-cu12"]
     assert lacks("1.31.0") == ["nvidia-cudnn-cu13"]
@@ -145,7 +146,7 @@ def test_folders_are_looked_at_where_somebody_needs_what_lies_in_them(
     monkeypatch.setattr(split, "check_shared_folders", check)
     there = "nvidia-cudnn-cu13 9.12.0"
     wanted = situation(
-        synthetic.facts(there), PlanOptions(requirements=("nvidia-cudnn-cu13",)), MATRIX
+        synthetic.facts(there), PlanOptions(requirements=required("nvidia-cudnn-cu13")), MATRIX
     )
     free = [here(), here(there), here(pin("numpy", ">1"))]
     held = [wanted, here("cudf-cu13 26.2", there)]

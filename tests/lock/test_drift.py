@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from told import gains, required, values_of
 
 import synthetic
 from ortgpu_fix.cli.commands import check_lock
@@ -197,7 +198,7 @@ def test_a_lock_that_holds_and_is_installed() -> None:
 
     assert found.verdict == "holds"
     assert found.newest is None
-    assert [row.gains for row in found.unlock] == ["onnxruntime-gpu 1.31.0"]
+    assert [gains(row) for row in found.unlock] == ["onnxruntime-gpu 1.31.0"]
     assert not found.matrix_moved
 
 
@@ -595,7 +596,7 @@ def test_a_wheel_of_torch_fits_its_system_and_its_python_alone(
 
     found = drift(locked, synthetic.machine(version=python), PlanOptions(), load_matrix())
 
-    missing = [dict(why.values) for why in found.against if why.code == "lock-hash-missing"]
+    missing = [values_of(why) for why in found.against if why.code == "lock-hash-missing"]
     fits = tag.startswith("manylinux") and python == "3.11.7"
     assert [row["distribution"] for row in missing] == ([] if fits else [name])
     assert all(row["python"] == f"cp{python[0]}{python[2:4]}" for row in missing)
@@ -677,7 +678,9 @@ def test_the_torch_of_the_lock_takes_the_place_of_the_installed_one_alone() -> N
 
 
 def test_what_the_options_require_counts_too() -> None:
-    assert codes(checked(lock(), requirements=("onnxruntime-gpu<1.20",))) == ["demand-conflict"]
+    assert codes(checked(lock(), requirements=required("onnxruntime-gpu<1.20"))) == [
+        "demand-conflict"
+    ]
 
 
 @pytest.mark.parametrize(

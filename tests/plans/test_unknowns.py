@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import gains, values_of
 
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.load import load_matrix
@@ -120,7 +121,7 @@ def unknown(made: Plan) -> str:
     """Return the releases that the plan says it does not know; empty where it says nothing."""
     found = [row for row in made.findings if row.code == "unknown-release"]
     assert all(row.severity == "info" for row in found)
-    return dict(found[0].values)["releases"] if found else ""
+    return values_of(found[0])["releases"] if found else ""
 
 
 def cuda_13(**changed: str) -> dict[str, str]:
@@ -435,7 +436,7 @@ def test_beside_the_cpu_build_an_unknown_release_is_replaced() -> None:
 def test_another_python_would_not_have_the_installed_build() -> None:
     made = plan(environment("1.99.0", provider=PROVIDER_13, driver="11.4"))
 
-    gains = [row.gains for row in made.unlock if row.change.code == "other-python"]
+    gains = [gains(row) for row in made.unlock if row.change.code == "other-python"]
     assert "onnxruntime-gpu 1.99.0" not in gains
 
 
@@ -504,7 +505,7 @@ def test_no_unlock_names_a_driver_that_drops_the_gpu() -> None:
     made = plan(document | {"sources": {"gpus": "nvml"}})
 
     gains = [row for row in made.unlock if row.change.code == "newer-driver"]
-    assert not [row for row in gains if int(dict(row.change.values)["floor"][:3]) > 580]
+    assert not [row for row in gains if int(values_of(row.change)["floor"][:3]) > 580]
 
 
 def compatible(driver: str, cuda: str, gpus: list[tuple[str | None, str]], **platform: Any) -> Any:
@@ -515,7 +516,7 @@ def compatible(driver: str, cuda: str, gpus: list[tuple[str | None, str]], **pla
     document["gpus"] = [{"name": name, "compute_capability": gpu} for name, gpu in gpus]
     document["platform"] |= platform
     rows = [row for row in plan(document).unlock if row.change.code == "forward-compatibility"]
-    return {(dict(row.change.values)["package"], row.gains) for row in rows}
+    return {(values_of(row.change)["package"], gains(row)) for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -564,7 +565,7 @@ def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends(wish: s
 
     assert made.verdict == "impossible"
     [finding] = [row for row in made.findings if row.code == "release-not-in-matrix"]
-    assert dict(finding.values) == {
+    assert values_of(finding) == {
         "wish": f"--ort {wish}",
         "newest": "1.31.1",
         "date": MATRIX.date,
@@ -592,7 +593,7 @@ def test_python_3_7_has_the_releases_that_were_made_for_it() -> None:
 def test_python_3_7_is_no_way_out_for_another_python() -> None:
     made = plan(environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None})
 
-    changes = {dict(row.change.values).get("python") for row in made.unlock}
+    changes = {values_of(row.change).get("python") for row in made.unlock}
     assert "Python 3.7" not in changes
 
 
@@ -678,8 +679,8 @@ def test_where_no_build_of_pypi_works_the_feed_for_the_driver_is_named() -> None
 
     assert made.verdict == "impossible"
     [row] = [row for row in made.unlock if row.change.code == "ort-index"]
-    assert "onnxruntime-cuda-11" in dict(row.change.values)["url"]
-    assert row.gains == "onnxruntime-gpu (CUDA 11)"
+    assert "onnxruntime-cuda-11" in values_of(row.change)["url"]
+    assert gains(row) == "onnxruntime-gpu (CUDA 11)"
 
 
 @pytest.mark.parametrize("change", [{"gpus": []}, {"driver": {"version": "1.0", "cuda": "10.2"}}])

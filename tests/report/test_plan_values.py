@@ -12,7 +12,7 @@ from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row, Section
 from ortgpu_fix.plan.model import Plan, Unlock
-from ortgpu_fix.plan.reasons import reason
+from ortgpu_fix.plan.reasons import Named, reason
 from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
@@ -349,8 +349,14 @@ def test_who_else_uses_cuda_is_told_dimly_and_torch_alone_is_not() -> None:
 def test_changes_that_allow_the_same_share_a_line() -> None:
     plan, _ = made(driver="12.2")
     both = ("newer-driver", {"floor": "580.1"}), ("drop-wish", {"wish": "--ort"})
-    rows = [Unlock(change=reason(code, **more), gains="onnxruntime-gpu 2.0") for code, more in both]
-    rows.insert(1, Unlock(change=reason("drop-wish", wish="--cuda"), gains="onnxruntime-gpu 1.9"))
+    rows = [
+        Unlock(change=reason(code, **more), gains=(Named("onnxruntime-gpu", "2.0"),))
+        for code, more in both
+    ]
+    rows.insert(
+        1,
+        Unlock(change=reason("drop-wish", wish="--cuda"), gains=(Named("onnxruntime-gpu", "1.9"),)),
+    )
     said = {"verbose": False, "asked": False, "command": ""}
     sections = plan_sections(
         plan._replace(unlock=tuple(rows)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -82,7 +83,7 @@ def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
 
 def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
     subject = make_candidate(build(*which), at)
-    return [(why.code, dict(why.values)) for why in check_gpu_code(subject, at)]
+    return [(why.code, values_of(why)) for why in check_gpu_code(subject, at)]
 
 
 def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:
@@ -137,7 +138,7 @@ def numpy(*packages: Any, version: str = "1.18.0", **machine: Any) -> object:
     found = choose_numpy(build(version), here(*packages, **machine))
     if isinstance(found, Component):
         return found.release.version, found.installed
-    return (found.code, dict(found.values)) if isinstance(found, Reason) else found
+    return (found.code, values_of(found)) if isinstance(found, Reason) else found
 
 
 def test_a_numpy_is_replaced_by_the_newest_that_all_allow() -> None:
@@ -154,7 +155,7 @@ def test_where_no_numpy_fits_it_is_said_for_whom() -> None:
 
     found = choose_numpy(build("1.18.0"), here("numpy 2.2.6", *asks))
     assert isinstance(found, Reason)
-    values = dict(found.values)
+    values = values_of(found)
     assert (found.code, sorted(values.pop("by").split(", "))) == ("numpy-conflict", ["a 1", "b 1"])
     assert values == needs
     assert numpy("numpy 2.2.6", python="3.12.1") == (

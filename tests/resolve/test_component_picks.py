@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -51,7 +52,7 @@ def picked(*packages: Any, **more: Any) -> dict[str, tuple[str, bool]]:
 
 
 def refused(*packages: Any, **more: Any) -> list[tuple[str, dict[str, str]]]:
-    return [(why.code, dict(why.values)) for why in chosen(*packages, **more).reasons]
+    return [(why.code, values_of(why)) for why in chosen(*packages, **more).reasons]
 
 
 def nvidia(tables: dict[str, Any], at: int) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def test_where_only_the_installed_one_is_allowed_it_is_told_what_that_lacks() ->
     made = resolve(facts_json.from_json(document), PlanOptions(), matrix())
     [row] = [row for row in made.rejected if row.version == "1.26.0"]
 
-    assert [(why.code, dict(why.values)) for why in row.reasons] == [
+    assert [(why.code, values_of(why)) for why in row.reasons] == [
         ("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.99.0", "gpu": "6.0"})
     ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from told import gains, values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -129,7 +130,7 @@ def test_an_installed_release_that_works_is_kept_beside_one_that_finds_no_cuda()
 
 def test_genai_for_another_cuda_names_the_command_that_finds_the_version_for_this() -> None:
     made = planned("onnxruntime-genai-cuda-0.18", "535.104.12")
-    rows = [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+    rows = [(row.change.code, values_of(row.change), gains(row)) for row in made.unlock]
 
     assert made.verdict == "impossible"
     assert rows[0] == (
@@ -171,7 +172,7 @@ def test_who_loads_cudnn_of_another_cuda_excludes_a_release() -> None:
     assert made.release == "1.26.0"
     assert against["1.31.0"] == ["consumer-other-cuda"]
     assert "consumers-kept" in codes(made)
-    assert next((row.change.code, row.gains) for row in made.unlock) == (
+    assert next((row.change.code, gains(row)) for row in made.unlock) == (
         "other-cuda",
         "onnxruntime-gpu 1.31.0",
     )
@@ -220,7 +221,7 @@ def test_one_that_requires_the_wheels_of_two_cudas_is_bound_to_neither() -> None
 
     assert (user.cuda, user.cudnn, user.why.code) == (None, "9", "consumer-requires")
     assert user.needs == ("libcublas.so.11", "libcudnn.so.9")
-    assert dict(user.why.values) == {"wheels": "nvidia-cublas-cu11, nvidia-cudnn-cu12"}
+    assert values_of(user.why) == {"wheels": "nvidia-cublas-cu11, nvidia-cudnn-cu12"}
 
 
 def test_what_was_read_of_another_platform_tells_nothing_of_this() -> None:
@@ -257,7 +258,7 @@ def test_what_nobody_read_is_told_and_decides_nothing() -> None:
         ("sparse-cuda12x", "12", "consumer-named"),
         ("transformer", None, "consumer-unread"),
     ]
-    assert [dict(row.why.values) for row in made.consumers] == [{"cuda": "12"}, {"version": "9.9"}]
+    assert [values_of(row.why) for row in made.consumers] == [{"cuda": "12"}, {"version": "9.9"}]
 
 
 def test_two_that_disagree_make_it_impossible_and_both_are_named() -> None:
@@ -284,7 +285,7 @@ def test_who_has_no_say_disagrees_with_nobody() -> None:
     tables["consumers"]["consumer"].append(synthetic.consumer("older", "1", "2", "11", "8"))
     facts = synthetic.facts("transformer 4.5", "older 1.5", CUBLAS, driver="13.0")
     made = resolve(facts, PlanOptions(), parse(tables, "", {}))
-    told = {row.code: dict(row.values) for row in made.findings}
+    told = {row.code: values_of(row) for row in made.findings}
 
     assert told["consumers-kept"] == {"by": "transformer 4.5"}
     assert "consumers-disagree" not in told
@@ -298,10 +299,10 @@ def test_who_loads_no_cudnn_disagrees_with_nobody() -> None:
     assert "consumers-kept" in codes(made)
     alone = plan("transformer 4.6", CUDNN, driver="11.8")
     first = alone.unlock[0]
-    assert (first.change.code, dict(first.change.values)) == (
+    assert (first.change.code, values_of(first.change)) == (
         *("other-cuda", {"by": "transformer 4.6"}),
     )
-    assert first.gains == "onnxruntime-gpu 1.18.0"
+    assert gains(first) == "onnxruntime-gpu 1.18.0"
 
 
 def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
@@ -354,7 +355,7 @@ def test_a_program_of_nvidia_s_is_one_where_the_matrix_has_it_and_its_libraries_
     packages = ("nvidia-pipeline-cuda12 1.5", "nvidia-curand-cu12 10.3", "nvidia-new-cuda12 1.0")
     made = resolve(synthetic.facts(*packages), PlanOptions(), parse(tables, "", {}))
 
-    assert [(row.by, row.why.code) for row in made.consumers] == [
+    assert [(str(row.by), row.why.code) for row in made.consumers] == [
         ("nvidia-pipeline-cuda12 1.5", "consumer-read"),
     ]
 

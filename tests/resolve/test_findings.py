@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from environments import require_ensurepip
+from told import values_of
 
 import synthetic
 from ortgpu_fix.cli.machine import with_surroundings
@@ -38,7 +39,7 @@ def test_the_provider_that_goes_with_another_build_is_named() -> None:
     made = resolve(facts, PlanOptions(), synthetic.matrix())
     lost = [row for row in made.findings if row.code == "provider-lost"]
 
-    assert [dict(row.values)["provider"] for row in lost] == ["DmlExecutionProvider"]
+    assert [values_of(row)["provider"] for row in lost] == ["DmlExecutionProvider"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -103,7 +104,7 @@ def test_a_driver_library_of_another_release_that_works_is_worth_knowing() -> No
     (found,) = [row for row in plan.findings if row.code == "forward-compatibility"]
 
     assert (found.severity, found.evidence) == ("info", ("libcuda.so.580.95.05",))
-    assert dict(found.values) == {"cuda": "13.0", "version": "535.104.12"}
+    assert values_of(found) == {"cuda": "13.0", "version": "535.104.12"}
     silent = planned(with_driver({"version": "535.104.12"}, sources=sources))
     assert "forward-compatibility" not in {row.code for row in silent.findings}
     assert load_texts("en").summary(found).startswith("CUDA 13.0 comes from another release")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.companions.contents import LINE
@@ -41,7 +42,7 @@ def one(code: str, rows: list[Finding]) -> Finding:
 
 
 def shown(row: Finding) -> tuple[str, tuple[str, ...], dict[str, str]]:
-    return row.severity, row.evidence, dict(row.values)
+    return row.severity, row.evidence, values_of(row)
 
 
 def test_the_worst_comes_first() -> None:
@@ -72,7 +73,7 @@ def test_what_an_earlier_change_left_is_told_with_its_size(change: str, severity
     python = PYTHON | {"change": change, "change_size": 2_500_000_000}
     row = one(f"change-{change}", found(python_row=python))
 
-    assert (row.severity, dict(row.values)) == (severity, {"size": "2.5 GB"})
+    assert (row.severity, values_of(row)) == (severity, {"size": "2.5 GB"})
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_all_that_is_missing_is_named_in_one_sentence() -> None:
     row = one("library-missing", found("onnxruntime-gpu 1.26.0", *WHOLE[3:], onnxruntime=FOLDER))
 
     assert row.evidence == ("libcublas.so.12", "libcudnn.so.9")
-    assert dict(row.values) == {"names": "cublas, cudnn", "cuda": "12"}
+    assert values_of(row) == {"names": "cublas, cudnn", "cuda": "12"}
 
 
 def test_requirements_that_are_missing_are_named() -> None:
@@ -384,7 +385,7 @@ def test_what_loads_the_libraries_is_told_where_nothing_does_by_itself() -> None
 )
 def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) -> None:
     row = one(code, found(python_row=PYTHON | {"project": tool}))
-    values = dict(row.values)
+    values = values_of(row)
 
     assert (row.severity, values["tool"]) == ("warning", tool)
     lines = values["lines"].split(", ")

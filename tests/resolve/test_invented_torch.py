@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from packaging.specifiers import SpecifierSet
+from told import gains, values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -227,7 +228,7 @@ def test_what_only_the_torch_before_required_goes_with_its_cuda() -> None:
 
 def refused(torch: str, version: str = "1.26.0", platform: str = LINUX) -> list[Any]:
     [row] = [row for row in MATRIX.builds if (row.version, row.platform) == (version, platform)]
-    return [(why.code, dict(why.values)) for why in against_torch(row, here(torch))]
+    return [(why.code, values_of(why)) for why in against_torch(row, here(torch))]
 
 
 def test_who_cannot_share_a_process() -> None:
@@ -239,7 +240,7 @@ def test_who_cannot_share_a_process() -> None:
     other = MATRIX._replace(torch=TorchTable(builds=(PYPI._replace(cudnn="8.9.7"),)))
     at = situation(synthetic.facts("torch 2.7.1"), PlanOptions(), other)
     [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
-    assert [(why.code, dict(why.values)) for why in against_torch(row, at)] == [
+    assert [(why.code, values_of(why)) for why in against_torch(row, at)] == [
         (
             "torch-other-cudnn",
             {"torch": "torch 2.7.1", "cudnn": "8.9.7", "needs": "9"},
@@ -263,7 +264,7 @@ def test_the_libraries_in_a_torch_must_have_every_symbol(
     at = situation(synthetic.facts("torch 2.7.1+cu128"), PlanOptions(), matrix)
     [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
-    reasons = [dict(why.values) for why in against_torch(row, at)]
+    reasons = [values_of(why) for why in against_torch(row, at)]
     assert [(why["library"], why["found"], why["needs"]) for why in reasons] == found
     assert {why["torch"] for why in reasons} <= {"2.7.1+cu128"}
 
@@ -288,7 +289,7 @@ def test_a_torch_for_cuda_uses_it_and_the_cudnn_that_it_was_built_with(
 
     assert (user.name, user.version, user.cuda) == ("torch", torch, cuda.partition(".")[0])
     assert user.cudnn == cudnn
-    assert (user.why.code, dict(user.why.values)) == ("consumer-built", {"cuda": cuda})
+    assert (user.why.code, values_of(user.why)) == ("consumer-built", {"cuda": cuda})
     assert here("torch 2.7.1+cpu").consumers == ()
 
 
@@ -305,7 +306,7 @@ def test_why_a_torch_cannot_run_on_a_machine() -> None:
     assert without_code(PYPI, here(gpus=("8.6", "9.0"))) is None
     ptx = without_code(PYPI, here(gpus=("10.0",)))  # PTX does not count
     assert ptx is not None
-    assert dict(ptx.values)["gpu"] == "10.0"
+    assert values_of(ptx)["gpu"] == "10.0"
 
 
 def test_the_build_to_prefer_of_one_release() -> None:
@@ -333,7 +334,7 @@ def told(*packages: Any, wish: str = "keep", **machine: Any) -> dict[str, list[d
     for row in made.findings:
         if row.code.startswith("torch-") or row.code == "two-cuda-majors":
             evidence = {"evidence": ", ".join(row.evidence)} if row.evidence else {}
-            values = {"severity": row.severity, **evidence, **dict(row.values)}
+            values = {"severity": row.severity, **evidence, **values_of(row)}
             found.setdefault(row.code, []).append(values)
     return found
 
@@ -560,7 +561,7 @@ def test_who_requires_another_torch_is_in_the_way() -> None:
 
     assert made.verdict == "impossible"
     [row, *_] = [row for row in made.rejected if row.package == "torch"]
-    assert dict(row.reasons[0].values) == {"by": "app 1", "requires": "torch<2.7"}
+    assert values_of(row.reasons[0]) == {"by": "app 1", "requires": "torch<2.7"}
 
 
 def test_a_torch_without_a_partner_is_told_as_that() -> None:
@@ -591,7 +592,7 @@ def test_why_a_torch_was_taken(
 ) -> None:
     made = chosen(*packages, wish=wish, driver="12.8")
 
-    assert [dict(why.values) for why in made.why if why.code == code] == [values]
+    assert [values_of(why) for why in made.why if why.code == code] == [values]
     others = {"why-torch-kept", "why-torch-newest", "why-torch-nearest"} - {code}
     assert not others & {why.code for why in made.why}
 
@@ -599,10 +600,10 @@ def test_why_a_torch_was_taken(
 def test_a_newer_driver_gains_a_release_with_the_torch_that_it_then_gets() -> None:
     facts = synthetic.facts("torch 2.6.0+cu118", driver="11.8")
     made = resolve(facts, PlanOptions(torch="match"), MATRIX)
-    gains = {row.change.code: row.gains for row in made.unlock}
+    gained = {row.change.code: gains(row) for row in made.unlock}
 
     assert made.release == "1.18.0"
-    assert gains["newer-driver"] == "onnxruntime-gpu 1.26.0"
+    assert gained["newer-driver"] == "onnxruntime-gpu 1.26.0"
 
 
 def test_what_is_installed_beside_a_chosen_torch_stays_and_counts() -> None:
@@ -698,5 +699,5 @@ def test_a_project_is_told_only_what_pypi_has() -> None:
     [row] = [row for row in made.findings if row.code == "managed-by-uv"]
 
     assert {wheel.name for wheel in made.selection if wheel.index_url != "pypi"} >= {"torch"}
-    assert "onnxruntime-gpu==" in dict(row.values)["lines"]
-    assert "torch==" not in dict(row.values)["lines"]
+    assert "onnxruntime-gpu==" in values_of(row)["lines"]
+    assert "torch==" not in values_of(row)["lines"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -101,7 +102,7 @@ def test_a_runtime_whose_place_is_not_known_is_called_by_its_name() -> None:
     made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
     [row] = [row for row in made.findings if row.code == "msvc-old-by-hand"]
 
-    assert dict(row.values) == {
+    assert values_of(row) == {
         "needs": "14.40",
         "release": "1.26.0",
         "version": TOO_OLD,

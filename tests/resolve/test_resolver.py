@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import gains, required, values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -45,7 +46,7 @@ def codes(made: Plan) -> list[str]:
 
 
 def unlocks(made: Plan) -> list[tuple[str, dict[str, str], str]]:
-    return [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+    return [(row.change.code, values_of(row.change), gains(row)) for row in made.unlock]
 
 
 def test_the_cpu_build_is_replaced_by_the_newest_that_the_driver_runs() -> None:
@@ -89,7 +90,7 @@ def test_what_an_earlier_run_left_is_said(change: ChangeState, severity: str, ve
 
     [finding] = [row for row in made.findings if row.code == f"change-{change}"]
     assert (finding.severity, made.verdict) == (severity, verdict)
-    assert dict(finding.values) == {"size": "2.6 GB"}
+    assert values_of(finding) == {"size": "2.6 GB"}
     assert load_texts("en").remedy(finding)
 
 
@@ -469,7 +470,7 @@ def test_what_was_broken_before_is_no_reason_against_a_release() -> None:
 
 
 def test_requirements_of_a_file_are_respected() -> None:
-    made = plan(driver="13.0", options=PlanOptions(requirements=("onnxruntime<1.31",)))
+    made = plan(driver="13.0", options=PlanOptions(requirements=required("onnxruntime<1.31")))
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
 
@@ -922,7 +923,9 @@ def test_a_demand_that_the_new_protobuf_meets_is_no_conflict() -> None:
 
 def test_a_line_of_the_users_file_that_is_none_is_passed_over() -> None:
     made = plan(
-        options=PlanOptions(requirements=("not one!", "onnxruntime<1.24; python_version < '3'"))
+        options=PlanOptions(
+            requirements=required("not one!", "onnxruntime<1.24; python_version < '3'")
+        )
     )
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
@@ -957,7 +960,9 @@ def test_an_extra_that_two_ask_for_is_read_once() -> None:
 
 
 def test_which_wishes_choose_a_release() -> None:
-    assert not PlanOptions(ignored_gpus=frozenset({"7.0"}), requirements=("numpy<2",)).chooses
+    assert not PlanOptions(
+        ignored_gpus=frozenset({"7.0"}), requirements=required("numpy<2")
+    ).chooses
     assert PlanOptions(onnxruntime="<1.27").chooses
     assert PlanOptions(latest=True).chooses
     assert PlanOptions(cuda="12").chooses
@@ -965,7 +970,7 @@ def test_which_wishes_choose_a_release() -> None:
 
 def evidence(made: Plan, code: str) -> tuple[dict[str, str], tuple[str, ...]]:
     [found] = [row for row in made.findings if row.code == code]
-    return dict(found.values), found.evidence
+    return values_of(found), found.evidence
 
 
 def test_what_lies_in_the_folder_is_told_beside_what_pip_knows() -> None:
@@ -1059,5 +1064,5 @@ def test_who_uses_the_same_cuda_is_a_reason_for_a_release() -> None:
     made = plan("transformer 4.2", "dataloader 1.2", "torch 2.5.1+cu124", driver="12.8")
 
     assert {row.name for row in made.consumers} == {"transformer", "dataloader", "torch"}
-    [why] = [dict(row.values) for row in made.why if row.code == "why-consumers"]
+    [why] = [values_of(row) for row in made.why if row.code == "why-consumers"]
     assert why == {"by": "transformer 4.2", "cuda": "12"}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import Build, LibraryNeed
 from ortgpu_fix.matrix.parse import parse
+from ortgpu_fix.plan.reasons import Named
 from ortgpu_fix.resolve import rules
 from ortgpu_fix.resolve.candidate import Candidate, make_candidate
 from ortgpu_fix.resolve.consumers import holders
@@ -44,7 +46,7 @@ def candidate(at: Situation, version: str = "1.26.0", platform: str = "linux_x86
 
 
 def said(rule: rules.Rule, at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
-    return [(why.code, dict(why.values)) for why in rule(candidate(at, *which), at)]
+    return [(why.code, values_of(why)) for why in rule(candidate(at, *which), at)]
 
 
 def test_a_gpu_is_asked_for_that_is_not_ignored() -> None:
@@ -61,7 +63,7 @@ def test_a_driver_is_asked_for_that_runs_the_cuda() -> None:
     assert said(rules.check_driver, here(driver=None)) == [("no-driver", {})]
     unheard_of = too_old_driver("14.0", here())
     assert unheard_of is not None
-    assert dict(unheard_of.values) == {"cuda": "14", "floor": "", "driver_cuda": "12.2"}
+    assert values_of(unheard_of) == {"cuda": "14", "floor": "", "driver_cuda": "12.2"}
     too_old = {"cuda": "13", "floor": "580.65.06", "driver_cuda": "12.2"}
     assert said(rules.check_driver, here(), "1.31.0") == [("driver-too-old", too_old)]
 
@@ -228,7 +230,8 @@ def test_who_uses_a_wheel_and_declares_nothing_holds_those_of_its_cuda() -> None
 
     assert [row.cuda for row in at.consumers] == ["12", "12", "12", "13"]
     assert holders(MATRIX.distributions["nvidia-cudnn-cu12"], at.consumers) == (
-        *("sparse-cuda12x 1.0", "transformer 4.6"),
+        Named("sparse-cuda12x", "1.0"),
+        Named("transformer", "4.6"),
     )
 
 
@@ -246,7 +249,7 @@ def test_wishes_are_asked_of_the_release() -> None:
 def test_why_a_release_works_names_the_driver_the_gpus_and_who_pins_what() -> None:
     torch = {"name": "app", "version": "3", "requires": ["nvidia-cudnn-cu12==9.1.0"]}
     at = here(torch, "transformer 4.2", gpus=("8.0", "12.0"), driver="12.8")
-    found = [(why.code, dict(why.values)) for why in rules.reasons_for(candidate(at), at)]
+    found = [(why.code, values_of(why)) for why in rules.reasons_for(candidate(at), at)]
 
     assert found == [
         ("why-driver", {"cuda": "12.8", "driver_cuda": "12.8"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import required
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -88,7 +89,7 @@ def demanded(at: Situation, name: str) -> list[str]:
 
 def test_what_packages_that_stay_and_a_file_require_counts() -> None:
     options = PlanOptions(
-        requirements=(
+        requirements=required(
             "numpy>=2",
             "other>1; sys_platform == 'win32'",
             "not a requirement !",
@@ -101,7 +102,7 @@ def test_what_packages_that_stay_and_a_file_require_counts() -> None:
     )
     found = here(*rows, options=options)
 
-    assert demanded(found, "numpy") == ["b 1 <3", "numpy>=2 >=2"]
+    assert demanded(found, "numpy") == ["b 1 <3", "r.txt >=2"]
     assert demanded(found, "other") == []
     assert demanded(found, "nvidia-cublas-cu12") == []
     assert demanded(here(*rows), "numpy") == ["b 1 <3"]
@@ -115,11 +116,11 @@ def test_where_conflicts_are_allowed_only_torch_has_a_say_about_nvidia_s_wheels(
     ]
     allowing = PlanOptions(conflicts=True)
 
-    found = {row.by.partition(" ")[0] for row in here(*rows).demanded("nvidia-cudnn-cu12")}
+    found = {row.distribution for row in here(*rows).demanded("nvidia-cudnn-cu12")}
     left = here(*rows, options=allowing)
     assert found == {*names}
-    assert {row.by.partition(" ")[0] for row in left.demanded("nvidia-cudnn-cu12")} == {*names[:4]}
-    assert {row.by.partition(" ")[0] for row in left.demanded("numpy")} == {*names}
+    assert {row.distribution for row in left.demanded("nvidia-cudnn-cu12")} == {*names[:4]}
+    assert {row.distribution for row in left.demanded("numpy")} == {*names}
 
 
 def test_who_uses_cuda_is_listed_by_name() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.resolve.options import PlanOptions
@@ -21,7 +22,7 @@ def told(*packages: Any, **machine: Any) -> dict[str, list[dict[str, str]]]:
     made = resolve(synthetic.facts(*packages, **machine), PlanOptions(), MATRIX)
     found: dict[str, list[dict[str, str]]] = {}
     for row in made.findings:
-        found.setdefault(row.code, []).append(dict(row.values))
+        found.setdefault(row.code, []).append(values_of(row))
     return found
 
 
@@ -99,7 +100,7 @@ def test_a_gpu_is_named_to_be_ignored_where_another_remains(
     made = resolve(synthetic.facts(driver="13.0", gpus=gpus), PlanOptions(), MATRIX)
 
     ignored = {
-        dict(row.change.values)["gpu"] for row in made.unlock if row.change.code == "ignore-gpu"
+        values_of(row.change)["gpu"] for row in made.unlock if row.change.code == "ignore-gpu"
     }
     assert ignored == named
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 import synthetic
 from ortgpu_fix.cli.options import parse_plan_options
@@ -67,7 +68,7 @@ def reasons(made: Plan, version: str) -> list[str]:
 
 def gains(made: Plan) -> dict[str, str]:
     texts = load_texts("en")
-    return {texts.change(row): row.gains for row in made.unlock}
+    return {texts.change(row): texts.gains(row) for row in made.unlock}
 
 
 # A torch that stays.
@@ -645,7 +646,7 @@ def test_the_torch_that_runs_instead_is_named_on_a_mirror_too() -> None:
     [found] = [row for row in made.findings if row.code == "torch-driver-too-old"]
 
     instead = "torch 2.11.0+cu126, https://mirror.example/whl/cu126"
-    assert dict(found.values)["instead"] == instead
+    assert values_of(found)["instead"] == instead
 
 
 def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> None:
@@ -665,7 +666,7 @@ def test_two_cuda_majors_side_by_side() -> None:
     )
     found = next(row for row in made.findings if row.code == "two-cuda-majors")
 
-    assert dict(found.values)["other"] == "13"
+    assert values_of(found)["other"] == "13"
     assert found.evidence == ("onnxruntime-gpu 1.31.1", "nvidia-cublas 13.1.0.3")
 
 
@@ -683,7 +684,7 @@ def test_the_build_beside_torch_is_the_one_in_the_folder_else_the_distribution(
     made = plan(
         *("torch 2.10.0", "onnxruntime-gpu 1.31.1"), driver="580", gpu=RTX4090, onnxruntime=folder
     )
-    found = [dict(row.values)["other"] for row in made.findings if row.code == "two-cuda-majors"]
+    found = [values_of(row)["other"] for row in made.findings if row.code == "two-cuda-majors"]
 
     assert found == other
 
@@ -710,7 +711,7 @@ def test_importing_torch_first_helps_where_it_brings_what_nothing_else_loads() -
     made = plan("torch 2.10.0", *wheels, "onnxruntime-gpu 1.26.0")
 
     found = next(row for row in made.findings if row.code == "torch-first")
-    libraries = dict(found.values)["libraries"]
+    libraries = values_of(found)["libraries"]
     assert libraries == "libcublas.so.12, libcublasLt.so.12, libcudnn.so.9"
 
 
@@ -811,7 +812,7 @@ def test_a_torch_for_a_newer_driver_is_told_with_its_own_cuda(
     [found] = [
         row for row in plan(torch, driver=driver).findings if row.code == "torch-driver-too-old"
     ]
-    values = dict(found.values)
+    values = values_of(found)
 
     assert (values["torch"], values["cuda"], values["floor"]) == (torch, cuda, floor)
     assert values["driver_cuda"] == CUDA[driver]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import gains, values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -23,7 +24,7 @@ def unlocks(
     document["platform"] |= platform or {}
     matrix = matrix_parse.parse(tables or TABLES(), "", {})
     made = resolve(facts_json.from_json(document), options or PlanOptions(), matrix)
-    return [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock]
+    return [(row.change.code, values_of(row.change), gains(row)) for row in made.unlock]
 
 
 NEWEST = "onnxruntime-gpu 1.31.0"
@@ -88,7 +89,7 @@ def test_another_kind_of_python_is_told_as_cpython() -> None:
     document["python"] = {"version": "3.11.7", "implementation": "pypy"}
     made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
 
-    assert [(row.change.code, dict(row.change.values), row.gains) for row in made.unlock] == [
+    assert [(row.change.code, values_of(row.change), gains(row)) for row in made.unlock] == [
         ("other-python", {"python": "CPython 3.11"}, "onnxruntime-gpu 1.26.0")
     ]
 
@@ -99,7 +100,7 @@ def test_a_free_threaded_python_may_be_exchanged_for_the_ordinary_one() -> None:
     made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
 
     assert ("other-python", {"python": "Python 3.12"}, "onnxruntime-gpu 1.26.0") in [
-        (row.change.code, dict(row.change.values), row.gains) for row in made.unlock
+        (row.change.code, values_of(row.change), gains(row)) for row in made.unlock
     ]
 
 
@@ -270,7 +271,7 @@ def test_nvidia_s_packages_with_a_newer_library_are_named_where_its_table_allows
         matrix = matrix_parse.parse(data_center(**more), "", {})
         made = resolve(facts_json.from_json(document), PlanOptions(), matrix)
         rows = [row for row in made.unlock if row.change.code == "forward-compatibility"]
-        return [(dict(row.change.values), row.gains) for row in rows]
+        return [(values_of(row.change), gains(row)) for row in rows]
 
     values = {"package": "cuda-compat-13-0", "cuda": "13.0"}
     assert found() == ([(values, NEWEST)] if named else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from told import gains
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -18,7 +19,7 @@ TORCH = {"name": "torch", "version": "2.6.0+cpu"}
 
 
 def unlocks(made: Plan) -> set[tuple[str, str]]:
-    return {(row.change.code, row.gains.rpartition(" ")[2]) for row in made.unlock}
+    return {(row.change.code, gains(row).rpartition(" ")[2]) for row in made.unlock}
 
 
 @pytest.mark.parametrize(("last", "named"), [(580, True), (535, False)])

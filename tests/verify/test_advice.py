@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from measured_model import REPORT, codes
+from told import values_of
 
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.verify.advice import Advice, advise, buckets, new_shape_cost, pick
@@ -74,7 +75,7 @@ def bench(
 
 
 def values(advice: Advice, code: str) -> dict[str, str]:
-    return next(dict(row.values) for row in advice.rows if row.code == code)
+    return next(values_of(row) for row in advice.rows if row.code == code)
 
 
 OCR = [(1, 3, 48, width) for width in range(90, 490, 26)]

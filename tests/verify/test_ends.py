@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from told import values_of
 
 from ortgpu_fix.verify.verdict import describe_end, judge, last_words
 
@@ -44,7 +45,7 @@ def test_a_time_limit(step: str, log: str, *, timed_out: bool, note: str | None)
     found = judge(stdout=doing, stderr=log, returncode=1, timed_out=timed_out, driver=None)
 
     assert found.verdict == "crashed"
-    assert [(row.code, dict(row.values)) for row in found.notes] == (
+    assert [(row.code, values_of(row)) for row in found.notes] == (
         [(note, {"step": step})] if note else []
     )
     assert any(f"{step}: ended by exit code 1" in line for line in found.evidence) is not bool(note)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from told import values_of
 
 from ortgpu_fix.verify.measurement import Measurement, parse_measurement, say_shapes, shapes_of
 from ortgpu_fix.verify.model_report import Fallback, ModelReport
@@ -127,8 +128,8 @@ def test_an_operator_without_a_kernel() -> None:
     found = judged(rows, log)
 
     assert found.verdict == "cpu-fallback"
-    assert dict(found.values)["count"] == str(len(names))
-    assert dict(found.values)["operators"] == "LSTM"
+    assert values_of(found)["count"] == str(len(names))
+    assert values_of(found)["operators"] == "LSTM"
     assert {row.name for row in found.fallbacks} == names
     assert {row.why for row in found.fallbacks} == {"no-kernel"}
     assert [row.ms for row in found.fallbacks] == sorted(
@@ -156,7 +157,7 @@ def test_work_on_shapes_is_as_it_should_be() -> None:
 
     assert found.verdict == "works"
     assert {row.why for row in found.fallbacks} == {"shape-work"}
-    assert len(found.fallbacks) == int(dict(found.values)["shape_nodes"]) > 0
+    assert len(found.fallbacks) == int(values_of(found)["shape_nodes"]) > 0
 
 
 def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
@@ -244,7 +245,7 @@ def test_a_process_that_did_not_come_to_its_end(end: str, log: str, note: str) -
 
     found = judged(rows, log, environment="no-gpu", end=end)
 
-    assert (found.verdict, dict(found.values)["end"]) == ("crashed", end)
+    assert (found.verdict, values_of(found)["end"]) == ("crashed", end)
     assert found.notes[0].code == note
 
 

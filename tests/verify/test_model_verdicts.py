@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from told import values_of
 
 from ortgpu_fix.verify.measurement import Failed, Made, Measurement, NodeEvent, OutputRow, Tensor
 from ortgpu_fix.verify.model_report import ModelReport
@@ -51,7 +52,7 @@ MADE: dict[str, Any] = {"create_ms": 90.5, "providers": (GPU, CPU)}
 
 
 def notes(found: ModelReport) -> list[tuple[str, dict[str, str]]]:
-    return [(note.code, dict(note.values)) for note in found.notes]
+    return [(note.code, values_of(note)) for note in found.notes]
 
 
 def test_a_session_without_the_gpu_names_every_node_once() -> None:
@@ -63,7 +64,7 @@ def test_a_session_without_the_gpu_names_every_node_once() -> None:
 
     assert found.verdict == "cpu-fallback"
     counts = {"count": "3", "total": "3", "missing": "3", "free": "0"}
-    assert dict(found.values) == {**counts, "operators": "Conv, Gemm"}
+    assert values_of(found) == {**counts, "operators": "Conv, Gemm"}
     assert [*found.operators.items()] == [("Conv", 2), ("Gemm", 1)]
 
 
@@ -75,7 +76,7 @@ def test_nodes_without_a_kernel_are_counted_among_all() -> None:
 
     assert found.verdict == "cpu-fallback"
     counts = {"count": "3", "total": "5", "missing": "2", "free": "1"}
-    assert dict(found.values) == {**counts, "operators": "LSTM"}
+    assert values_of(found) == {**counts, "operators": "LSTM"}
     assert [row.nodes for row in found.providers if row.provider == CPU] == [3]
 
 
@@ -83,7 +84,7 @@ def test_work_on_shapes_counts_as_such_and_not_as_a_fallback() -> None:
     found = ran(node("a"), node("b"), node("c"), node("s", "Shape", CPU))
 
     assert found.verdict == "works"
-    assert dict(found.values) == {"total": "3", "shape_nodes": "1"}
+    assert values_of(found) == {"total": "3", "shape_nodes": "1"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[st
     )
 
     assert found.verdict == "crashed"
-    assert dict(found.values) == {"step": error, "end": "error"}
+    assert values_of(found) == {"step": error, "end": "error"}
     assert [code for code, _ in notes(found)] == noted
     assert found.evidence == ("other: no", f"{CUDA}: {error}")
 
@@ -210,7 +211,7 @@ def test_a_long_error_is_cut() -> None:
     error = "".join(f"{number:03}," for number in range(200))
     found = ran(failed=(Failed(key=CUDA, shape=0, error=error),))
 
-    assert dict(found.values)["step"] == error[:200]
+    assert values_of(found)["step"] == error[:200]
     assert found.evidence == (f"{CUDA}: {error[:400]}",)
 
 
@@ -218,21 +219,21 @@ def test_a_session_that_was_never_made_names_the_step() -> None:
     found = ran(made={}, step="session cuda")
 
     assert found.verdict == "crashed"
-    assert dict(found.values) == {"step": "session cuda", "end": "error"}
+    assert values_of(found) == {"step": "session cuda", "end": "error"}
 
 
 def test_a_model_that_fails_on_the_cpu_has_crashed_whatever_the_gpu_did() -> None:
     error = "Fail: no such operator"
     found = ran(failed=(Failed(key="cpu", shape=0, error=error),))
 
-    assert (found.verdict, dict(found.values)) == ("crashed", {"step": error, "end": "exit"})
+    assert (found.verdict, values_of(found)) == ("crashed", {"step": error, "end": "exit"})
     assert notes(found) == [("model-crashes", {})]
 
 
 def test_a_process_that_ended_early_names_its_step_and_its_end() -> None:
     found = ran(ended=False, step="run cuda shape 1", end="SIGSEGV")
 
-    assert dict(found.values) == {"step": "run cuda shape 1", "end": "SIGSEGV"}
+    assert values_of(found) == {"step": "run cuda shape 1", "end": "SIGSEGV"}
     assert notes(found) == [("model-crashes", {})]
 
 
@@ -302,7 +303,7 @@ def test_outputs_are_checked_in_the_order_of_the_shapes_and_of_the_gpu_alone() -
     assert [(row.name, row.shape, row.right) for row in found.checked] == [
         *(("y", 0, True), ("z", 0, False), ("late", 1, False)),
     ]
-    assert dict(found.values) == {"outputs": "z, late"}
+    assert values_of(found) == {"outputs": "z, late"}
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,7 @@ def test_tf32_is_the_reason_where_all_is_right_without_it(
     works = verdict == "works"
     assert notes(found) == ([("tf32-deviates", {"deviation": "0.006"})] if works else [])
     if not works:
-        assert dict(found.values) == {"outputs": "y, z"}
+        assert values_of(found) == {"outputs": "y, z"}
 
 
 def test_times_and_memory_are_those_of_each_configuration() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from told import values_of
 
 from ortgpu_fix.plan.reasons import Reason, reason
 from ortgpu_fix.verify.torch_verdict import combine, needs_torch_alone, needs_torch_check
@@ -34,7 +35,7 @@ ALONE = seen(values=(("x", "y"),), evidence=("driver",), notes=(TWICE,))
 
 
 def told(found: Verification) -> list[tuple[str, dict[str, str]]]:
-    return [(note.code, dict(note.values)) for note in found.notes]
+    return [(note.code, values_of(note)) for note in found.notes]
 
 
 @pytest.mark.parametrize(

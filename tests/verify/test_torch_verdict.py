@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from told import values_of
 
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.verification import verification_sections
@@ -72,7 +73,7 @@ def both(
 
 
 def said(found: Verification) -> list[tuple[str, str | None]]:
-    return [(note.code, dict(note.values).get("what")) for note in found.notes]
+    return [(note.code, values_of(note).get("what")) for note in found.notes]
 
 
 @pytest.mark.parametrize(

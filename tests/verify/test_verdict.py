@@ -31,9 +31,11 @@ from smoke_said import (
     needed,
     say,
 )
+from told import values_of
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.plan.reasons import Values
 from ortgpu_fix.verify.verdict import EXPLAINED
 from ortgpu_fix.verify.verification import (
     UP_TO_THE_DRIVER,
@@ -193,7 +195,7 @@ def test_a_missing_library_goes_before_what_the_driver_says() -> None:
     for rows in ([*each(NO_DEVICE)], ON_CPU):
         found = say(driver("12.2", 100), BUILD, needed(absent, other), *rows, END)
         assert found.verdict == "library-missing"
-        assert dict(found.values) == {"library": "libcudnn.so.9"}
+        assert values_of(found) == {"library": "libcudnn.so.9"}
     wrong = say(driver(), BUILD, needed(absent), *[row | {"deviation": 1.0} for row in ON_GPU], END)
     assert wrong.verdict == "wrong-result"
 
@@ -216,7 +218,7 @@ def test_a_watchdog_counts_where_the_driver_was_starting_alone() -> None:
 
 
 def test_a_library_that_is_loaded_twice_is_named_with_its_places() -> None:
-    def loaded(*paths: str) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    def loaded(*paths: str) -> list[tuple[str, Values]]:
         rows = [{"name": path.rpartition("/")[2], "path": path} for path in paths]
         found = say(driver(), BUILD, needed(), *ON_GPU, {"event": "loaded", "libraries": rows}, END)
         return [(note.code, note.values) for note in found.notes]
@@ -477,7 +479,7 @@ def test_help_and_duplicates_are_noted() -> None:
     assert found.verdict == "works"
     assert found.helped == ("libcublas.so.11",)
     assert "preload_dlls: RuntimeError: no folder" in found.evidence
-    assert [(note.code, dict(note.values)) for note in found.notes] == [
+    assert [(note.code, values_of(note)) for note in found.notes] == [
         ("libraries-helped", {"libraries": "libcublas.so.11"}),
         (
             "library-twice",
@@ -691,10 +693,10 @@ def test_evidence_is_told_once() -> None:
 
 def test_what_the_driver_speaks_and_what_is_needed_are_told_of_a_driver_alone() -> None:
     old = say(driver("12.2"), BUILD, needed(cuda="13"), *each(TOO_OLD), END)
-    assert (old.verdict, dict(old.values)) == ("driver-too-old", {"speaks": "12.2", "needs": "13"})
+    assert (old.verdict, values_of(old)) == ("driver-too-old", {"speaks": "12.2", "needs": "13"})
     unknown = say(driver(None), BUILD, needed(cuda=None), *each(TOO_OLD), END)
     assert unknown.verdict == "driver-too-old"
-    assert dict(unknown.values)["speaks"] == "?"
+    assert values_of(unknown)["speaks"] == "?"
     assert say(driver(), BUILD, needed(), *ON_GPU, END).values == ()
     assert say(driver("12.2", 100), BUILD, needed(), *each(NO_DEVICE), END).values == ()
 
@@ -725,5 +727,5 @@ def test_the_cuda_of_the_provider_s_file_counts_before_what_the_build_says() -> 
     found = say(driver("12.2"), BUILD | {"cuda": "12.8"}, needed(cuda="13"), *each(TOO_OLD), END)
     unread = say(driver("11.4"), BUILD | {"cuda": "12.8"}, needed(cuda=None), *each(TOO_OLD), END)
 
-    assert dict(found.values)["needs"] == "13"
-    assert dict(unread.values)["needs"] == "12"
+    assert values_of(found)["needs"] == "13"
+    assert values_of(unread)["needs"] == "12"
