@@ -40,11 +40,11 @@ class Wanting(NamedTuple):
         return f"{self.by} ({self.requires})"
 
 
-Value = str | Named | RequirementLine | Wanting
-Values = tuple[tuple[str, Value | tuple[Value, ...]], ...]
+Fact = str | Named | RequirementLine | Wanting
+Values = tuple[tuple[str, Fact | tuple[Fact, ...]], ...]
 
 
-def words(value: Value | tuple[Value, ...]) -> str:
+def words(value: Fact | tuple[Fact, ...]) -> str:
     """Return a value as people read it; several with commas."""
     if isinstance(value, str | Named | RequirementLine | Wanting):
         return str(value)
@@ -65,7 +65,7 @@ class Reason(NamedTuple):
         return tuple(each for each in named if isinstance(each, Named | RequirementLine))
 
 
-def reason(code: str, **values: Value | tuple[Value, ...]) -> Reason:
+def reason(code: str, **values: Fact | tuple[Fact, ...]) -> Reason:
     """Return the reason `code` with the values that its text names."""
     return Reason(code=code, values=tuple(values.items()))
 
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 def finding(
-    code: str, severity: Severity, *evidence: str, **values: Value | tuple[Value, ...]
+    code: str, severity: Severity, *evidence: str, **values: Fact | tuple[Fact, ...]
 ) -> Finding:
     """Return the finding `code` with the values that its texts name."""
     return Finding(code=code, severity=severity, values=tuple(values.items()), evidence=evidence)
