@@ -17,8 +17,8 @@ from ..lock_inputs import lock_builder, planned_groups, write_companions
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Fetch everything the plan installs, for this machine or others, into a folder.
 
-    Raises Error `usage` without `-d`, `file-unwritable`, and those of `occasion`, `Maker.files` and
-    `download_all`.
+    Raises Error `usage` without `-d`, `file-unwritable`, and those of `planned_groups`,
+    `LockBuilder.files` and `download_all`.
     """
     if arguments.directory is None or "://" in arguments.directory:
         raise Error("usage", problem=Error("flag-alone", flag="download", partner="-d DIR"))

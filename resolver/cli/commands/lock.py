@@ -32,7 +32,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Write the plan as a lock for a team: one file for each group.
 
     Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
-    those of `occasion`, of `Maker.lock` and of the format.
+    those of `planned_groups`, of `LockBuilder.lock` and of the format.
     """
     planned = planned_groups(arguments, environ, language)
     if isinstance(planned, int):
