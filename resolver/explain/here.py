@@ -162,11 +162,12 @@ def _of_release(releases: SpecifierSet, facts: Facts) -> Here:
 
 def _of_libc(floor: str | None, facts: Facts) -> Here:
     """Say whether the C library here is older than the glibc that a log names."""
-    libc = facts.platform.libc
-    if floor is None or libc is None:
+    found = facts.platform.c_library
+    if floor is None or found is None:
         return Here("unseen", why=reason("here-only-there"))
-    kind, _, version = libc.partition(" ")
-    newer = kind == "glibc" and numbers(version) >= numbers(floor)
+    kind, version = found
+    newer = kind == "glibc" and version >= numbers(floor)
+    libc = str(facts.platform.libc)
     return Here("not-so" if newer else "confirmed", why=reason("here-libc", libc=libc))
 
 

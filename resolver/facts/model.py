@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from ..versions import numbers
+
 GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 """Two distributions that share one folder and overwrite one another."""
 OWN_ENVIRONMENT = "this program's own"
@@ -41,6 +43,14 @@ class Platform(NamedTuple):
     def key(self) -> str:
         """The platform as the matrix names it: `linux_x86_64`."""
         return f"{self.system}_{self.machine}"
+
+    @property
+    def c_library(self) -> tuple[str, tuple[int, ...]] | None:
+        """The C library and its version: `("glibc", (2, 35))`; None on Windows, or not known."""
+        if self.libc is None:
+            return None
+        kind, _, version = self.libc.partition(" ")
+        return kind, numbers(version)
 
 
 class Driver(NamedTuple):

@@ -26,8 +26,8 @@ _WITHOUT_PYMALLOC = (3, 8)
 
 def libc_tag(facts: Facts) -> tuple[str, tuple[int, ...]]:
     """Return the C library of a Linux machine and its version: `("glibc", (2, 35))`."""
-    kind, _, version = (facts.platform.libc or f"glibc {GLIBC}").partition(" ")
-    return kind, (*numbers(version), 0)[:2]
+    kind, version = facts.platform.c_library or ("glibc", numbers(GLIBC))
+    return kind, (*version, 0)[:2]
 
 
 def platforms(facts: Facts) -> tuple[str, ...]:

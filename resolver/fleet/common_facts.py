@@ -115,8 +115,9 @@ def common_facts(situations: Sequence[Situation]) -> Facts:
 
 def oldest_libc(situations: Sequence[Situation]) -> str | None:
     """Return the oldest known C library of these machines, or None."""
-    known = [here.facts.platform.libc for here in situations if here.facts.platform.libc]
-    return min(known, key=lambda libc: numbers(libc.partition(" ")[2]), default=None)
+    platforms = [here.facts.platform for here in situations]
+    known = [(each.c_library[1], each.libc) for each in platforms if each.c_library]
+    return min(known, key=lambda pair: pair[0], default=((), None))[1]
 
 
 def _oldest_driver(situations: Sequence[Situation]) -> Driver | None:

@@ -29,11 +29,11 @@ def oldest_that_serves(need: LibraryNeed, here: Situation) -> str | None:
 
 def glibc_suffices(here: Situation, floor: str | None) -> bool:
     """Tell whether the target's glibc is `floor` or newer: False for musl, True if not known."""
-    libc = here.facts.platform.libc
-    if floor is None or libc is None:
+    found = here.facts.platform.c_library
+    if floor is None or found is None:
         return True
-    kind, _, version = libc.partition(" ")
-    return kind == "glibc" and numbers(version) >= numbers(floor)
+    kind, version = found
+    return kind == "glibc" and version >= numbers(floor)
 
 
 def too_old_driver(cuda: str, here: Situation) -> Reason | None:

@@ -197,3 +197,59 @@ def test_every_table_is_told() -> None:
     tables = {path.name for path in (ROOT / "data").glob("*.toml")}
 
     assert set(re.findall(r"`([a-z_]+\.toml)`", text)) == tables
+
+
+FOREIGN = {
+    "companions.loader.demand": "torch's own words",
+    "companions.loader.load": "the list that travels in the wheel",
+    "engine.common": "what pip prints",
+    "evidence.onnxruntime": "a module of a wheel",
+    "explain.wordings": "a log",
+    "facts.document": "a facts file: `written_by`",
+    "facts.gpu_names": "a name that the driver gives",
+    "facts.model": "a facts file: `libc`",
+    "facts.target": "what the target's Python prints",
+    "lock.parse": "a lock",
+    "probe.children.describe_target": "metadata of a distribution",
+    "probe.children.query_gpus": "what the loader says",
+    "probe.libraries": "a header of CUDA",
+    "probe.machine": "what nvidia-smi prints",
+    "probe.provider": "a module of onnxruntime",
+    "verify.children.common": "a profile of onnxruntime",
+    "verify.verdict": "what Python says of an import",
+}
+"""Modules that split or search text with blanks in it, and whose text that is: none is ours."""
+_SPLITTING = {"partition", "rpartition", "split", "rsplit", "find", "index"}
+_SPLITTING |= {"startswith", "endswith", "removeprefix", "removesuffix"}
+
+
+def learns_from_text(tree: ast.AST) -> bool:
+    """Tell whether a module splits text at words, or searches it for them."""
+
+    def has_words(node: ast.AST) -> bool:
+        text = node.value if isinstance(node, ast.Constant) else None
+        return isinstance(text, str) and " " in text
+
+    return any(
+        (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _SPLITTING
+            and any(map(has_words, node.args[:1]))
+        )
+        or (
+            isinstance(node, ast.Compare)
+            and isinstance(node.ops[0], ast.In)
+            and has_words(node.left)
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def test_no_text_of_ours_is_split_or_searched_to_learn_a_fact() -> None:
+    """A demand was `fastembed 0.9.1` once, and nine places took the name out of it again."""
+    found = {name for name, path in MODULES.items() if learns_from_text(parsed(path))}
+
+    assert found <= FOREIGN.keys(), "values travel, sentences are made in `report/`"
+    planted = ["by.partition(' ')[0]", "values['by'].split(', ')", "'is installed' in why.text"]
+    assert all(learns_from_text(ast.parse(line)) for line in planted)
