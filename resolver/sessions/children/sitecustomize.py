@@ -1,0 +1,86 @@
+"""Wait for the libraries that make sessions; then stand aside for the user's own sitecustomize.
+
+`PYTHONPATH` has our folder in front, so every Python of the user's program begins with this file.
+It takes the folder out of `sys.path` and imports the next `sitecustomize`, or fails to as before.
+`watch` does the work, and is read only when one of those libraries is imported. The standard library
+alone; what is here is understood by every Python, from 3.8 on it does something.
+"""
+
+# mypy: ignore-errors
+import os
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+WATCHED = {
+    "onnxruntime",
+    "onnxruntime.capi.onnxruntime_inference_collection",
+    "onnxruntime_genai.onnxruntime_genai",
+    "ctranslate2._ext",
+}
+NAME = "_ortgpu_fix_watch"
+
+
+class Finder:
+    """Finds nothing but these modules, and those through the finders after this one, once."""
+
+    def __init__(self):
+        self.waiting = set(WATCHED)
+
+    def find_spec(self, name, path=None, target=None):
+        """Return the spec of a watched module with a loader that does more than run it."""
+        if name in self.waiting:
+            try:
+                return watch().find_spec(self, name, path, target)
+            except Exception:  # noqa: BLE001 - nothing here may end an import
+                self.waiting.clear()
+        return None
+
+
+def watch():
+    """Return the module that does the work."""
+    if NAME not in sys.modules:
+        from importlib.util import module_from_spec, spec_from_file_location
+
+        spec = spec_from_file_location(NAME, os.path.join(FOLDER, "watch.py"))
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[NAME] = module
+    return sys.modules[NAME]
+
+
+def tell_of_process():
+    """Leave a file that says which Python this is; without `json`, which takes long to import."""
+    text = '{"event": "process", "pid": %d, "parent": %d, "python": "%s", "program": "%s"}\n'
+    python = ".".join(str(number) for number in sys.version_info[:3])
+    said = "".join(letter for letter in program() if letter >= " " and letter not in '"\\')
+    data = (text % (os.getpid(), os.getppid(), python, said)).encode("utf-8", "replace")
+    name = os.path.join(os.path.dirname(FOLDER), "start-%d.jsonl" % os.getpid())
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+
+
+def program():
+    """Return what this Python runs, without its arguments: `app.py`, `-m app`, `-c`."""
+    words = iter(getattr(sys, "orig_argv", ["", ""])[1:])
+    for word in words:
+        if word in {"-W", "-X", "--check-hash-based-pycs"}:
+            next(words, "")
+        elif word == "-m":
+            return "-m " + next(words, "")
+        elif word == "-c" or not word.startswith("-"):
+            return os.path.basename(word)
+    return ""
+
+
+if sys.version_info >= (3, 8):
+    sys.meta_path.insert(0, Finder())
+    try:
+        tell_of_process()
+    except Exception:  # noqa: BLE001, S110 - the starter is gone
+        pass
+sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER or not place]
+sys.modules.pop("sitecustomize", None)
+import sitecustomize  # noqa: E402, F401, PLW0406 - the user's; where there is none it fails as before

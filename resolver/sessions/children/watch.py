@@ -1,0 +1,616 @@
+"""Tell of each inference session: what it asked for, what it got, who made it, how it ran.
+
+Loaded by `sitecustomize` beside it in the user's Python (3.8 and newer) when one of the watched
+libraries is imported; the standard library alone. The classes that make sessions get functions that
+look at their arguments and results, and call the original ones.
+
+Events are lines of JSON in the folder above, in a file for each process, opened for each line: a
+program may close every file that it did not open, and a number would then be another file's. A
+session is told at once, its runs at the first one, then at most every half second, and at the end.
+
+While a session is made that asks for more than the CPU, standard error is a file of ours: so
+onnxruntime's own words are known, which it writes there past Python. They are passed on, unchanged,
+when it is made; what the starter finds left in the file, of a program that was killed, it passes on.
+
+Nothing here raises, and nothing is written to standard output.
+"""
+
+# Importing pathlib would take as long as all the rest:
+# ruff: noqa: ANN401, PTH100, PTH118, PTH119, PTH120, PTH123, S110, BLE001
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import sys
+import threading
+import time
+import weakref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+KEY = "_ortgpu_fix_runs"
+"""Of the attribute of a session that holds its runs."""
+PLAIN = {"CPUExecutionProvider", "AzureExecutionProvider"}
+COLLECTION = "onnxruntime.capi.onnxruntime_inference_collection"
+PAUSE = 0.5
+"""Seconds between two tellings of a session's runs."""
+KEPT = 256
+"""How many times are kept of a session's later runs, the latest."""
+MOST_SHAPES = 10_000
+MOST_WORDS = 16_384
+"""Bytes of onnxruntime's words that are told of one session."""
+MOST_FRAMES = 30
+
+
+class Process:
+    """The file of this process, which differs after a fork."""
+
+    file = ""
+    token = ""
+    number = 0
+
+    @classmethod
+    def begin(cls) -> None:
+        """Choose a file for the process that runs now."""
+        cls.token = f"{os.getpid()}-{os.urandom(4).hex()}"
+        cls.file = os.path.join(FOLDER, f"events-{cls.token}.jsonl")
+        cls.number = 0
+
+    @classmethod
+    def next_id(cls) -> str:
+        """Return a name for a session that no other one has, in any process."""
+        cls.number += 1
+        return f"{cls.token}-{cls.number}"
+
+
+def tell(event: str, **values: Any) -> None:
+    """Append one event to the file of this process; the first one also sees to the last."""
+    with contextlib.suppress(Exception):
+        new = not os.path.exists(Process.file)
+        values.update(event=event, pid=os.getpid())
+        line = json.dumps(values, default=str) + "\n"
+        write(Process.file, line.encode())
+        if new:
+            at_the_end()
+
+
+def write(name: str, data: bytes) -> None:
+    """Append to a file of ours."""
+    file = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+
+
+def at_the_end() -> None:
+    """Tell the last runs when this process ends; a child of multiprocessing skips `atexit`."""
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        multiprocessing.Finalize(None, tell_last, exitpriority=-1000)
+
+
+def tell_last() -> None:
+    """Tell what is known at the end of a process."""
+    for runs in list(RUNS):
+        runs.tell()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        with contextlib.suppress(Exception):
+            device = getattr(torch, "get_default_device", None)
+            tell(
+                "torch",
+                version=str(torch.__version__),
+                cuda=torch.version.cuda,
+                used=bool(torch.cuda.is_initialized()),
+                device=str(device()) if device else None,
+            )
+
+
+class Runs:
+    """How one session ran, in this process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shapes: set[object] = set()
+        self.inputs: dict[str, list[int]] = {}
+        self.threads: set[int] = set()
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin to count: here, or in the child of a fork, whose parent tells its own."""
+        self.lock = threading.Lock()
+        self.count = self.told = 0
+        self.first: float | None = None
+        self.fresh: list[float] = []
+        self.later: list[float] = []
+        self.due = 0.0
+        self.threads.clear()
+
+    def add(self, seconds: float, feed: Any, now: float) -> None:
+        """Count one run; `feed` holds its inputs by name, None where nobody knows them."""
+        shapes = None
+        if feed is not None:
+            shapes = tuple([shape(value) for value in feed.values()])
+        with self.lock:
+            new = shapes not in self.shapes
+            if new and len(self.shapes) < MOST_SHAPES:
+                self.shapes.add(shapes)
+                if shapes and len(self.shapes) == 1:
+                    self.inputs = {str(name): list(s) for name, s in zip(feed, shapes) if s}
+            times = self.fresh if new else self.later
+            if not self.count:
+                self.first = seconds
+            elif len(times) < KEPT:
+                times.append(seconds)
+            else:
+                times[self.count % KEPT] = seconds
+            self.count += 1
+            self.threads.add(threading.get_ident())
+        if now >= self.due:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell how it ran so far, where that is more than was told."""
+        with self.lock:
+            if self.count == self.told:
+                return
+            self.told = self.count
+            self.due = time.perf_counter() + PAUSE
+            values = {
+                "runs": self.count,
+                "first_ms": milliseconds(self.first),
+                "fresh_ms": milliseconds(median(self.fresh)),
+                "later_ms": milliseconds(median(self.later)),
+                "shapes": len(self.shapes - {None}),
+                "inputs": self.inputs,
+                "threads": len(self.threads),
+            }
+        tell("runs", id=self.name, **values)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.tell()
+
+
+RUNS: weakref.WeakSet[Runs] = weakref.WeakSet()
+
+
+def shape(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of an input: of an array, or of a value of onnxruntime's."""
+    found = getattr(value, "shape", None)
+    if type(found) is tuple:
+        return found
+    return tuple(found()) if callable(found) else None
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Return a time as it is told."""
+    return None if seconds is None else round(seconds * 1000, 4)
+
+
+def median(times: list[float]) -> float | None:
+    """Return the median."""
+    return sorted(times)[len(times) // 2] if times else None
+
+
+class Words:
+    """Standard error, redirected to a file of ours while somebody wants to know what is said."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with the usual standard error."""
+        self.lock = threading.Lock()
+        self.users = 0
+        self.usual = self.file = -1
+        self.passed = 0
+
+    def begin(self) -> int | None:
+        """Redirect it, and return where in the file the words begin; None where that fails."""
+        with self.lock, contextlib.suppress(OSError):
+            flush()
+            if not self.users:
+                name = os.path.join(FOLDER, f"words-{Process.token}")
+                self.usual = os.dup(2)
+                self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                os.ftruncate(self.file, 0)
+                self.passed = 0
+                os.dup2(self.file, 2)
+            self.users += 1
+            return os.fstat(self.file).st_size
+        return None
+
+    def end(self, begin: int | None) -> str:
+        """Return what was said since `begin`; what was not passed on yet is."""
+        if begin is None:
+            return ""
+        with self.lock, contextlib.suppress(OSError):
+            flush()
+            self.users -= 1
+            if not self.users:
+                os.dup2(self.usual, 2)
+            said = self.read(begin, MOST_WORDS)
+            while True:
+                more = self.read(self.passed, 1 << 20)
+                if not more:
+                    break
+                self.passed += len(more)
+                pass_on(self.usual, more)
+            if not self.users:
+                os.ftruncate(self.file, 0)
+                os.close(self.file)
+                os.close(self.usual)
+            return said.decode("utf-8", "replace")
+        return ""
+
+    def read(self, begin: int, most: int) -> bytes:
+        """Return a part of the file."""
+        os.lseek(self.file, begin, os.SEEK_SET)
+        return os.read(self.file, most)
+
+    def after_fork(self) -> None:
+        """Give the child its usual standard error back."""
+        if self.users:
+            with contextlib.suppress(OSError):
+                os.dup2(self.usual, 2)
+                os.close(self.file)
+                os.close(self.usual)
+        self.renew()
+
+
+def flush() -> None:
+    """Let Python's own standard error write what it holds back."""
+    with contextlib.suppress(Exception):
+        sys.stderr.flush()
+
+
+def pass_on(file: int, data: bytes) -> None:
+    """Write all of `data`; a pipe that does not block may be full for a while."""
+    end = time.monotonic() + 5.0
+    while data and time.monotonic() < end:
+        try:
+            data = data[os.write(file, data) :]
+        except BlockingIOError:  # noqa: PERF203
+            time.sleep(0.005)
+
+
+WORDS = Words()
+MAKING = threading.local()
+"""The errors of the session that this thread makes: onnxruntime tries another one without CUDA."""
+
+
+def after_fork() -> None:
+    """Begin anew in a child: its file, its counts, its locks."""
+    Process.begin()
+    WORDS.after_fork()
+    for runs in list(RUNS):
+        runs.renew()
+
+
+def frames(skipped: str) -> list[list[Any]]:
+    """Return who called: file, line, function and module, of each file the innermost."""
+    found: dict[str, list[Any]] = {}
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and len(found) < MOST_FRAMES:
+        file = frame.f_code.co_filename
+        if not file.startswith((skipped, "<frozen")) and file != __file__ and file not in found:
+            place = os.path.abspath(file) if file[:1] != "<" else file
+            name = frame.f_code.co_name
+            found[file] = [place, frame.f_lineno, name, frame.f_globals.get("__name__")]
+        frame = frame.f_back
+    return list(found.values())
+
+
+def providers_asked(providers: Any, options: Any) -> list[list[Any]] | None:
+    """Return what a session was asked for, each provider with its options; None: nothing."""
+    if providers is None:
+        return None
+    asked = []
+    for number, each in enumerate(providers):
+        name, given = each if isinstance(each, tuple) and len(each) == 2 else (each, None)  # noqa: PLR2004
+        if given is None and options:
+            given = options[number] if number < len(options) else None
+        asked.append([str(name), {str(k): str(v) for k, v in dict(given or {}).items()}])
+    return asked
+
+
+def wants_more(asked: list[list[Any]] | None) -> bool:
+    """Tell whether more than the CPU is asked for."""
+    return any(name not in PLAIN for name, _ in asked or ())
+
+
+@contextlib.contextmanager
+def told(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
+    """Give what is told of the session that is made meanwhile: its time, words and errors."""
+    MAKING.errors = errors = []
+    begin = WORDS.begin() if listen else None
+    start = time.perf_counter()
+    try:
+        yield values
+    except Exception as error:
+        values["error"] = said(error)
+        raise
+    finally:
+        values["ms"] = milliseconds(time.perf_counter() - start)
+        values["words"] = WORDS.end(begin)
+        values["errors"] = errors
+
+
+def said(error: BaseException) -> str:
+    """Return an error as a line of a log has it."""
+    return f"{type(error).__name__}: {error}"[:4000]
+
+
+def got(session: Any) -> dict[str, Any]:
+    """Return what a session got, and the options of its providers."""
+    names = [str(name) for name in session.get_providers()]
+    options = {}
+    with contextlib.suppress(Exception):
+        every = session.get_provider_options()
+        options = {name: dict(every.get(name, {})) for name in names if name not in PLAIN}
+    return {"got": names, "options": options}
+
+
+def after_collection(module: Any) -> None:
+    """Look at the sessions of onnxruntime, and at their runs."""
+    kind, base = module.InferenceSession, module.Session
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__)))
+    replace(kind, "__init__", functools.partial(making, module, folder))
+    replace(kind, "_create_inference_session", trying)
+    replace(base, "set_providers", functools.partial(changing, module))
+    for name, argument in (
+        ("run", "input_feed"),
+        ("run_with_ort_values", "input_dict_ort_values"),
+        ("run_async", "input_feed"),
+        ("run_with_iobinding", None),
+    ):
+        if hasattr(base, name):
+            replace(base, name, functools.partial(running, argument))
+
+
+def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Put a function round `owner.name`, which looks like it."""
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def making(module: Any, folder: str, original: Any) -> Any:
+    """Return the `__init__` that tells of the session."""
+
+    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
+        values: dict[str, Any] = {"library": "onnxruntime", "asked": None}
+        try:
+            values.update(model_of((*given, named.get("path_or_bytes"))[0]))
+            settings = named.get("sess_options", given[1] if len(given) > 1 else None)
+            providers = named.get("providers", given[2] if len(given) > 2 else None)  # noqa: PLR2004
+            options = named.get("provider_options", given[3] if len(given) > 3 else None)  # noqa: PLR2004
+            values["asked"] = providers_asked(providers, options)
+            has = getattr(settings, "has_providers", None)
+            values["by_options"] = bool(has()) if has else False
+            values["available"] = list(module.C.get_available_providers())
+        except Exception:
+            pass
+        listen = wants_more(values["asked"]) or bool(values.get("by_options"))
+        try:
+            with told(values, listen=listen):
+                original(self, *given, **named)
+        finally:
+            with contextlib.suppress(Exception):
+                values.update(id=Process.next_id(), frames=frames(folder + os.sep))
+                values["thread"] = threading.current_thread().name
+                if "error" not in values:
+                    values.update(got(self))
+                    values["graph"] = self.get_modelmeta().graph_name
+                    runs = Runs(values["id"])
+                    RUNS.add(runs)
+                    self.__dict__[KEY] = runs
+                tell("session", **values)
+
+    return __init__
+
+
+def model_of(model: Any) -> dict[str, Any]:
+    """Return the name of a model, or how long the bytes are that it was given as."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return {"model": None, "bytes": len(model)}
+    return {"model": os.path.abspath(os.fsdecode(model))}
+
+
+def trying(original: Any) -> Any:
+    """Return the `_create_inference_session` that keeps the error after which another is tried."""
+
+    def _create_inference_session(self: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return original(self, *given, **named)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                MAKING.errors.append(said(error))
+            raise
+
+    return _create_inference_session
+
+
+def changing(module: Any, original: Any) -> Any:
+    """Return the `set_providers` that tells of it; `run` calls it where CUDA fails."""
+
+    def set_providers(self: Any, providers: Any = None, provider_options: Any = None) -> Any:
+        values: dict[str, Any] = {}
+        with contextlib.suppress(Exception):
+            values["asked"] = providers_asked(providers, provider_options)
+            caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001
+            values["by_user"] = caller != module.__file__
+            failed = sys.exc_info()[1]
+            values["failed"] = said(failed) if failed and not values["by_user"] else None
+        with told(values, listen=wants_more(values.get("asked"))):
+            result = original(self, providers, provider_options)
+        with contextlib.suppress(Exception):
+            values.update(got(self))
+            tell("providers", id=self.__dict__[KEY].name, **values)
+        return result
+
+    return set_providers
+
+
+def running(argument: str | None, original: Any) -> Any:
+    """Return the function that runs a session and counts it; `argument` holds the inputs."""
+    clock = time.perf_counter
+
+    def run(self: Any, *given: Any, **named: Any) -> Any:
+        start = clock()
+        result = original(self, *given, **named)
+        end = clock()
+        try:
+            runs = self.__dict__.get(KEY)
+            if runs is not None:
+                feed = None
+                if argument is not None:
+                    feed = given[1] if len(given) > 1 else named[argument]
+                runs.add(end - start, feed, end)
+        except Exception:
+            pass
+        return result
+
+    return run
+
+
+def after_onnxruntime(module: Any) -> None:
+    """Tell that onnxruntime is there, and what its build has."""
+    tell(
+        "library",
+        name="onnxruntime",
+        version=str(getattr(module, "__version__", "")),
+        file=module.__file__,
+        available=list(module.get_available_providers()),
+    )
+
+
+def after_ctranslate2(module: Any) -> None:
+    """Look at what CTranslate2 makes on a device: `Translator(path, device="cuda")`."""
+    version = getattr(sys.modules.get("ctranslate2.version"), "__version__", "")
+    tell("library", name="ctranslate2", version=str(version), file=module.__file__)
+    folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+    for kind in list(vars(module).values()):
+        create = vars(kind).get("__init__") if isinstance(kind, type) else None
+        if "device: str" in (getattr(create, "__doc__", None) or ""):
+            replace(kind, "__init__", functools.partial(making_other, "ctranslate2", folder))
+
+
+def after_genai(module: Any) -> None:
+    """Look at the models of onnxruntime-genai."""
+    package = sys.modules.get("onnxruntime_genai")
+    folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+    version = str(getattr(package, "__version__", ""))
+    tell("library", name="onnxruntime-genai", version=version, file=module.__file__)
+    replace(module.Model, "__init__", functools.partial(making_other, "onnxruntime-genai", folder))
+
+
+def making_other(library: str, folder: str, original: Any) -> Any:
+    """Return the `__init__` of another library's model that tells of it."""
+
+    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
+        values: dict[str, Any] = {"library": library, "asked": None}
+        with contextlib.suppress(Exception):
+            path = given[0] if given else named.get("model_path")
+            if isinstance(path, (str, bytes, os.PathLike)):
+                values.update(model_of(os.fspath(path)))
+            values["asked"] = (
+                genai_asked(path)
+                if library == "onnxruntime-genai"
+                else [[named.get("device", given[1] if len(given) > 1 else "cpu"), {}]]
+            )
+        try:
+            with told(values, listen=True):
+                original(self, *given, **named)
+        finally:
+            with contextlib.suppress(Exception):
+                values.update(id=Process.next_id(), frames=frames(folder))
+                values["thread"] = threading.current_thread().name
+                if "error" not in values:
+                    device = getattr(self, "device", None) or self.device_type
+                    computes = getattr(self, "compute_type", None)
+                    values["got"] = [str(device).lower()]
+                    values["options"] = {device: {"compute_type": computes}} if computes else {}
+                tell("session", **values)
+
+    return __init__
+
+
+def genai_asked(path: Any) -> list[list[Any]] | None:
+    """Return the providers in the configuration of a model's folder, or of a `Config`: unknown."""
+    if not isinstance(path, (str, os.PathLike)):
+        return None
+    with open(os.path.join(os.fspath(path), "genai_config.json"), encoding="utf-8") as file:
+        options = json.load(file)["model"]["decoder"].get("session_options", {})
+    return [[name, {}] for each in options.get("provider_options", ()) for name in each]
+
+
+AFTER: dict[str, Callable[[Any], None]] = {
+    "onnxruntime": after_onnxruntime,
+    COLLECTION: after_collection,
+    "onnxruntime_genai.onnxruntime_genai": after_genai,
+    "ctranslate2._ext": after_ctranslate2,
+}
+"""What is done after a module was run."""
+
+
+class Loader:
+    """Runs a module with its own loader, which gets its place back, and then what `AFTER` says."""
+
+    def __init__(self, loader: Any, name: str) -> None:
+        self.loader = loader
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the real loader has; who only looks at the module meets that one."""
+        if name in {"loader", "name"}:  # a copy that is not complete yet
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module; an import that fails is told too."""
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        try:
+            self.loader.exec_module(module)
+        except Exception as error:
+            if self.name == "onnxruntime":
+                tell("library", name=self.name, file=module.__file__, error=said(error))
+            raise
+        with contextlib.suppress(Exception):
+            AFTER[self.name](module)
+
+
+def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | None:
+    """Return the spec from the finders after `finder`, with the loader exchanged.
+
+    `finder` stays where it is: to take it away would make another thread, which is just going
+    through `sys.meta_path`, miss the one after it.
+    """
+    finders: list[Any] = list(sys.meta_path)
+    for other in finders[finders.index(finder) + 1 :] if finder in finders else ():
+        find = getattr(other, "find_spec", None)
+        spec: ModuleSpec | None = find(name, path, target) if find else None
+        if spec is not None:
+            if spec.origin and hasattr(spec.loader, "exec_module"):
+                loader: Any = Loader(spec.loader, name)
+                spec.loader = loader
+            return spec
+    return None
+
+
+Process.begin()
+atexit.register(tell_last)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
