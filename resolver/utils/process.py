@@ -135,6 +135,56 @@ def run(
     )
 
 
+def attend(
+    argv: Sequence[str], *, env: Mapping[str, str], now_and_then: Callable[[], None] | None = None
+) -> int:
+    """Run a program of the user's, with our own streams, and return its exit status.
+
+    It is negative for the signal that ended it. What would end us is the program's to answer: a
+    terminal sends its Ctrl-C to both, everything else is passed on. `now_and_then` is called while
+    it runs. Raises OSError where it cannot be started.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: object) -> None:
+        if started and not (number == signal.SIGINT and _terminal_is_ours()):
+            with contextlib.suppress(OSError):
+                started[0].send_signal(number)
+
+    handlers = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            handlers[number] = signal.signal(number, pass_on)
+    try:
+        started.append(subprocess.Popen(list(argv), env=dict(env)))
+        while sys.platform == "win32" or now_and_then is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return started[0].wait(_PAUSE)
+            if now_and_then is not None:
+                now_and_then()
+        return started[0].wait()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _terminal_is_ours() -> bool:
+    """Tell whether a terminal sends its Ctrl-C to us, and so to the children in our group."""
+    if sys.platform == "win32":
+        return True
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
 def _end(process: subprocess.Popen[str], lifeline: IO[str] | None) -> None:
     """End a child, and what it started; one that has a lifeline ends its own children first."""
     if lifeline and sys.platform != "win32":

@@ -10,13 +10,13 @@ session is told at once, its runs at the first one, then at most every half seco
 
 While a session is made that asks for more than the CPU, standard error is a file of ours: so
 onnxruntime's own words are known, which it writes there past Python. They are passed on, unchanged,
-when it is made; what the starter finds left in the file, of a program that was killed, it passes on.
+when it is made; the starter passes on what a program that was killed has left in the file.
 
 Nothing here raises, and nothing is written to standard output.
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: ANN401, PTH100, PTH118, PTH119, PTH120, PTH123, S110, BLE001
+# ruff: noqa: ANN401, PTH100, PTH110, PTH118, PTH120, PTH123, S110, BLE001
 from __future__ import annotations
 
 import atexit
@@ -316,6 +316,8 @@ def providers_asked(providers: Any, options: Any) -> list[list[Any]] | None:
     """Return what a session was asked for, each provider with its options; None: nothing."""
     if providers is None:
         return None
+    if not isinstance(providers, (list, tuple)):
+        return []  # which onnxruntime refuses; an iterator must reach it whole
     asked = []
     for number, each in enumerate(providers):
         name, given = each if isinstance(each, tuple) and len(each) == 2 else (each, None)  # noqa: PLR2004
@@ -333,7 +335,8 @@ def wants_more(asked: list[list[Any]] | None) -> bool:
 @contextlib.contextmanager
 def told(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
     """Give what is told of the session that is made meanwhile: its time, words and errors."""
-    MAKING.errors = errors = []
+    errors: list[str] = []
+    MAKING.errors = errors
     begin = WORDS.begin() if listen else None
     start = time.perf_counter()
     try:

@@ -1,0 +1,294 @@
+"""Programs under the watch: what is told of their sessions, and that they notice nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.sessions import runner
+from ortgpu_fix.sessions.events import Asked, ProgramSeen
+from support.pythons import find_python
+
+Run = Callable[..., tuple[int, ProgramSeen]]
+VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+MAKE = """
+import onnxruntime
+session = onnxruntime.InferenceSession("model.onnx", providers=[
+    ("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_session_is_told_with_who_made_it_on_every_python(watched: Run, version: str) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    status, seen = watched(MAKE + "session.run(None, {'x': []})", python=str(python))
+
+    [session] = seen.sessions
+    assert status == 0
+    assert session.asked == (
+        Asked("CUDAExecutionProvider", {"device_id": "0"}),
+        Asked("CPUExecutionProvider", {}),
+    )
+    assert session.got == ("CUDAExecutionProvider", "CPUExecutionProvider")
+    assert session.options == {"CUDAExecutionProvider": {"o": "1"}}
+    assert session.available == ("CUDAExecutionProvider", "CPUExecutionProvider")
+    assert session.model is not None
+    assert Path(session.model).name == "model.onnx"
+    assert session.graph == "graph"
+    assert [(Path(each.file).name, each.line) for each in session.frames] == [("app.py", 3)]
+    assert session.runs.times == 1
+    assert seen.libraries[0].version == "1.26.0"
+    assert [each.python.rpartition(".")[0] for each in seen.processes] == [version]
+
+
+def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
+    _, seen = watched("""
+        from onnxruntime import InferenceSession
+        InferenceSession(b"model")
+        InferenceSession(b"model", None, ["CPUExecutionProvider"])
+        InferenceSession("m", providers=["CUDAExecutionProvider"], provider_options=[{"a": 1}])
+    """)
+
+    assert [each.asked for each in seen.sessions] == [
+        None,
+        (Asked("CPUExecutionProvider", {}),),
+        (Asked("CUDAExecutionProvider", {"a": "1"}),),
+    ]
+    assert [each.size for each in seen.sessions] == [5, 5, None]
+
+
+def test_what_is_said_meanwhile_is_told_and_comes_out_unchanged(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, seen = watched(
+        "import sys; print('before', file=sys.stderr)" + MAKE + "print('after', file=sys.stderr)",
+        FAKE_SAYS="[E:onnxruntime] 数 failed",
+    )
+
+    assert seen.sessions[0].words == "[E:onnxruntime] 数 failed\n"
+    assert seen.sessions[0].got == ("CPUExecutionProvider",)
+    assert capfd.readouterr() == ("", "before\n[E:onnxruntime] 数 failed\nafter\n")
+
+
+def test_words_of_a_program_that_is_killed_meanwhile_are_passed_on(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, seen = watched(MAKE, FAKE_KILLED="1")
+
+    assert status == -signal.SIGKILL
+    assert capfd.readouterr().err == "the last words\n"
+    assert [each.name for each in seen.libraries] == ["onnxruntime"]
+
+
+def test_an_error_after_which_another_session_is_tried_is_told(watched: Run) -> None:
+    _, seen = watched(MAKE, FAKE_RAISES="1")
+
+    [session] = seen.sessions
+    assert session.errors == ("ValueError: no kernel image",)
+    assert session.got == ("CPUExecutionProvider",)
+
+
+def test_a_session_that_cannot_be_made_is_told_with_its_error(watched: Run) -> None:
+    status, seen = watched("import onnxruntime\nonnxruntime.InferenceSession(1)")
+
+    [session] = seen.sessions
+    assert status == 1
+    assert session.got is None
+    assert session.errors != ()
+
+
+def test_a_provider_that_fails_in_a_run_is_not_what_was_asked(watched: Run) -> None:
+    _, seen = watched(MAKE + "session.run(None, {'x': []})", FAKE_FAILS="1")
+
+    [session] = seen.sessions
+    assert session.asked is not None
+    assert session.asked[0].name == "CUDAExecutionProvider"
+    assert session.got == ("CPUExecutionProvider",)
+    assert session.errors == ("RuntimeError: CUDA failure 2: out of memory",)
+
+
+def test_providers_that_the_program_changes_are_what_was_asked(watched: Run) -> None:
+    _, seen = watched(MAKE + "session.set_providers(['CPUExecutionProvider'])")
+
+    assert seen.sessions[0].asked == (Asked("CPUExecutionProvider", {}),)
+    assert seen.sessions[0].got == ("CPUExecutionProvider",)
+
+
+def test_runs_shapes_and_threads_are_counted(watched: Run) -> None:
+    _, seen = watched(
+        MAKE
+        + """
+import threading
+class Array(list):
+    def __init__(self, *shape): self.shape = shape
+class Value(list):
+    def shape(self): return [7]
+def work():
+    for size in (1, 2, 1, 1): session.run(None, {"x": Array(1, size), "y": Array(size)})
+threads = [threading.Thread(target=work) for _ in range(3)]
+for each in threads: each.start()
+for each in threads: each.join()
+session.run(None, {"x": Value()})
+"""
+    )
+
+    runs = seen.sessions[0].runs
+    assert runs.times == 13
+    assert runs.shapes == 3
+    assert runs.threads in {2, 3, 4}  # numbers of threads that ended are given again
+    assert runs.inputs == {"x": (1, 1), "y": (1,)}
+    assert None not in {runs.first_ms, runs.fresh_ms, runs.later_ms}
+
+
+def test_what_was_known_of_a_program_that_is_killed_is_told(watched: Run) -> None:
+    status, seen = watched(
+        MAKE + "session.run(None, {'x': []})\nimport os; os.kill(os.getpid(), 9)"
+    )
+
+    assert status == -signal.SIGKILL
+    assert seen.sessions[0].runs.times == 1
+
+
+def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
+    _, seen = watched("""
+        import multiprocessing, os, subprocess, sys
+        def work():
+            import onnxruntime
+            session = onnxruntime.InferenceSession("m")
+            for _ in range(3): session.run(None, {"x": []})
+        if __name__ == "__main__":
+            work()
+            for kind in ("fork", "spawn"):
+                each = multiprocessing.get_context(kind).Process(target=work)
+                each.start(); each.join()
+            code = "import onnxruntime; onnxruntime.InferenceSession(str())"
+                subprocess.run(["sh", "-c", f"{sys.executable} -c '{code}'"], check=True)
+            if os.fork() == 0:
+                work(); os._exit(0)
+            os.wait()
+    """)
+
+    assert len({each.pid for each in seen.sessions}) == len(seen.sessions) == 5
+    assert [each.runs.times for each in seen.sessions] == [3, 3, 3, 0, 3]
+
+
+def test_a_session_that_a_fork_inherits_is_counted_in_both(watched: Run) -> None:
+    _, seen = watched(
+        MAKE
+        + """
+import os
+session.run(None, {"x": []})
+if os.fork() == 0:
+    session.run(None, {"x": []})
+    session.run(None, {"x": []})
+    raise SystemExit
+os.wait()
+"""
+    )
+
+    assert len(seen.sessions) == 1
+    assert seen.sessions[0].runs.times == 3
+
+
+def test_a_thousand_sessions_and_a_session_that_is_dropped_are_told(watched: Run) -> None:
+    _, seen = watched("""
+        import onnxruntime
+        for number in range(1000):
+            session = onnxruntime.InferenceSession("m")
+            session.run(None, {"x": []}); session.run(None, {"x": []})
+            del session
+    """)
+
+    assert len(seen.sessions) == 1000
+    assert {each.runs.times for each in seen.sessions} == {2}
+
+
+def test_the_users_own_sitecustomize_and_path_are_as_before(
+    watched: Run, packages: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (packages / "sitecustomize.py").write_text("print('mine', __file__)")
+    text = "import sys, sitecustomize; print(sitecustomize.__file__); print(sys.path[1])"
+    watched(text)
+
+    own = packages / "sitecustomize.py"
+    assert capfd.readouterr().out.splitlines() == [f"mine {own}", str(own), str(packages)]
+
+
+def test_without_a_sitecustomize_there_is_none(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if (
+        subprocess.run(
+            [sys.executable, "-c", "import sitecustomize"], check=False, stderr=-3
+        ).returncode
+        == 0
+    ):
+        pytest.skip("this Python has one")
+    watched("import sys; print([p for p in sys.path if 'ortgpu' in p])\nimport sitecustomize")
+    said = capfd.readouterr()
+
+    assert said.out == "[]\n"
+    assert "ModuleNotFoundError: No module named 'sitecustomize'" in said.err
+
+
+def test_an_onnxruntime_that_cannot_be_imported_is_told(watched: Run, packages: Path) -> None:
+    (packages / "onnxruntime/capi/_pybind_state.py").write_text(
+        "raise ImportError('libcudart.so.13: cannot open shared object file')"
+    )
+    status, seen = watched("import onnxruntime")
+
+    assert status == 1
+    assert seen.sessions == ()
+    assert "libcudart.so.13" in seen.libraries[0].error
+
+
+def test_nothing_is_left_on_the_disk(
+    watched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    status, _ = watched("raise SystemExit(3)")
+
+    assert status == 3
+    assert [*folder.iterdir()] == []
+    assert [*Path(runner.__file__).with_name("children").glob("__pycache__/*")] == []
+
+
+def test_a_program_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(Error, match="program-not-started"):
+        runner.watch_program(["/does/not/exist"], os.environ)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["python3", "-I", "app.py"], "-I"),
+        (["/usr/bin/python3", "-uE", "app.py"], "-uE"),
+        (["python3", "-S", "-c", "1"], "-S"),
+        (["python3", "-c", "-I"], ""),
+        (["python3", "app.py", "-I"], ""),
+        (["true", "-I"], ""),
+    ],
+)
+def test_a_python_that_ignores_the_hook_is_recognised(words: list[str], option: str) -> None:
+    assert runner.ignores_the_hook(words) == option
+
+
+def test_a_script_says_so_in_its_first_line(tmp_path: Path) -> None:
+    script = tmp_path / "tool"
+    script.write_text("#!/usr/bin/env -S python3 -I\n")
+    other = tmp_path / "other"
+    other.write_text("#!/usr/bin/python3\n")
+
+    assert runner.ignores_the_hook([str(script)]) == "-I"
+    assert runner.ignores_the_hook([str(other)]) == ""
