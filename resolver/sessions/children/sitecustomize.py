@@ -2,8 +2,8 @@
 
 `PYTHONPATH` has our folder in front, so every Python of the user's program begins with this file.
 It takes the folder out of `sys.path` and imports the next `sitecustomize`, or fails to as before.
-`watch` does the work, and is read only when one of those libraries is imported. The standard library
-alone; what is here is understood by every Python, from 3.8 on it does something.
+`watch` does the work, and is read only when one of those libraries is imported. The standard
+library alone; every Python understands what is here, from 3.8 on it does something.
 """
 
 # mypy: ignore-errors
@@ -77,10 +77,10 @@ def program():
 
 if sys.version_info >= (3, 8):
     sys.meta_path.insert(0, Finder())
-    try:
+    try:  # noqa: SIM105 - contextlib would have to be imported
         tell_of_process()
     except Exception:  # noqa: BLE001, S110 - the starter is gone
         pass
 sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER or not place]
 sys.modules.pop("sitecustomize", None)
-import sitecustomize  # noqa: E402, F401, PLW0406 - the user's; where there is none it fails as before
+import sitecustomize  # noqa: E402, F401 - the user's; or it fails as before
