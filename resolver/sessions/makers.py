@@ -10,13 +10,13 @@ import re
 from pathlib import Path
 
 from .events import Frame, InferenceSession
-from .verdicts import Maker, Origin
+from .verdicts import Maker, MadeBy
 
 _PACKAGES = re.compile(r"^(.*[/\\](?:site|dist)-packages)[/\\](.+)$")
 _STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+[/\\]|[/\\]Lib[/\\][a-z_]+\.py$|^<")
 
 
-def origin_of(session: InferenceSession) -> Origin:
+def made_by(session: InferenceSession) -> MadeBy:
     """Return who made a session: of its frames those of distributions, and of the program."""
     makers: list[Maker] = []
     caller: Frame | None = None
@@ -34,7 +34,7 @@ def origin_of(session: InferenceSession) -> Origin:
             maker = Maker("", "", frame)
             caller = caller or frame
         first = first or maker
-    return Origin(first, tuple(each for each in makers if each != first), caller)
+    return MadeBy(first, tuple(each for each in makers if each != first), caller)
 
 
 @functools.cache

@@ -49,7 +49,7 @@ class Maker(NamedTuple):
     frame: Frame
 
 
-class Origin(NamedTuple):
+class MadeBy(NamedTuple):
     """Who made a session."""
 
     maker: Maker | None
@@ -65,7 +65,7 @@ class SessionGroup:
 
     verdict: SessionVerdict
     sessions: tuple[InferenceSession, ...]
-    origin: Origin
+    origin: MadeBy
     not_in_build: tuple[str, ...] = ()
     """The providers that were asked for and that the build does not have."""
     why: tuple[Explanation, ...] = ()
@@ -137,7 +137,7 @@ def without_gpu(session: InferenceSession) -> bool:
 
 def grouped(
     sessions: Sequence[InferenceSession],
-    origin_of: Callable[[InferenceSession], Origin],
+    made_by: Callable[[InferenceSession], MadeBy],
     explain: Callable[[str], tuple[Explanation, ...]],
 ) -> tuple[SessionGroup, ...]:
     """Return the sessions in groups, the worst first.
@@ -147,7 +147,7 @@ def grouped(
     groups: dict[object, SessionGroup] = {}
     explained: dict[str, tuple[Explanation, ...]] = {}
     for session in sessions:
-        verdict, origin = verdict_of(session), origin_of(session)
+        verdict, origin = verdict_of(session), made_by(session)
         why: tuple[Explanation, ...] = ()
         missing: tuple[str, ...] = ()
         if verdict in {"asked-not-got", "asked-tensorrt-got-cuda"}:

@@ -83,4 +83,4 @@ if sys.version_info >= (3, 8):
         pass
 sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER or not place]
 sys.modules.pop("sitecustomize", None)
-import sitecustomize  # noqa: E402, F401 - the user's; or it fails as before
+__import__("sitecustomize")  # the user's; where there is none it fails as before
