@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from .events import Frame, InferenceSession
-from .verdicts import Maker, MadeBy
+from .verdicts import MadeBy, Maker
 
 _PACKAGES = re.compile(r"^(.*[/\\](?:site|dist)-packages)[/\\](.+)$")
 _STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+[/\\]|[/\\]Lib[/\\][a-z_]+\.py$|^<")
