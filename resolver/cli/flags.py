@@ -64,7 +64,9 @@ FLAGS = (
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
     Flag("bench", "nothing", commands=("verify",), partner="verify"),
     Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
-    Flag("report", "value", "FILE", commands=("verify",), partner="verify"),
+    Flag("report", "value", "FILE", commands=("verify", "run"), partner="verify, run"),
+    Flag("require-gpu", "nothing", commands=("run",), partner="run -- COMMAND"),
+    Flag("live", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
@@ -120,6 +122,8 @@ class CommandLine(NamedTuple):
     bench: bool = False
     shape: tuple[str, ...] = ()
     report: str | None = None
+    require_gpu: bool = False
+    live: bool = False
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None

@@ -7,6 +7,7 @@ after the children that it waits for were started.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -19,9 +20,10 @@ from .flags import FLAGS, CommandLine, Flag, given
 PLAN = "plan"
 """What runs without a command."""
 COMMANDS = (
-    *("plan", "apply", "check", "undo", "verify", "explain"),
+    *("plan", "apply", "check", "undo", "verify", "explain", "run"),
     *("facts", "lock", "download", "matrix", "cache", "help"),
 )
+RUN = "run"
 CACHE = ("dir", "info", "purge")
 MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
@@ -87,6 +89,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
 
     Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
     """
+    argv, rest = _own_words(argv)
     known = [spelling for flag in FLAGS for spelling in flag.spellings]
     for word in argv:  # argparse would complain of the value of such a flag first
         if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}:
@@ -95,14 +98,30 @@ def parse(argv: Sequence[str]) -> CommandLine:
         found, more = parser().parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
         raise _without_value(error) from error
+    if found.command == RUN and more and not rest:
+        raise _alone(RUN, "-- COMMAND")
     if more:
         raise Error("usage", problem=Error("argument-unknown", given=more[0]))
     values = {name: value for name, value in vars(found).items() if value}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    line = CommandLine(**values | lists)
+    line = CommandLine(**values | lists, rest=rest)
     if line.help or line.version:
         return line._replace(named=found.command, command=found.command or PLAN)
     return _checked(line, found.command)
+
+
+def _own_words(argv: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return our own words, and those of the program that `run` starts: all after `--`.
+
+    With another command `--` says that what follows is no flag, as everywhere.
+    """
+    if "--" in argv:
+        at = list(argv).index("--")
+        with contextlib.suppress(argparse.ArgumentError, Error):  # told by who parses all of it
+            words, _ = parser().parse_known_args(argv[:at])
+            if words.command == RUN:
+                return argv[:at], tuple(argv[at + 1 :])
+    return argv, ()
 
 
 def _without_value(error: argparse.ArgumentError) -> Error:
@@ -128,6 +147,8 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
     command = "check_lock" if locks else "matrix_update" if line.update else command
     if locks and line.argument is None:
         raise _alone("lock --check", "FILE")
+    if command == RUN and not line.rest:
+        raise _alone(RUN, "-- COMMAND")
     if line.argument is not None and command not in TAKING:
         raise Error("usage", problem=Error("argument-unknown", given=line.argument))
     if command == "cache" and (line.argument or "info") not in CACHE:
@@ -157,7 +178,7 @@ def _check_partners(line: CommandLine, command: str) -> None:
             "--apply -r FILE",
         ),
         (
-            (line.report or line.shape) and not model,
+            (line.report or line.shape) and not (model or line.rest),
             "--report, --shape",
             "verify MODEL.onnx, verify --bench",
         ),
@@ -194,7 +215,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
         line = line._replace(processes=start_probe(line.python, environ))
     from .matrix_files import use_matrix_files
 
-    if line.command not in {"cache", "matrix_update", "undo"}:
+    if line.command not in {"cache", "matrix_update", RUN, "undo"}:
         use_matrix_files(line, environ)
     several = line.machines and line.command not in {"lock", "download"}
     module = import_module(f".commands.{'fleet' if several else line.command}", __package__)

@@ -94,6 +94,8 @@ class ImportedLibrary(NamedTuple):
     name: str
     version: str
     file: str
+    executable: str = ""
+    """The interpreter of the process."""
     available: tuple[str, ...] = ()
     error: str = ""
     """Why it could not be imported."""
@@ -159,6 +161,7 @@ def _library(each: Mapping[str, Any]) -> ImportedLibrary:
         name=str(each.get("name")),
         version=str(each.get("version") or ""),
         file=str(each.get("file") or ""),
+        executable=str(each.get("executable") or ""),
         available=tuple(map(str, each.get("available") or ())),
         error=str(each.get("error") or ""),
     )

@@ -62,13 +62,14 @@ def with_hook(environ: Mapping[str, str], hook: Path) -> dict[str, str]:
     return {**environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
-def ignores_the_hook(command: Sequence[str]) -> str:
+def ignores_the_hook(command: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return the option with which the Python of `command` ignores us: `-I`; empty without one.
 
-    Read from the command, and from the first line of a script that it names.
+    Read from the command, and from the first line of a script that it names on the PATH of
+    `environ`.
     """
     words = list(command)
-    program = Path(shutil.which(words[0]) or words[0])
+    program = Path(shutil.which(words[0], path=environ.get("PATH")) or words[0])
     if not _is_python(program.name):
         try:
             with program.open("rb") as file:

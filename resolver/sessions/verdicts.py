@@ -65,7 +65,7 @@ class SessionGroup:
 
     verdict: SessionVerdict
     sessions: tuple[InferenceSession, ...]
-    origin: MadeBy
+    made: MadeBy
     not_in_build: tuple[str, ...] = ()
     """The providers that were asked for and that the build does not have."""
     why: tuple[Explanation, ...] = ()
@@ -147,7 +147,7 @@ def grouped(
     groups: dict[object, SessionGroup] = {}
     explained: dict[str, tuple[Explanation, ...]] = {}
     for session in sessions:
-        verdict, origin = verdict_of(session), made_by(session)
+        verdict, made = verdict_of(session), made_by(session)
         why: tuple[Explanation, ...] = ()
         missing: tuple[str, ...] = ()
         if verdict in {"asked-not-got", "asked-tensorrt-got-cuda"}:
@@ -156,7 +156,7 @@ def grouped(
             if text not in explained:
                 explained[text] = explain(text) if text.strip() else ()
             why = explained[text]
-        frame = origin.maker.frame if origin.maker else None
+        frame = made.maker.frame if made.maker else None
         names = None if session.asked is None else tuple(each.name for each in session.asked)
         codes = tuple(each.code for each in why)
         key = (session.library, frame, names, session.got, verdict, missing, codes)
@@ -165,7 +165,7 @@ def grouped(
         groups[key] = SessionGroup(
             verdict=verdict,
             sessions=(*before, session),
-            origin=known.origin if known else origin,
+            made=known.made if known else made,
             not_in_build=missing,
             why=why,
         )

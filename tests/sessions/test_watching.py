@@ -171,7 +171,7 @@ def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
                 each = multiprocessing.get_context(kind).Process(target=work)
                 each.start(); each.join()
             code = "import onnxruntime; onnxruntime.InferenceSession(str())"
-                subprocess.run(["sh", "-c", f"{sys.executable} -c '{code}'"], check=True)
+            subprocess.run(["sh", "-c", f"{sys.executable} -c '{code}'"], check=True)
             if os.fork() == 0:
                 work(); os._exit(0)
             os.wait()
@@ -281,7 +281,7 @@ def test_a_program_that_does_not_exist_is_an_error() -> None:
     ],
 )
 def test_a_python_that_ignores_the_hook_is_recognised(words: list[str], option: str) -> None:
-    assert runner.ignores_the_hook(words) == option
+    assert runner.ignores_the_hook(words, os.environ) == option
 
 
 def test_a_script_says_so_in_its_first_line(tmp_path: Path) -> None:
@@ -290,5 +290,5 @@ def test_a_script_says_so_in_its_first_line(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("#!/usr/bin/python3\n")
 
-    assert runner.ignores_the_hook([str(script)]) == "-I"
-    assert runner.ignores_the_hook([str(other)]) == ""
+    assert runner.ignores_the_hook([str(script)], {}) == "-I"
+    assert runner.ignores_the_hook([str(other)], {}) == ""

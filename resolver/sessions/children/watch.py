@@ -494,6 +494,7 @@ def after_onnxruntime(module: Any) -> None:
         name="onnxruntime",
         version=str(getattr(module, "__version__", "")),
         file=module.__file__,
+        executable=sys.executable,
         available=list(module.get_available_providers()),
     )
 
@@ -589,7 +590,8 @@ class Loader:
             self.loader.exec_module(module)
         except Exception as error:
             if self.name == "onnxruntime":
-                tell("library", name=self.name, file=module.__file__, error=said(error))
+                values = {"name": self.name, "file": module.__file__}
+                tell("library", executable=sys.executable, error=said(error), **values)
             raise
         with contextlib.suppress(Exception):
             AFTER[self.name](module)

@@ -1,0 +1,155 @@
+"""`run`: start the user's program, and tell of its inference sessions.
+
+Its standard output is its own: the report goes to standard error, the document of `--json` to the
+file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from ... import __version__
+from ...data_files import load_table
+from ...explain.explanations import Explanation
+from ...explain.failures import parse_failures
+from ...explain.matcher import Search
+from ...facts.redact import redact
+from ...messages.catalog import Language, Texts, load_texts
+from ...messages.sections import plain
+from ...probe.interpreter import find_interpreter
+from ...report.sessions import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_page,
+    program_sections,
+    session_line,
+)
+from ...sessions.advice import advice_of, knobs_of
+from ...sessions.events import InferenceSession, ProgramSeen
+from ...sessions.makers import made_by
+from ...sessions.runner import ignores_the_hook, watch_program
+from ...sessions.verdicts import (
+    SessionGroup,
+    grouped,
+    judge_program,
+    verdict_of,
+    without_gpu,
+)
+from ...utils.files import write
+from ...utils.foreign_text import clean
+from ...utils.process import quoted
+from .. import console
+from ..command_line import in_shells
+from ..flags import CommandLine
+
+NOT_ON_THE_GPU = 6
+SIGNALLED = 128
+
+
+def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+    """Run the program to its end; return its own exit code, or 6 where `--require-gpu` is not met.
+
+    Raises Error `program-not-started`, those of `find_interpreter`, and `file-unwritable`.
+    """
+    texts = load_texts("en" if line.json else language)
+    child = in_environment(environ, line.python)
+
+    def tell(session: InferenceSession) -> None:
+        console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
+
+    status, seen = watch_program(line.rest, child, tell if line.live else None)
+    report = _report(line, status, seen, ignores_the_hook(line.rest, child), texts)
+    _write(report, line, texts, environ)
+    if line.require_gpu and any(map(without_gpu, seen.sessions)):
+        return NOT_ON_THE_GPU
+    return status if status >= 0 else SIGNALLED - status
+
+
+def in_environment(environ: Mapping[str, str], python: str | None) -> dict[str, str]:
+    """Return the environment of a program: `python` is the one that its commands find first."""
+    child = dict(environ)
+    if python is not None:
+        folder = find_interpreter(python, environ, Path.cwd()).parent
+        child["PATH"] = os.pathsep.join(filter(None, [str(folder), environ.get("PATH")]))
+        if (folder.parent / "pyvenv.cfg").is_file():
+            child["VIRTUAL_ENV"] = str(folder.parent)
+    return child
+
+
+def _report(
+    line: CommandLine, status: int, seen: ProgramSeen, ignoring: str, texts: Texts
+) -> ProgramReport:
+    table = parse_failures(load_table("failures"))
+    versions = {each.pid: each.version for each in seen.libraries if each.name == "onnxruntime"}
+    release = next(iter(versions.values()), None)
+
+    def explain(text: str) -> tuple[Explanation, ...]:
+        search = Search(table)
+        search.feed(text, joined=True)
+        return search.explanations(texts.language, release)
+
+    applications = load_table("applications")
+    groups = []
+    for group in grouped(seen.sessions, made_by, explain):
+        knobs = knobs_of(applications, group)
+        groups.append(Advised(group=group, knobs=knobs, advice=advice_of(group, knobs)))
+    return ProgramReport(
+        command=quoted(line.rest),
+        status=status,
+        verdict=judge_program(seen),
+        seen=seen,
+        groups=tuple(groups),
+        ignoring=ignoring,
+        diagnose=_diagnose([each.group for each in groups], seen),
+        measure=_measure([each.group for each in groups]),
+    )
+
+
+def _diagnose(groups: list[SessionGroup], seen: ProgramSeen) -> str:
+    """Return the command that looks at the environment of the first session without the GPU."""
+    pids = {each.pid for group in groups for each in group.sessions if without_gpu(each)}
+    pids |= {each.pid for each in seen.libraries if each.error}
+    found = (each.executable for each in seen.libraries if each.pid in pids and each.executable)
+    python = next(found, None)
+    return in_shells(("ortgpu-fix", "--python", python)) if python else ""
+
+
+def _measure(groups: list[SessionGroup]) -> str:
+    """Return the command that measures a model, with the shapes that it got."""
+    sessions = (each for group in groups for each in group.sessions)
+    session = next((each for each in sessions if each.model and each.runs.inputs), None)
+    if session is None or session.model is None or not Path(session.model).is_file():
+        return ""
+    words = ["ortgpu-fix", "verify", "--bench", session.model]
+    for name, sizes in session.runs.inputs.items():
+        words += ["--shape", f"{name}={'x'.join(map(str, sizes))}"]
+    return in_shells(words)
+
+
+def _write(
+    report: ProgramReport, line: CommandLine, texts: Texts, environ: Mapping[str, str]
+) -> None:
+    """Print and write what was asked for. Raises Error `file-unwritable`."""
+    if line.report is not None:
+        today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+        made = texts.label("page-made", version=__version__, date=today)
+        home = environ.get("HOME") or environ.get("USERPROFILE")
+        page = program_page(report, texts, made, partial(redact, home=home))
+        write(Path(line.report), page)
+        console.print_notice(texts.label("written", file=line.report))
+    if line.json:
+        text = json.dumps(clean(program_json(report, texts)))
+        if line.output is None:
+            console.print_result(text)
+        else:
+            write(Path(line.output), text + "\n")
+        return
+    sys.stderr.flush()
+    console.print_notice("\n" + plain(program_sections(report, texts)))

@@ -1,0 +1,121 @@
+"""`ortgpu-fix run` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import documents
+import pytest
+
+PROGRAM = """
+import onnxruntime, sys
+session = onnxruntime.InferenceSession("m.onnx", providers=["CUDAExecutionProvider"])
+print("out of the program"); session.run(None, {"x": [1]})
+"""
+
+
+def run(
+    folder: Path, *words: str, program: str = PROGRAM, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "app.py").write_text(program)
+    env = {**os.environ, "PYTHONPATH": str(folder / "site-packages"), "LANG": "C", **environ}
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", *words, "--", sys.executable, "app.py"]
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_report_is_on_standard_error(tmp_path: Path, packages: Path) -> None:
+    done = run(packages.parent, "--live")
+
+    assert done.returncode == 0
+    assert done.stdout == "out of the program\n"
+    assert done.stderr.startswith("m.onnx: It got what it asked for")
+    assert f"{tmp_path / 'app.py'}:3 (sessions: 1)" in done.stderr
+
+
+def test_require_gpu_turns_a_fallback_into_an_exit_code(tmp_path: Path, packages: Path) -> None:
+    done = run(packages.parent, "--require-gpu", FAKE_BUILD="CPUExecutionProvider")
+
+    assert done.returncode == 6
+    assert "is built without CUDAExecutionProvider" in done.stderr
+    assert run(tmp_path, "--require-gpu").returncode == 0
+    assert run(tmp_path, FAKE_BUILD="CPUExecutionProvider").returncode == 0
+
+
+def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path) -> None:
+    first, last = run(packages.parent, "--json").stdout.splitlines()
+    done = run(tmp_path, "--json", "-o", "run.json", "--report", "page.html")
+
+    assert first == "out of the program"
+    documents.check(json.loads(last), "run")
+    assert done.stdout == "out of the program\n"
+    written = json.loads((tmp_path / "run.json").read_text())
+    documents.check(written, "run")
+    assert written["sessions"][0]["got"] == ["CUDAExecutionProvider"]
+    assert "It got what it asked for" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 128 + 15)],
+)
+def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: int) -> None:
+    done = run(tmp_path, program=program)
+
+    assert done.returncode == code
+    assert "No Python of this program imported onnxruntime" in done.stderr
+
+
+def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path, packages: Path) -> None:
+    (packages.parent / "app.py").write_text(
+        PROGRAM
+        + """
+import signal, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+print("ready", flush=True); time.sleep(60)
+"""
+    )
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--", sys.executable, "app.py"]
+    with subprocess.Popen(
+        argv,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(packages), "LANG": "C"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        while "ready" not in process.stdout.readline():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert process.returncode == 7
+    assert "(sessions: 1)" in errors
+
+
+@pytest.mark.parametrize("words", [[], ["python", "app.py"], ["--live"]])
+def test_without_a_command_after_two_dashes_nothing_runs(words: list[str]) -> None:
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "-- COMMAND" in done.stderr
+
+
+def test_python_names_whose_commands_come_first(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    code = "import os, sys; print(sys.prefix, os.environ['VIRTUAL_ENV'])"
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--python", str(venv)]
+    done = subprocess.run(
+        [*argv, "--", "python", "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == f"{venv} {venv}\n"

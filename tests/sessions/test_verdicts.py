@@ -1,0 +1,321 @@
+"""What a session got of what it asked for, the groups, the advice, and every way to tell them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import documents
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.report.sessions import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_page,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.sessions.advice import advice_of, find_knob, knobs_of
+from ortgpu_fix.sessions.events import (
+    Asked,
+    Frame,
+    ImportedLibrary,
+    InferenceSession,
+    ProgramSeen,
+    PythonProcess,
+    Runs,
+    TorchState,
+    parse_events,
+)
+from ortgpu_fix.sessions.verdicts import (
+    CUDA,
+    MadeBy,
+    Maker,
+    SessionGroup,
+    grouped,
+    judge_program,
+    verdict_of,
+    without_gpu,
+)
+
+CPU, TENSORRT = "CPUExecutionProvider", "TensorrtExecutionProvider"
+FRAME = Frame("/env/site-packages/rembg/session.py", 46, "__init__")
+MADE = MadeBy(Maker("rembg", "2.0.57", FRAME), (), Frame("/home/me/app.py", 3, "<module>"))
+
+
+def session(
+    *asked: str, got: tuple[str, ...] | None = (CPU,), library: str = "onnxruntime", name: str = "1"
+) -> InferenceSession:
+    wanted = tuple(Asked(each) for each in asked) or None
+    available = (TENSORRT, CUDA, CPU)
+    return InferenceSession(
+        id=name, pid=7, library=library, asked=wanted, got=got, available=available
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "verdict"),
+    [
+        ((), (CPU,), "never-asked"),
+        ((CPU,), (CPU,), "never-asked"),
+        ((CPU, "AzureExecutionProvider"), (CPU,), "never-asked"),
+        ((CUDA, CPU), (CPU,), "asked-not-got"),
+        ((CUDA,), None, "asked-not-got"),
+        ((CUDA, CPU), (CUDA, CPU), "got"),
+        ((TENSORRT, CUDA, CPU), (CUDA, CPU), "asked-tensorrt-got-cuda"),
+        ((TENSORRT, CUDA, CPU), (TENSORRT, CUDA, CPU), "got"),
+        ((TENSORRT, CUDA, CPU), (CPU,), "asked-not-got"),
+        ((CUDA, TENSORRT, CPU), (CUDA, CPU), "got"),
+        (("OpenVINOExecutionProvider",), ("OpenVINOExecutionProvider", CPU), "got"),
+        (("OpenVINOExecutionProvider",), (CUDA, CPU), "asked-not-got"),
+        ((), (CUDA, CPU), "got"),
+        (("auto",), ("cuda",), "got"),
+        (("auto",), ("cpu",), "asked-not-got"),
+        (("cpu",), ("cpu",), "never-asked"),
+    ],
+)
+def test_the_verdict(asked: tuple[str, ...], got: tuple[str, ...] | None, verdict: str) -> None:
+    assert verdict_of(session(*asked, got=got)) == verdict
+    assert without_gpu(session(*asked, got=got)) == (verdict == "asked-not-got")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fresh", "later", "search", "slow"),
+    [
+        (10, 90.0, 3.0, "EXHAUSTIVE", True),
+        (10, 90.0, None, "EXHAUSTIVE", True),
+        (9, 90.0, 3.0, "EXHAUSTIVE", False),
+        (10, 5.9, 3.0, "EXHAUSTIVE", False),
+        (10, None, 3.0, "EXHAUSTIVE", False),
+        (10, 90.0, 3.0, "HEURISTIC", False),
+    ],
+)
+def test_a_search_for_each_of_many_shapes_is_slow(
+    shapes: int, fresh: float | None, later: float | None, search: str, *, slow: bool
+) -> None:
+    runs = Runs(times=40, fresh_ms=fresh, later_ms=later, shapes=shapes)
+    options = {CUDA: {"cudnn_conv_algo_search": search}}
+    found = replace(session(CUDA, got=(CUDA, CPU)), runs=runs, options=options)
+
+    assert verdict_of(found) == ("got-but-slow-options" if slow else "got")
+
+
+def test_alike_sessions_of_one_line_are_one_group_and_the_worst_comes_first() -> None:
+    words = "2026-11-23 07:31:0{}.122875365 [E:onnxruntime] why\n"
+    failed = [
+        replace(session(CUDA, name=str(at)), words=words.format(at), model=f"/m/{at}.onnx")
+        for at in range(3)
+    ]
+    asked: list[str] = []
+
+    def explain(text: str) -> tuple[Explanation, ...]:
+        asked.append(text)
+        return ()
+
+    groups = grouped([session(CUDA, got=(CUDA,), name="9"), *failed], lambda _: MADE, explain)
+
+    assert [(each.verdict, len(each.sessions)) for each in groups] == [
+        ("asked-not-got", 3),
+        ("got", 1),
+    ]
+    assert groups[0].models == ("/m/0.onnx", "/m/1.onnx", "/m/2.onnx")
+    assert asked == [" [E:onnxruntime] why\n"]
+
+
+def test_what_the_build_lacks_is_named() -> None:
+    lacking = replace(session(CUDA), available=(CPU,))
+
+    [group] = grouped([lacking], lambda _: MADE, lambda _: ())
+    assert group.not_in_build == (CUDA,)
+
+
+def test_copies_are_read_from_onnxruntimes_words() -> None:
+    words = "[W:onnxruntime] 2 Memcpy nodes are added to the graph g for CUDA\n"
+    words += "[W:onnxruntime] 3 Memcpy nodes are added to the graph h for CUDA"
+    group = SessionGroup(
+        verdict="got", sessions=(session(CUDA), replace(session(CUDA), words=words)), made=MADE
+    )
+
+    assert group.copies == 5
+
+
+PROCESS = PythonProcess(7, 1, "3.11.7", "app.py")
+LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/python", (CPU,))
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (ProgramSeen(), "no-python"),
+        (ProgramSeen(processes=(PROCESS,)), "no-library"),
+        (ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,)), "no-session"),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
+            "import-failed",
+        ),
+        (ProgramSeen(sessions=(session(CUDA, got=(CUDA,)), session())), "never-asked"),
+        (ProgramSeen(sessions=(session(CUDA), session())), "asked-not-got"),
+    ],
+)
+def test_the_word_for_a_program(seen: ProgramSeen, verdict: str) -> None:
+    assert judge_program(seen) == verdict
+
+
+def test_half_a_line_and_what_is_no_event_are_left_out() -> None:
+    lines = [
+        '{"event": "process", "pid": 1, "parent": 0, "python": "3.8.1", "program": "a"}',
+        '{"event": "torch", "pid": 1, "version": "2.7", "cuda": null, "used": false}',
+        "[]",
+        '{"event": "runs", "id": "nobody", "pid": 3}',
+        '{"event": "providers", "id": "nobody", "pid": 3}',
+        '{"event": "session", "id": "1", "pi',
+    ]
+    seen = parse_events(lines)
+
+    assert seen.sessions == ()
+    assert seen.processes == (PythonProcess(1, 0, "3.8.1", "a"),)
+    assert seen.torches == (TorchState(1, "2.7", None, used=False, device=None),)
+
+
+TABLE = {
+    "application": [
+        {"name": "rembg", "since": "2.0.0", "read": "2.0.57", "asks": "by-itself"}
+        | {"knob": "argument", "how": "new_session(providers=…)"},
+        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"},
+        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kind", "checked"),
+    [
+        ("rembg", "2.0.57", "argument", True),
+        ("Rembg", "2.1", "argument", False),
+        ("rembg", "1.5", "none", True),
+        ("rembg", "0.9", None, None),
+        ("rembg", "nonsense", None, None),
+        ("others", "1.0", None, None),
+    ],
+)
+def test_the_knob_of_a_release(
+    name: str, version: str, kind: str | None, *, checked: bool | None
+) -> None:
+    knob = find_knob(TABLE, name, version)
+
+    assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
+
+
+def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
+    made = [Maker(name, version, FRAME) for name, version in makers]
+    about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
+    [group] = grouped([found], lambda _: about, lambda _: ())
+    return group
+
+
+@pytest.mark.parametrize(
+    ("found", "makers", "codes"),
+    [
+        (session(), [("rembg", "2.0.5")], ["session-by-itself"]),
+        (session(), [("rembg", "1.0")], ["session-knob-none"]),
+        (session(), [("", ""), ("rembg", "2.0.5")], ["session-by-itself"]),
+        (session(), [], ["session-providers"]),
+        (
+            replace(session(), available=(CPU,)),
+            [("magika", "0.6")],
+            ["session-build-without", "session-knob-none"],
+        ),
+        (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
+        (session(TENSORRT, CUDA, got=(CUDA,)), [], ["session-tensorrt"]),
+        (session(CUDA, got=(CUDA,)), [], []),
+        (session("cpu", got=("cpu",), library="ctranslate2"), [], ["session-device"]),
+    ],
+)
+def test_the_advice(
+    found: InferenceSession, makers: list[tuple[str, str]], codes: list[str]
+) -> None:
+    group = group_of(found, *makers)
+
+    assert [each.code for each in advice_of(group, knobs_of(TABLE, group))] == codes
+
+
+def test_every_knob_of_the_table_has_words() -> None:
+    texts = load_texts("en")
+    for row in load_table("applications")["application"]:
+        knob = find_knob(load_table("applications"), row["name"], row["since"])
+        assert knob is not None
+        [advice, *_] = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
+        assert row["name"] in texts.advice(advice)
+
+
+def report_of(*sessions: InferenceSession) -> ProgramReport:
+    seen = ProgramSeen(
+        processes=(PROCESS,),
+        libraries=(LIBRARY, LIBRARY._replace(error="ImportError: libcudart.so.13")),
+        torches=(TorchState(7, "2.7", "12.8", used=True, device="cpu"),),
+        sessions=sessions,
+    )
+    groups = grouped(sessions, lambda _: MADE, lambda _: ())
+    return ProgramReport(
+        command="python app.py",
+        status=-9,
+        verdict=judge_program(seen),
+        seen=seen,
+        groups=tuple(
+            Advised(group=each, knobs=knobs_of(TABLE, each), advice=advice_of(each, ()))
+            for each in groups
+        ),
+        ignoring="-I",
+        diagnose="ortgpu-fix --python /bin/python",
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_verdict_is_told_as_text_json_and_page(language: str) -> None:
+    texts = load_texts(language)  # type: ignore[arg-type]
+    slow = replace(
+        session(CUDA, got=(CUDA, CPU)),
+        runs=Runs(20, 9.0, 90.0, None, 20, {"x": (1, 3)}, 2),
+        options={CUDA: {"cudnn_conv_algo_search": "EXHAUSTIVE"}},
+        words="4 Memcpy nodes are added to the graph g",
+    )
+    failed = replace(session(CUDA, got=None), errors=("RuntimeError: <b>no</b>",))
+    report = report_of(
+        session(), slow, failed, session(TENSORRT, CUDA, got=(CUDA,)), session(CUDA, got=(CUDA,))
+    )
+    said = plain(program_sections(report, texts))
+    page = program_page(report, texts, "made", lambda text: text.replace("/home/me", "~"))
+    document = json.loads(json.dumps(program_json(report, texts)))
+
+    documents.check(document, "run")
+    assert [each["verdict"] for each in document["sessions"]] == [
+        "asked-not-got",
+        "asked-tensorrt-got-cuda",
+        "got-but-slow-options",
+        "never-asked",
+        "got",
+    ]
+    for each in document["sessions"]:
+        assert each["text"] in said
+        assert each["text"] in page
+    assert document["exit"] == {"code": None, "signal": 9}
+    assert "RuntimeError: <b>no</b>" in said
+    assert "<b>" not in page
+    assert "/home/me" not in page
+    assert "rembg 2.0.57 /env/site-packages/rembg/session.py:46" in said
+    assert "?" in session_line(failed, "asked-not-got", texts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
+    texts = load_texts(language)  # type: ignore[arg-type]
+    report = report_of()
+
+    assert "-I" in plain(program_sections(report, texts))
+    documents.check(program_json(replace(report, ignoring=""), texts), "run")
+    assert plain(program_sections(replace(report, ignoring="", verdict="no-library"), texts))
