@@ -21,7 +21,7 @@ def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator
         for by in why.by
     }
     users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
-    if len({row.cuda for row in users if row.cudnn}) > 1 and deciding:
+    if len({row.cuda for row in users if row.cudnn}) > 1:
         who = tuple(Wanting(row.by, f"CUDA {row.cuda}") for row in users)
         yield finding("consumers-disagree", "error", by=who)
     elif deciding:

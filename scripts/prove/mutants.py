@@ -1,6 +1,6 @@
 """Change the program in small ways, and look whether the fast tests notice.
 
-    python scripts/prove/mutants.py --sample 400 --seed 1        of the core, apply, engine, index
+    python scripts/prove/mutants.py --sample 400 --seed 1        of the whole program
     python scripts/prove/mutants.py --since main                 of the lines changed since
     python scripts/prove/mutants.py --module 'resolve/rules.py'  all of a module
 
@@ -33,8 +33,6 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import core_coverage
-
 from prove.outcomes import record, recorded
 from support import mutation_tests
 from support.mutation_tests import RESOLVER, ROOT, CannotTellError, Laboratory, Reach
@@ -46,10 +44,12 @@ else:
     import tomli as tomllib
 
 REVIEWED = Path(__file__).with_suffix(".toml")
-ALSO = ("apply/*", "engine/*", "index/*")
-"""What a sample has beside the core."""
 RECENT = 400
 """Changed lines that the gate looks at of the newest commits."""
+COLOURS = {"meta": "normal", "frag": "normal", "new": "green", "newMoved": "cyan"}
+"""By which git tells what is new, and what it has seen elsewhere."""
+MOVED = "\x1b[36m+"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 Lines = Mapping[str, set[int] | None]
@@ -190,18 +190,33 @@ def sample(modules: Sequence[str], number: int, seed: int) -> list[Mutant]:
 
 
 def changed_lines(since: str) -> dict[str, set[int]]:
-    """Return the lines of each module that are not as in the commit `since`."""
+    """Return the lines of each module that are not as in the commit `since`, here or elsewhere.
+
+    Files that were renamed or copied are held against what they were, and blocks of lines that were
+    moved, as git sees them, are as they were.
+    """
     text = _git(
-        "diff", "--unified=0", "--no-ext-diff", "--relative=resolver", since, "--", "resolver"
+        *(
+            word
+            for name, colour in COLOURS.items()
+            for word in ("-c", f"color.diff.{name}={colour}")
+        ),
+        *("diff", "--unified=0", "--no-ext-diff", "--relative=resolver", "-M", "-C"),
+        *("--color=always", "--color-moved=blocks", "--color-moved-ws=allow-indentation-change"),
+        *(since, "--", "resolver"),
     )
     found: dict[str, set[int]] = {}
-    module = ""
-    for line in text.splitlines():
+    module, number = "", 0
+    for coloured in text.splitlines():
+        line = _COLOUR.sub("", coloured)
         if line.startswith("+++ "):
             module = line.removeprefix("+++ ").removeprefix("b/")
-        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
-            first, number = int(hunk[1]), int(hunk[2] or 1)
-            found.setdefault(module, set()).update(range(first, first + number))
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,\d+)? @@", line):
+            number = int(hunk[1])
+        elif line.startswith("+"):
+            if not coloured.startswith(MOVED):
+                found.setdefault(module, set()).add(number)
+            number += 1
     return {name: lines for name, lines in found.items() if name.endswith(".py") and lines}
 
 
@@ -210,23 +225,30 @@ def recent_lines() -> list[Lines]:
 
     New is what is not committed, and the commits that `origin/main` has not; on main itself the
     last ones, up to `RECENT` lines of them. Commits from before the time that `mutants.toml` names
-    are looked at by samples.
+    are looked at by samples, and those that only move what is there (`.git-blame-ignore-revs`) by
+    nobody.
     """
     start = tomllib.loads(REVIEWED.read_text(encoding="utf-8")).get("start")
     since = [f"--since={start.isoformat()}"] if start else []
     words = ("rev-list", "--max-count=50", *since, "HEAD")
     own = _git(*words, "--not", "origin/main", "--", "resolver") or _git(*words, "--", "resolver")
-    parents = (_git("rev-parse", "--verify", "--quiet", f"{commit}^") for commit in own.split())
+    try:
+        moving = set((ROOT / ".git-blame-ignore-revs").read_text(encoding="utf-8").split())
+    except FileNotFoundError:
+        moving = set()
+    steps = [("", "HEAD"), *((commit, f"{commit}^") for commit in own.split())]
     groups: list[Lines] = []
     seen: dict[str, set[int]] = {}
-    for parent in (_git("rev-parse", "HEAD"), *parents):
-        if not parent or sum(map(len, seen.values())) > RECENT:
+    number = 0
+    for commit, before in steps:
+        parent = _git("rev-parse", "--verify", "--quiet", before)
+        if not parent or number > RECENT:
             break  # the first commit of all, or of those that a shallow clone has
         now = changed_lines(parent)
         new = {name: lines - seen.get(name, set()) for name, lines in now.items()}
-        groups += (
-            [{name: lines for name, lines in new.items() if lines}] if any(new.values()) else []
-        )
+        new = {name: lines for name, lines in new.items() if lines and commit not in moving}
+        groups += [new] if new else []
+        number += sum(map(len, new.values()))
         for name, lines in now.items():
             seen.setdefault(name, set()).update(lines)
     return groups
@@ -272,9 +294,7 @@ def judge_all(
 
 def run_sample(arguments: argparse.Namespace, reach: Reach) -> int:
     """Judge a sample, going on where an earlier run of today ended."""
-    core = sorted(core_coverage.core_modules())
-    patterns = arguments.module or (*core, *ALSO)
-    drawn = sample(modules_of(patterns), arguments.sample, arguments.seed)
+    drawn = sample(modules_of(arguments.module), arguments.sample, arguments.seed)
     proof = f"mutants-{arguments.seed}"
     names = [mutant.name for mutant in drawn]
     known = recorded(proof)
@@ -305,7 +325,7 @@ def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
         modules = modules_of(tuple(group))
         drawn = [each for module in modules for each in mutants_of(module, group[module])]
         chance.shuffle(drawn)
-        mutants += drawn
+        mutants += line_by_line(drawn)
     if not mutants:
         print("nothing to mutate: the newest commits change no line, or git is not here")
         return 0
@@ -320,6 +340,17 @@ def run_lines(groups: Sequence[Lines], arguments: argparse.Namespace) -> int:
     if survived:
         print("no fast test notices:", *survived, sep="\n  ")
     return int(bool(survived))
+
+
+def line_by_line(drawn: Sequence[Mutant]) -> list[Mutant]:
+    """Return one mutant of each line, in the order that is given, then the second of each..."""
+    met: Counter[tuple[str, int]] = Counter()
+    turns: list[int] = []
+    for mutant in drawn:
+        line = mutant.module, mutant.mutation.line
+        turns.append(met[line])
+        met[line] += 1
+    return [drawn[at] for at in sorted(range(len(drawn)), key=turns.__getitem__)]
 
 
 def main(words: Sequence[str] | None = None) -> int:

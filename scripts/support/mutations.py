@@ -1,8 +1,8 @@
 """The mutations of a module: small changes of its code that a test should notice.
 
 Mutmut's operators, as far as they change a value that is computed (those for strings and arguments
-end almost always as a TypeError), and four of our own: a condition that is always or never true, a
-call or a raise that is left out, an element or an operand that is left out.
+end almost always as a TypeError), and our own: a condition that is always or never true; what
+is left out: a statement, an element, an operand, an argument with a name.
 """
 
 from __future__ import annotations
@@ -75,9 +75,23 @@ def _answer(node: cst.Return) -> Iterator[cst.CSTNode]:
             yield node.with_changes(value=cst.Name(name))
 
 
-def _left_out(node: cst.Expr | cst.Raise) -> Iterator[cst.CSTNode]:
-    if isinstance(node, cst.Raise) or isinstance(node.value, cst.Call):
+def _left_out(node: cst.BaseSmallStatement) -> Iterator[cst.CSTNode]:
+    if isinstance(node, (cst.Expr, cst.AnnAssign)):
+        value = node.value
+        if value is None or isinstance(value, (cst.BaseString, cst.Ellipsis)):
+            return  # a declaration, a docstring, a body that has nothing in it
+    if not (isinstance(node, cst.Assign) and _is_type(node.value)):
         yield cst.Pass()
+
+
+def _loop_left_out(_: cst.For) -> Iterator[cst.CSTNode]:
+    yield cst.SimpleStatementLine([cst.Pass()])
+
+
+def _argument_left_out(node: cst.Call) -> Iterator[cst.CSTNode]:
+    for number, argument in enumerate(node.args):
+        if argument.keyword is not None:
+            yield node.with_changes(args=[*node.args[:number], *node.args[number + 1 :]])
 
 
 def _element_left_out(node: cst.List | cst.Tuple | cst.Set | cst.Dict) -> Iterator[cst.CSTNode]:
@@ -89,11 +103,17 @@ def _element_left_out(node: cst.List | cst.Tuple | cst.Set | cst.Dict) -> Iterat
             yield node.with_changes(elements=rest)
 
 
-def _operand_left_out(node: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
+def _operand_left_out(node: cst.BooleanOperation | cst.BinaryOperation) -> Iterator[cst.CSTNode]:
+    if _is_type(node):
+        return
     for operand in (node.left, node.right):
         yield operand if operand.lpar else operand.with_changes(lpar=node.lpar, rpar=node.rpar)
 
 
+STATEMENTS = (
+    *(cst.AnnAssign, cst.Assert, cst.Assign, cst.AugAssign, cst.Break, cst.Continue, cst.Del),
+    *(cst.Expr, cst.Raise, cst.Return),
+)
 MUTMUT = {
     "operator_augmented_assignment",
     "operator_if_exp",
@@ -114,9 +134,11 @@ OPERATORS: list[tuple[type | tuple[type, ...], Operator]] = [
     ((cst.If, cst.CompIf), _always_and_never),
     (cst.While, _never),
     (cst.Return, _answer),
-    ((cst.Expr, cst.Raise), _left_out),
+    (STATEMENTS, _left_out),
+    (cst.For, _loop_left_out),
     ((cst.List, cst.Tuple, cst.Set, cst.Dict), _element_left_out),
-    (cst.BooleanOperation, _operand_left_out),
+    ((cst.BooleanOperation, cst.BinaryOperation), _operand_left_out),
+    (cst.Call, _argument_left_out),
 ]
 LEFT_ALONE = (
     cst.Annotation,
@@ -134,6 +156,7 @@ GENERIC = frozenset(
     }
 )
 """What has its types in brackets, in an alias, too: they are for the type checker."""
+BUILT_IN = frozenset({"None", "bool", "bytes", "float", "int", "str"})
 ELSEWHERE = ("TYPE_CHECKING", "sys.platform", "sys.version_info")
 """Conditions with these have one answer on a machine."""
 NOT_HERE = ("TYPE_CHECKING", 'sys.platform == "win32"')
@@ -151,7 +174,7 @@ class _Visitor(cst.CSTVisitor):
         self._statements: list[int] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, LEFT_ALONE) or _is_type(node):
+        if isinstance(node, LEFT_ALONE) or (isinstance(node, cst.Subscript) and _is_type(node)):
             return False
         line = self.get_metadata(PositionProvider, node).start.line
         if isinstance(node, (cst.BaseStatement, cst.BaseSmallStatement)):
@@ -180,6 +203,10 @@ class _Visitor(cst.CSTVisitor):
 
 
 def _is_type(node: cst.CSTNode) -> bool:
+    """Return whether `node` is `list[...]` or the like, or `One | Another`."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr):
+        name = _code(node.right).rpartition(".")[2]
+        return name in BUILT_IN or (name[:1].isupper() and not name.isupper())
     return isinstance(node, cst.Subscript) and _code(node.value) in GENERIC
 
 

@@ -179,6 +179,16 @@ def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> Non
     assert world.state() == before
 
 
+def test_a_folder_that_somebody_made_again_has_its_mode_back(world: World) -> None:
+    world.change()
+    (world.purelib / "old" / "inner").mkdir(mode=0o700, parents=True)
+
+    recover_interrupted(world.site)
+
+    assert world.state() == world.before
+    assert (world.purelib / "old" / "inner").stat().st_mode & 0o7777 == 0o750
+
+
 def test_a_folder_comes_back_itself_not_one_like_it(world: World) -> None:
     """Its owner and its access lists are those that it had, whoever rolls back."""
     folders = [world.purelib / "old", world.purelib / "old" / "inner"]

@@ -59,6 +59,7 @@ def test_toolkits_on_windows(tmp_path: Path) -> None:
     home = tmp_path / "NVIDIA GPU Computing Toolkit" / "CUDA"
     for version in ("12.1", "13.1"):
         put(home / f"v{version}" / "version.json", version)
+    put(home / "old" / "version.json", "10.2")
     put(tmp_path / "elsewhere" / "version.json", "11.8")
     environ = {"ProgramFiles": str(tmp_path), "CUDA_PATH_V11_8": str(tmp_path / "elsewhere")}
     found = find_toolkits(environ, None, tmp_path, windows=True)

@@ -26,6 +26,7 @@ from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from ortgpu_fix.cli.matrix_files import show_age
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
+from ortgpu_fix.evidence import nvidia
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
 from ortgpu_fix.evidence.reader import Reader, ReadingCache
@@ -227,6 +228,19 @@ def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> N
     assert "1.16.1" in gone
     assert "1.20.1" not in gone
     assert all(str(source).startswith("https://") for source in gone.values())
+
+
+def test_the_libraries_of_a_wheel_are_its_shared_objects_of_64_bits(tmp_path: Path) -> None:
+    paths = ["bin/x64_12.dll", "bin/x32_12.dll", "lib/libx.so.12", "lib/libx.a", "inc.so.1/x.h"]
+    with samples.serve() as index:
+        wheel = samples.wheel({f"nvidia/x/{path}": b"" for path in paths})
+        index.files = {"nvidia-x": {f"nvidia_x-1.0-py3-none-{LINUX}.whl": wheel}}
+        (release,) = nvidia.releases(_reader(index, tmp_path), "nvidia-x", 1)
+
+    assert release.libraries == {
+        "x64_12.dll": "nvidia/x/bin/x64_12.dll",
+        "libx.so.12": "nvidia/x/lib/libx.so.12",
+    }
 
 
 @pytest.mark.parametrize("code", [GENERAL, b""])

@@ -58,44 +58,52 @@ def changes(source: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("source", "after"),
     [
-        ("a = b < 1\n", ["a = b <= 1", "a = b < 2"]),
-        ("a = b in c\n", ["a = b not in c"]),
-        ("a = b is None\n", ["a = b is not None"]),
-        ("a = not b\n", ["a = b"]),
-        ("a = b or c\n", ["a = b and c", "a = b", "a = c"]),
+        ("a = b < 1\n", ["pass", "a = b <= 1", "a = b < 2"]),
+        ("a = b in c\n", ["pass", "a = b not in c"]),
+        ("a = b is None\n", ["pass", "a = b is not None"]),
+        ("a = not b\n", ["pass", "a = b"]),
+        ("a = b or c\n", ["pass", "a = b and c", "a = b", "a = c"]),
         ("a = (b or c) in d\n", ["a = (b or c) not in d", "a = (b and c) in d", "a = (b) in d",
-                                 "a = (c) in d"]),
-        ("a += b\n", ["a = b", "a -= b"]),
-        ("a = b + 1\n", ["a = b - 1", "a = b + 2"]),
-        ("a = [b, c]\n", ["a = [c]", "a = [b, ]"]),
-        ("a = b, c\n", ["a = c,", "a = b,"]),
-        ("a = {b: c, d: e}\n", ["a = {d: e}", "a = {b: c, }"]),
-        ("a = [b]\n", []),
-        ("a = b if c else d\n", ["a = b if (c) and False else d", "a = b if (c) or True else d"]),
+                                 "a = (c) in d", "pass"]),
+        ("a += b\n", ["pass", "a = b", "a -= b"]),
+        ("a = b + 1\n", ["pass", "a = b - 1", "a = b + 2", "a = b", "a = 1"]),
+        ("a = [b, c]\n", ["pass", "a = [c]", "a = [b, ]"]),
+        ("a = b, c\n", ["pass", "a = c,", "a = b,"]),
+        ("a = {b: c, d: e}\n", ["pass", "a = {d: e}", "a = {b: c, }"]),
+        ("a = [b]\n", ["pass"]),
+        ("a = b if c else d\n",
+         ["pass", "a = b if (c) and False else d", "a = b if (c) or True else d"]),
         ("a(b for b in c if d)\n", ["pass", "a(b for b in c if True)", "a(b for b in c if False)"]),
         ("a(b)\n", ["pass"]),
+        ("a(b, c=d)\n", ["pass", "a(b, )"]),
+        ("a = b | c\n", ["pass", "a = b & c", "a = b", "a = c"]),
+        ("a = B | None\n", ["a = B & None"]),
+        ("for a in b:\n    c = d\n", ["pass", "pass"]),
+        ("def a():\n    return\n", ["pass"]),
+        ("class A:\n    b: int\n    c: int = d\n", ["pass"]),
+        ("class A(Protocol):\n    def b(self) -> int: ...\n", []),
         ("raise a\n", ["pass"]),
         ("if a:\n    b()\n", ["if True:", "if False:", "pass"]),
-        ("def a():\n    return b == c\n", ["return True", "return False", "return b != c"]),
-        ("def a():\n    return b()\n", []),
-        ("a: int | None = True\n", ["a: int | None = False"]),
+        ("def a():\n    return b == c\n", ["pass", "return True", "return False", "return b != c"]),
+        ("def a():\n    return b()\n", ["pass"]),
+        ("a: int | None = True\n", ["pass", "a: int | None = False"]),
         ("def a(b: int | str = 3) -> None: ...\n", ["def a(b: int | str = 4) -> None: ..."]),
         ("a = Callable[[b, c], d | None]\n", []),
-        ("a = b[c | d]\n", ["a = b[c & d]"]),
+        ("a = b[c | d]\n", ["pass", "a = b[c & d]", "a = b[c]", "a = b[d]"]),
         ("if TYPE_CHECKING:\n    b()\n", []),
         ('if sys.platform == "win32":\n    b()\nelse:\n    c()\n', ["pass"]),
         ('if sys.platform == "win32":\n    b()\nelif c:\n    d = e\n',
-         ["elif True:", "elif False:"]),
+         ["pass", "elif True:", "elif False:"]),
         ('if sys.platform != "win32":\n    b()\n', ["pass"]),
         ("if sys.version_info >= (3, 11):\n    b()\nelse:\n    c()\n", ["pass", "pass"]),
         ("a = not b if sys.platform != 'win32' else not c\n",
-         ["a = b if sys.platform != 'win32' else not c",
+         ["pass", "a = b if sys.platform != 'win32' else not c",
           "a = not b if sys.platform != 'win32' else c"]),
         ('a = b + 1 if sys.platform == "win32" else not c\n',
-         ['a = b + 1 if sys.platform == "win32" else c']),
+         ["pass", 'a = b + 1 if sys.platform == "win32" else c']),
         ("@a(1)\ndef b(): ...\n", []),
         ("from a import b, c\n", []),
-        ('"""A text."""\na = "b"\n', []),
+        ('"""A text."""\na = "b"\n', ["pass"]),
     ],
 )  # fmt: skip
 def test_what_is_changed_of_a_line(source: str, after: list[str]) -> None:
@@ -107,6 +115,15 @@ def test_a_change_of_a_statement_of_several_lines_names_its_first() -> None:
     found = ModuleMutations("a(\n    b,\n    c < d,\n)\n").found
 
     assert [(mutation.first, mutation.line) for mutation in found] == [(1, 1), (1, 3)]
+
+
+def test_each_line_has_its_turn_before_any_has_a_second() -> None:
+    drawn = mutants.line_by_line(mutants.mutants_of("versions.py"))
+    lines = [mutant.mutation.line for mutant in drawn]
+
+    assert len(drawn) == len(mutants.mutants_of("versions.py"))
+    first = lines[: len(set(lines))]
+    assert len(set(first)) == len(first) < len(lines)
 
 
 class Project:
@@ -265,6 +282,29 @@ def test_what_is_new_is_found_in_any_clone(
     assert mutants.recent_lines() == [{limits: {8}}]
     project.write("mutants.toml", "start = 2000-01-01T00:00:00Z\n")
     assert mutants.recent_lines() == [{limits: {8}}, {"lift/other.py": {2}}]
+
+    # What moved is not new, neither in a file of another name, nor in another file.
+    project.git("add", "resolver")
+    project.git("commit", "-qm", "all")
+    project.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    project.git("mv", "resolver/lift/limits.py", "resolver/lift/bounds.py")
+    moved = "\n".join(f"WEIGHT_OF_CRATE_{number} = {number}" for number in range(5)) + "\n"
+    project.write("resolver/lift/other.py", "A = 1\nB = 2\n" + moved)
+    project.commit()
+    assert mutants.recent_lines() == [{"lift/other.py": {3, 4, 5, 6, 7}}]
+    project.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    project.write("resolver/lift/other.py", "A = 1\nB = 2\n")
+    project.write("resolver/lift/crates.py", "C = 3\n" + moved)
+    project.commit()
+    assert mutants.recent_lines() == [{"lift/crates.py": {1}}]
+    last = mutants._git("rev-parse", "HEAD")
+    project.write("resolver/lift/other.py", "A = 1\nB = 3\n")
+    project.commit()
+    (tmp_path / ".git-blame-ignore-revs").write_text(f"# only moves\n{last}\n")
+    assert mutants.recent_lines() == [{"lift/other.py": {2}}]
+    (tmp_path / ".git-blame-ignore-revs").unlink()
+    project.git("reset", "-q", "--hard", "HEAD~4")
+    project.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
 
     for depth in ("1", "2"):
         clone = tmp_path / f"shallow-{depth}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from told import gains, values_of
@@ -23,6 +24,7 @@ from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.report.plan_document import plan_json
+from ortgpu_fix.resolve.findings_others import consumer_findings
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -303,6 +305,16 @@ def test_who_loads_no_cudnn_disagrees_with_nobody() -> None:
         *("other-cuda", {"by": "transformer 4.6"}),
     )
     assert gains(first) == "onnxruntime-gpu 1.18.0"
+
+
+def test_torch_disagrees_with_who_decides() -> None:
+    """The made-up matrix has no torch whose cuDNN is known."""
+    made = plan("transformer 4.5", CUBLAS, "torch 2.9.0+cu118", driver="13.0")
+    rows = [row._replace(cudnn=row.cudnn or "8") for row in made.consumers]
+    (found,) = consumer_findings(cast("Any", SimpleNamespace(consumers=rows)), made.rejected)
+
+    assert found.code == "consumers-disagree"
+    assert "torch 2.9.0+cu118 (CUDA 11), transformer 4.5 (CUDA 12)" in EN.summary(found)
 
 
 def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:

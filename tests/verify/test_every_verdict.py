@@ -184,6 +184,8 @@ def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a tabl
     if language == "en":
         document = json.loads(told.stdout)
         assert (document["verdict"], document["model"]["verdict"]) == (wanted, wanted)
+        small = run_here("verify", "--python", str(venv), "--json", cwd=tmp_path, env=env)
+        assert document.keys() > json.loads(small.stdout).keys()
         timed = not (own and wanted == "crashed")
         assert ("bench" in document) is ("advice" in document) is timed
     row = texts.table["verdicts"][f"model-{wanted}" if own else wanted]
