@@ -376,6 +376,20 @@ def test_a_requirements_file_is_read_for_the_machine_that_is_planned_for(
     assert found == {"linux": "1.22.0", "windows": "1.23.2"}
 
 
+@pytest.mark.parametrize("marker", ["", '; python_version >= "3"'])
+def test_a_line_that_holds_releases_back_is_named_with_its_file(
+    run: Run, tmp_path: Path, marker: str
+) -> None:
+    (tmp_path / "r.txt").write_text(f"onnxruntime-gpu<1.20{marker}\n")
+    document = json.loads(run("--facts", machine(tmp_path), "-r", "r.txt", "--json").stdout)
+
+    [rejected] = [row for row in document["rejected"] if row["version"] == "1.26.0"]
+    said = [row["text"] for row in rejected["reasons"] if row["code"] == "demand-conflict"]
+    assert said == ["r.txt requires onnxruntime-gpu<1.20"]
+    changes = [row["change"] for row in document["unlock"]]
+    assert f"another line than `onnxruntime-gpu<1.20{marker}` in r.txt" in changes
+
+
 def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("numpy\nonnxruntime==1.20.0  # fast\n")
     (tmp_path / "pyproject.toml").write_text(
