@@ -23,6 +23,7 @@ from stand import CUDA, GOOD, HANG_UP, REQUIRES, Kind, Stand
 from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
+from ortgpu_fix.apply.environment_files import metadata_folders
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import discard_undo_data, history_summary, recorded_changes
@@ -913,8 +914,9 @@ def test_an_unfinished_change_comes_first(quick: Stand) -> None:
     quick.have("onnxruntime 1.22.1")
     site = Site.of(quick.venv.target())
     prepare_state_folder(site)
+    present = tuple(map(site.relative, metadata_folders(site)))
     change = JournaledChange(site)
-    change.begin(Begin(plan="x", removed=(), installed=(), present=()))
+    change.begin(Begin(plan="x", removed=(), installed=(), present=present))
     change.set_aside([str(quick.venv.site / "onnxruntime" / "__init__.py")])
 
     assert code_of(quick, quick.plan(GOOD)).code == "unfinished-change"
