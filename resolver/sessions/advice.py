@@ -84,4 +84,6 @@ def advice_of(group: SessionGroup, knobs: Iterable[Knob]) -> tuple[Reason, ...]:
         advice.append(reason(code, application=knob.application, how=knob.how))
     if not knobs:
         advice.append(reason("session-providers"))
+    if knobs and all(knob.kind == "none" and not knob.by_itself for knob in knobs):
+        advice.append(reason("session-way-out"))
     return tuple(advice)

@@ -417,6 +417,6 @@ def test_the_lines_that_python_reads_at_its_start() -> None:
 def test_the_modules_that_travel_are_read() -> None:
     modules = data_files.companion_modules()
 
-    assert set(modules) == {"__init__.py", "demand.py", "load.py"}
+    assert set(modules) == {"__init__.py", "demand.py", "load.py", "service.py"}
     assert "def start(" in modules["__init__.py"]
     assert "def find_spec(" in modules["demand.py"]

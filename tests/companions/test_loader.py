@@ -1006,3 +1006,112 @@ def test_the_list_fits_the_real_libraries_of_windows(tmp_path: Path) -> None:
 @pytest.mark.online
 def test_dependents_leave_the_gpu_build_alone(tmp_path: Path) -> None:
     prove(tmp_path, "autoload", "--only", "dependents")
+
+
+SERVICE = """
+from onnxruntime.capi import _pybind_state as C
+
+def get_available_providers():
+    return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+class Begun(C.InferenceSession):
+    def initialize_session(self, providers, options=(), disabled=()):
+        if FAILS == "raises" and "CUDAExecutionProvider" in providers:
+            raise RuntimeError("CUDA failure 100")
+        names = [name for name in providers if not (FAILS and name.startswith("CUDA"))]
+        self.begun = names or ["CPUExecutionProvider"]
+        assert len(options) == len(providers)
+    def get_providers(self):
+        return self.begun
+
+class InferenceSession:
+    def __init__(self, providers=()):
+        try:
+            self.create(providers)
+        except (ValueError, RuntimeError):
+            self.create(["CPUExecutionProvider"])
+    def create(self, providers):
+        self.session = C.InferenceSession(C.SessionOptions())
+        self.session.initialize_session(list(providers), [{} for _ in providers], set())
+    def get_providers(self):
+        return self.session.get_providers()
+    def set_providers(self, providers, provider_options=None):
+        self.create(providers)
+    def run(self):
+        try:
+            raise RuntimeError("CUDA failure 2")
+        except RuntimeError:
+            self.set_providers(["CPUExecutionProvider"])
+"""
+
+
+@pytest.fixture
+def served(shaped: Path) -> Path:
+    """Give the environment an onnxruntime whose sessions tell what they got."""
+    capi = environments.site_packages(shaped) / "onnxruntime/capi"
+    begun, session = SERVICE.split("\n\nclass InferenceSession", 1)
+    begun = begun.replace("from onnxruntime.capi import _pybind_state as C\n", "")
+    begun = begun.replace("C.InferenceSession", "InferenceSession")
+    text = f"FAILS = os.environ.get('FAILS', '')\n{begun}\nInferenceSession = Begun\n"
+    (capi / "_pybind_state.py").write_text(BINDINGS + text)
+    (capi.parent / "__init__.py").write_text(
+        f"from onnxruntime.capi import _pybind_state as C\n\nclass InferenceSession{session}"
+    )
+    return shaped
+
+
+def session_of(python: Path, code: str, **environ: str) -> Any:
+    """Return the providers of the session that `code` makes, or the error that it raises."""
+    lines = [
+        "import onnxruntime",
+        "try:",
+        f"    s = onnxruntime.InferenceSession({code}",
+        "    said = s.get_providers()",
+        "except Exception as error:",
+        "    said = str(error)",
+        "print(json.dumps(said))",
+    ]
+    return json.loads(run(python, "\n".join(lines), environ=environ).stdout)
+
+
+BOTH = "['CUDAExecutionProvider', 'CPUExecutionProvider'])"
+
+
+def test_a_service_without_variables_falls_back_as_ever(served: Path) -> None:
+    assert session_of(served, BOTH, FAILS="1") == ["CPUExecutionProvider"]
+    assert session_of(served, BOTH, FAILS="raises") == ["CPUExecutionProvider"]
+    assert session_of(served, BOTH, ORTGPU_FIX_REQUIRE="0", FAILS="1") == ["CPUExecutionProvider"]
+    assert session_of(served, ")") == ["CPUExecutionProvider"]
+
+
+def test_a_service_that_requires_cuda_gets_an_error_instead_of_the_cpu(served: Path) -> None:
+    require = {"ORTGPU_FIX_REQUIRE": "cuda"}
+
+    assert session_of(served, BOTH, **require) == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    assert session_of(served, "['CPUExecutionProvider'])", **require) == ["CPUExecutionProvider"]
+    assert session_of(served, ")", **require) == ["CPUExecutionProvider"]
+    for fails, why in (("1", "its library loads"), ("raises", "CUDA failure 100")):
+        said = session_of(served, BOTH, FAILS=fails, **require)
+        assert "a session asked for CUDA and cannot have it" in said
+        assert why in said
+    said = session_of(served, BOTH + "; s.run()", **require)
+    assert said.endswith("CUDA failure 2")
+
+
+def test_a_service_is_told_that_its_build_has_no_cuda(served: Path) -> None:
+    (environments.site_packages(served) / PROVIDER).unlink()
+    said = session_of(served, BOTH, FAILS="1", ORTGPU_FIX_REQUIRE="cuda")
+
+    assert said.endswith("this onnxruntime is built without CUDA")
+
+
+def test_sessions_that_name_no_provider_get_cuda_where_a_service_says_so(served: Path) -> None:
+    adds = {"ORTGPU_FIX_PROVIDERS": "cuda"}
+    both = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    assert session_of(served, ")", **adds) == both
+    assert session_of(served, "['CPUExecutionProvider'])", **adds) == ["CPUExecutionProvider"]
+    done = run(served, "import onnxruntime as o; o.InferenceSession()", environ=adds)
+    assert done.stderr.count("ortgpu-fix: a session that names no provider gets CUDA") == 1
+    said = session_of(served, ")", FAILS="1", ORTGPU_FIX_REQUIRE="cuda", **adds)
+    assert "cannot have it" in said

@@ -222,13 +222,13 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
     ("found", "makers", "codes"),
     [
         (session(), [("rembg", "2.0.5")], ["session-by-itself"]),
-        (session(), [("rembg", "1.0")], ["session-knob-none"]),
+        (session(), [("rembg", "1.0")], ["session-knob-none", "session-way-out"]),
         (session(), [("", ""), ("rembg", "2.0.5")], ["session-by-itself"]),
         (session(), [], ["session-providers"]),
         (
             replace(session(), available=(CPU,)),
             [("magika", "0.6")],
-            ["session-build-without", "session-knob-none"],
+            ["session-build-without", "session-knob-none", "session-way-out"],
         ),
         (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
         (session(TENSORRT, CUDA, got=(CUDA,)), [], ["session-tensorrt"]),

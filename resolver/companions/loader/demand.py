@@ -6,7 +6,8 @@ processes too that never use a GPU. What asks for CUDA in onnxruntime 1.11 to 1.
 functions of its compiled module, which are wrapped when that is imported. Where one of them is not
 there, the release is of a shape that is not known, and the libraries are loaded at the import.
 
-Nothing here raises. ORTGPU_FIX_AUTOLOAD=0 turns all of it off.
+Nothing here raises but what ORTGPU_FIX_REQUIRE=cuda asks for. ORTGPU_FIX_AUTOLOAD=0 turns all of it
+off.
 """
 
 # Importing pathlib would take as long as all the rest:
@@ -129,6 +130,10 @@ def links_the_runtime(folder: str) -> bool:
 
 def after_onnxruntime(module: ModuleType) -> None:
     """Let `preload_dlls` load the same libraries, unless it is given a folder."""
+    if for_a_service():
+        from . import service  # noqa: PLC0415
+
+        service.guard_runs(module)
     if hasattr(module, "preload_dlls"):
         wrap(module, "preload_dlls", without_folder)
 
@@ -138,8 +143,22 @@ def without_folder(*given: Any, **named: Any) -> bool:
     return named.get("directory", (*given, None, None, None, None)[3]) is None
 
 
+def for_a_service() -> bool:
+    """Tell whether the user wants no session without CUDA in silence (`service`)."""
+    return bool(os.environ.get("ORTGPU_FIX_REQUIRE") or os.environ.get("ORTGPU_FIX_PROVIDERS"))
+
+
 def after_bindings(module: Any) -> None:
-    """Wrap what asks for CUDA in onnxruntime's compiled module, or load at once."""
+    """Wrap what asks for CUDA in onnxruntime's compiled module, and what a service wants of it."""
+    wrap_bindings(module)
+    if for_a_service():
+        from . import service  # noqa: PLC0415
+
+        service.guard(module)
+
+
+def wrap_bindings(module: Any) -> None:
+    """Wrap what asks for CUDA, or load at once."""
     capi = os.path.dirname(module.__file__ or "")
     if not load.has_provider(os.path.dirname(capi)):
         return
