@@ -6,10 +6,10 @@ Each application comes from PyPI, with a model in its wheel, and runs under `ort
 twice: with the CPU build, and with the GPU build, of which neither libraries nor a driver are here.
 Held against it: the line that is told must be one that makes a session in the source of the
 package; an application that `applications.toml` says asks by itself asks with the GPU build and
-does not get it, one that never asks is told so, and two get their knob turned besides. Two carry an onnxruntime of their own that no
-Python imports, and are told as such. Then what the watch costs a session and a run is measured. The
-dated result goes to scripts/prove/results/; the exit code is 1 where something is wrong. Needs a
-package index, and downloads about 3 GB.
+does not get it, one that never asks is told so, and two get their knob turned besides. Two carry an
+onnxruntime of their own that no Python imports, and are told as such. Then what the watch costs a
+session and a run is measured. The dated result goes to scripts/prove/results/; the exit code is 1
+where something is wrong. Needs a package index, and downloads about 3 GB.
 """
 
 from __future__ import annotations
