@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...facts.document import WRITTEN_BY, to_json
-from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...utils.files import write
 from ...utils.foreign_text import clean
 from .. import console
 from ..flags import CommandLine
-from ..machine import probe_machine, with_unknown_releases
+from ..inputs import gather_inputs
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Write what was seen of this machine and environment."""
-    found, target = probe_machine(arguments, environ)
-    found = with_unknown_releases(found, target, load_matrix(torch=False))
+    """Write what was seen of this machine and environment.
+
+    With `--facts FILE` or `--driver` and `--gpu` the machine is that one. Raises those of
+    `gather_inputs`.
+    """
+    found = gather_inputs(arguments, environ).facts
     document = clean(to_json(found) | {"written_by": WRITTEN_BY})
     if arguments.output is None:
         console.print_json(document)
