@@ -103,8 +103,9 @@ def absolute(site: Site, path: str) -> str:
 def check_state_folder(site: Site) -> bool:
     """Return whether there is a state folder.
 
-    Raises Error `state-refused` where it, or what is directly in it and its changes, is a link or
-    belongs to somebody else, and `environment-read-only` where it cannot be read.
+    Raises Error `state-refused` where it, or what is directly in it, in its changes and in `stage`,
+    is a link, belongs to somebody else or is neither file nor folder (a pipe would be waited for),
+    or where a download shares its file; and `environment-read-only` where it cannot be read.
     """
     try:
         owners = {_own_user(), 0, os.lstat(site.purelib).st_uid}
@@ -114,6 +115,12 @@ def check_state_folder(site: Site) -> bool:
             if _is_trusted(Path(entry.path), owners) and entry.name.isdigit():
                 for name in ("journal", "aside", "trash", "engine", "reserve"):
                     _is_trusted(Path(entry.path, name), owners)
+        for folder in (site.stage, site.stage / "wheels"):
+            for entry in [*os.scandir(folder)] if folder.is_dir() else []:
+                _is_trusted(Path(entry.path), owners)
+                # What is appended to a download would be appended to the other file, too.
+                if entry.name.endswith(".part") and entry.stat().st_nlink > 1:
+                    raise Error("state-refused", path=entry.path, why="shared")
     except OSError as error:
         raise read_only(site.purelib, error) from error
     return True
@@ -128,6 +135,8 @@ def _is_trusted(path: Path, owners: set[int]) -> bool:
     junction = getattr(about, "st_file_attributes", 0) & stat.FILE_ATTRIBUTE_REPARSE_POINT
     if stat.S_ISLNK(about.st_mode) or junction:
         raise Error("state-refused", path=path, why="link")
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        raise Error("state-refused", path=path, why="no file")
     if about.st_uid not in owners:
         raise Error("state-refused", path=path, why=about.st_uid)
     return True

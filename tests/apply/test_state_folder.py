@@ -256,3 +256,64 @@ def test_whose_state_folder_is_trusted(
     else:
         with pytest.raises(Error, match="state-refused"):
             check_state_folder(changed.site)
+
+
+STAGED = ("stage/wheels", "stage/tree", "stage/engine", "stage/wheels/a.whl", "stage/wheels/a.part")
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_a_link_below_the_staging_folder_is_refused_and_not_followed(
+    name: str, changed: Changed, tmp_path: Path
+) -> None:
+    """With `stage/wheels` a link to a folder of documents, an apply deleted the file in there."""
+    documents = tmp_path / "docs"
+    documents.mkdir()
+    (documents / "only.txt").write_text("mine")
+    planted = changed.state / name
+    planted.parent.mkdir(parents=True, exist_ok=True)
+    planted.symlink_to(documents)
+
+    for act in (
+        lambda: check_state_folder(changed.site),
+        lambda: prepare_state_folder(changed.site),
+        lambda: discard_downloads(changed.site),
+        lambda: discard_undo_data(changed.site),
+        changed.undo,
+    ):
+        with pytest.raises(Error, match="state-refused"):
+            act()
+    assert (documents / "only.txt").read_text() == "mine"
+    assert planted.is_symlink()
+
+
+def test_a_download_that_shares_its_file_is_not_appended_to(
+    changed: Changed, tmp_path: Path
+) -> None:
+    document = tmp_path / "document"
+    document.write_text("mine")
+    part = changed.state / "stage" / "wheels" / "a.whl.part"
+    part.parent.mkdir(parents=True)
+    part.hardlink_to(document)
+
+    with pytest.raises(Error) as caught:
+        check_state_folder(changed.site)
+
+    assert caught.value.values == {"path": str(part), "why": "shared"}
+    part.unlink()
+    part.write_text("ours")  # of a run that was interrupted
+    assert check_state_folder(changed.site)
+
+
+@pytest.mark.parametrize("name", ["1/journal", "1/reserve", "lock", "stage/wheels/a.whl.part"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, changed: Changed) -> None:
+    """`--check`, the plan and undo hung for ever."""
+    file = changed.state / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+
+    assert history_summary(changed.site, [])[0] == "unfinished"
+    with pytest.raises(Error) as caught:
+        changed.undo()
+
+    assert caught.value.values == {"path": file, "why": "no file"}
