@@ -120,8 +120,11 @@ def bytecode(paths: Iterable[str]) -> Iterator[str]:
 
 
 def is_interpreter(site: Site, path: str) -> bool:
-    """Return whether `path` is what makes the environment one: its Python, its configuration."""
+    """Return whether `path` is what makes the environment one: what the module venv has made.
+
+    Its Python, its configuration, and `lib64`, a link to `lib`
+    (https://docs.python.org/3/library/venv.html).
+    """
     folder, name = os.path.split(path)
-    return path == join(site.prefix, "pyvenv.cfg") or (
-        folder == site.scripts and _INTERPRETER.match(name) is not None
-    )
+    made = folder == site.prefix and name in {"pyvenv.cfg", "lib64"}
+    return made or (folder == site.scripts and _INTERPRETER.match(name) is not None)

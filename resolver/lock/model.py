@@ -7,6 +7,7 @@ a team shares it. The formats are in `formats/`, `drift` compares a lock with a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from .markers import MarkerPlace, marker_for, marker_place
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})
 """Releases whose preload_dlls() looks into the wrong folders."""
+_BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]+")
+"""What ends a line for one of those who read a lock, or moves a cursor. A file's name may hold it,
+and what follows would be an instruction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +162,7 @@ def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
         *install,
         *(_libraries(lock, loaded=loaded) if lock.cuda else ()),
     ]
-    return "".join(f"# {line}\n" for line in lines)
+    return "".join(f"# {_BREAKS.sub(' ', line)}\n" for line in lines)
 
 
 def _read_hashes(lock: Lock) -> Iterator[str]:

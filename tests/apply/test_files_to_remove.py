@@ -247,6 +247,8 @@ SHA = hashlib.sha256(b"x").hexdigest()
         ("../../../bin/python3.11", "ab", "Python"),
         ("../../../bin/activate", "ab", "Python"),
         ("../../../pyvenv.cfg", "ab", "Python"),
+        ("../../../lib64", "ab", "Python"),
+        ("../../../lib32", "ab", None),
         ("../../../bin/python-argcomplete", "ab", None),
     ],
 )

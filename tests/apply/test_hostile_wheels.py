@@ -24,6 +24,7 @@ HOSTILE = {
     "evil-1.0.data/purelib/.ortgpu-fix/lock": "wheel-escapes",
     f"evil-1.0.data/data/{SITE}/.ortgpu-fix/lock": "wheel-escapes",
     "evil-1.0.data/data/pyvenv.cfg": "wheel-overwrites",
+    "evil-1.0.data/data/lib64": "wheel-overwrites",
     "evil-1.0.data/data/bin/python": "wheel-overwrites",
     f"evil-1.0.data/scripts/{PYTHON}": "wheel-overwrites",
     "evil-1.0.data/scripts/activate.fish": "wheel-overwrites",

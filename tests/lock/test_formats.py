@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -177,6 +178,19 @@ def test_one_place_cannot_have_two_versions() -> None:
         "versions": "12.6.1 and 12.8.4",
         "place": "linux x86_64, Python 3.11",
     }
+
+
+@pytest.mark.parametrize("broken", ["\n", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\r\n", "\x1b"])
+@pytest.mark.parametrize("write", [requirements, pylock, uv_lines])
+def test_a_name_with_a_line_break_begins_no_line(write: Callable[[Lock], str], broken: str) -> None:
+    """The name of a facts file became `RUN …` or `--extra-index-url …` in a lock."""
+    named = f"ortgpu-fix lock --facts 'a{broken}--extra-index-url https://evil.example'"
+    made = replace(lock(target(LINUX, ORT, CUBLAS)), command=named)
+
+    lines = [line for line in write(made).splitlines() if "evil.example" in line]
+    assert lines == [
+        "# made by: ortgpu-fix lock --facts 'a --extra-index-url https://evil.example'"
+    ]
 
 
 def machines(made: Lock) -> list[str]:
