@@ -273,13 +273,10 @@ def test_a_link_below_the_staging_folder_is_refused_and_not_followed(
     planted.parent.mkdir(parents=True, exist_ok=True)
     planted.symlink_to(documents)
 
-    for act in (
-        lambda: check_state_folder(changed.site),
-        lambda: prepare_state_folder(changed.site),
-        lambda: discard_downloads(changed.site),
-        lambda: discard_undo_data(changed.site),
-        changed.undo,
-    ):
+    site = changed.site
+    acts: list[Callable[[], object]] = [changed.undo, lambda: discard_undo_data(site)]
+    acts += [lambda: check_state_folder(site), lambda: prepare_state_folder(site)]
+    for act in (*acts, lambda: discard_downloads(site)):
         with pytest.raises(Error, match="state-refused"):
             act()
     assert (documents / "only.txt").read_text() == "mine"
