@@ -1,0 +1,381 @@
+"""What is told of a program's sessions, whole: as text, as JSON, in one line, on a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import documents
+import pytest
+
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.plan.reasons import reason
+from ortgpu_fix.report.sessions import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_page,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.sessions.advice import Knob
+from ortgpu_fix.sessions.events import (
+    Asked,
+    Frame,
+    ImportedLibrary,
+    InferenceSession,
+    ProgramSeen,
+    PythonProcess,
+    Runs,
+    TorchState,
+)
+from ortgpu_fix.sessions.verdicts import MadeBy, Maker, SessionGroup
+
+EN = load_texts("en")
+CPU, CUDA, TENSORRT = (f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt"))
+MAKER = Maker("rembg", "2.0.86", Frame("/env/rembg/base.py", 37, "__init__"))
+VIA = Maker("tagger", "1.2", Frame("/env/tagger/main.py", 5, "load"))
+PROGRAM = Frame("/home/me/app.py", 3, "<module>")
+RUNS = Runs(4, 9.5, 30.0, 2.25, 3, {"x": (1, 3), "y": ()}, 2)
+FAILED = InferenceSession(
+    id="1",
+    pid=12,
+    asked=(Asked(TENSORRT), Asked(CUDA, {"device_id": "0"}), Asked(CPU)),
+    got=(CPU,),
+    options={CPU: {}},
+    available=(CUDA, CPU),
+    model="/models/u2net.onnx",
+    create_ms=120.0,
+    words="first\n\n2 Memcpy nodes are added to the graph a\n1 Memcpy nodes are added to the graph\n",
+    errors=("EP Error",),
+    runs=RUNS,
+)
+AGAIN = replace(
+    FAILED, id="2", pid=11, model="/models/isnet.onnx", create_ms=100.0, runs=Runs(1, 5.0)
+)
+WHY = Explanation(
+    code="cudnn-9-missing",
+    severity="error",
+    line="libcudnn.so.9",
+    line_number=1,
+    cause="cuDNN 9 is missing.",
+    remedy="",
+    commands=(),
+    fixable=True,
+    sources=(),
+)
+HOW = 'new_session(providers=["CUDAExecutionProvider"])'
+KNOB = Knob("rembg", "argument", HOW, by_itself=True, checked=False)
+GROUP = SessionGroup(
+    verdict="asked-not-got",
+    sessions=(FAILED, AGAIN),
+    made=MadeBy(MAKER, (VIA,), PROGRAM),
+    not_in_build=(TENSORRT,),
+    why=(WHY, WHY),
+)
+SEEN = ProgramSeen(
+    processes=(PythonProcess(11, 1, "3.11.7", "app.py"),),
+    libraries=(
+        ImportedLibrary(11, "onnxruntime", "1.26.0", "/env/ort.py", "/env/bin/python", (CUDA, CPU)),
+        ImportedLibrary(12, "ctranslate2", "4.6", "/env/ct2.py", error="no libcudnn"),
+    ),
+    sessions=(FAILED, AGAIN),
+    torches=(TorchState(11, "2.7.1", "12.8", used=True, device=None),),
+)
+REPORT = ProgramReport(
+    command="python app.py",
+    status=0,
+    verdict="asked-not-got",
+    seen=SEEN,
+    groups=(Advised(group=GROUP, knobs=(KNOB,), advice=(reason("session-mend"),)),),
+    diagnose="ortgpu-fix --python /env/bin/python",
+    measure="ortgpu-fix verify --bench /models/u2net.onnx --shape x=1x3",
+)
+
+
+RAN = (
+    "Runs 5; the first 9.50 ms, later 2.25 ms (median); different input shapes: 3, with a new one"
+    " 30.0 ms; threads: 2"
+)
+
+
+def group_of(**changes: Any) -> dict[str, Any]:
+    """Return the document of a group with these changes of its sessions, or of the group."""
+    made = program_json(replace(REPORT, groups=(advised(**changes),)), EN)
+    rows: Any = made["sessions"]
+    return dict(rows[0])
+
+
+def advised(session: InferenceSession = FAILED, **changes: Any) -> Advised:
+    group = replace(GROUP, sessions=(session,), **changes)
+    return Advised(group=group, knobs=(), advice=())
+
+
+def test_the_document_holds_all_that_was_seen() -> None:
+    document = program_json(REPORT, EN)
+
+    documents.check(document, "run")
+    sessions: Any = document.pop("sessions")
+    [session] = sessions
+    assert document == {
+        "schema": 1,
+        "command": "python app.py",
+        "exit": {"code": 0, "signal": None},
+        "verdict": "asked-not-got",
+        "text": "2 sessions; on what they asked for beyond the CPU: 0",
+        "ignoring": None,
+        "processes": [{"pid": 11, "parent": 1, "python": "3.11.7", "program": "app.py"}],
+        "libraries": [
+            {
+                "pid": 11,
+                "name": "onnxruntime",
+                "version": "1.26.0",
+                "file": "/env/ort.py",
+                "executable": "/env/bin/python",
+                "available": [CUDA, CPU],
+                "error": None,
+            },
+            {
+                "pid": 12,
+                "name": "ctranslate2",
+                "version": "4.6",
+                "file": "/env/ct2.py",
+                "executable": "",
+                "available": [],
+                "error": "no libcudnn",
+            },
+        ],
+        "torch": [{"pid": 11, "version": "2.7.1", "cuda": "12.8", "used": True, "device": None}],
+        "commands": [REPORT.diagnose, REPORT.measure],
+    }
+    assert session == {
+        "verdict": "asked-not-got",
+        "text": "It asked for the GPU, and did not get it",
+        "count": 2,
+        "pids": [11, 12],
+        "library": "onnxruntime",
+        "package": "rembg",
+        "version": "2.0.86",
+        "file": "/env/rembg/base.py",
+        "line": 37,
+        "via": [{"name": "tagger", "version": "1.2"}],
+        "caller": {"file": "/home/me/app.py", "line": 3},
+        "models": ["/models/u2net.onnx", "/models/isnet.onnx"],
+        "asked": [
+            {"name": TENSORRT, "options": {}},
+            {"name": CUDA, "options": {"device_id": "0"}},
+            {"name": CPU, "options": {}},
+        ],
+        "got": [CPU],
+        "options": {CPU: {}},
+        "available": [CUDA, CPU],
+        "why": [
+            {"code": "not-in-build", "text": TENSORRT},
+            {"code": "cudnn-9-missing", "text": "cuDNN 9 is missing."},
+            {"code": "cudnn-9-missing", "text": "cuDNN 9 is missing."},
+        ],
+        "words": FAILED.words,
+        "errors": ["EP Error"],
+        "create_ms": 110.0,
+        "copies": 3,
+        "runs": [
+            {
+                "times": 4,
+                "first_ms": 9.5,
+                "fresh_ms": 30.0,
+                "later_ms": 2.25,
+                "shapes": 3,
+                "inputs": {"x": [1, 3], "y": []},
+                "threads": 2,
+            },
+            {
+                "times": 1,
+                "first_ms": 5.0,
+                "fresh_ms": None,
+                "later_ms": None,
+                "shapes": 0,
+                "inputs": {},
+                "threads": 0,
+            },
+        ],
+        "knobs": [
+            {
+                "application": "rembg",
+                "kind": "argument",
+                "how": KNOB.how,
+                "by_itself": True,
+                "checked": False,
+            }
+        ],
+        "advice": [{"code": "session-mend", "text": EN.advice(reason("session-mend"))}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [
+        (0, {"code": 0, "signal": None}),
+        (3, {"code": 3, "signal": None}),
+        (-1, {"code": None, "signal": 1}),
+        (-9, {"code": None, "signal": 9}),
+    ],
+)
+def test_how_a_program_ended(status: int, ended: dict[str, object]) -> None:
+    assert program_json(replace(REPORT, status=status), EN)["exit"] == ended
+
+
+def test_what_is_not_known_of_a_session_is_null() -> None:
+    unknown = InferenceSession(id="1", pid=5)
+    found = group_of(session=unknown, made=MadeBy(None), not_in_build=(), why=())
+
+    names = ("package", "version", "file", "line", "caller", "asked", "got", "create_ms")
+    assert {name: found[name] for name in names} == dict.fromkeys(names)
+    nameless = MadeBy(Maker("", "", PROGRAM))
+    found = group_of(made=nameless)
+    assert [found[name] for name in ("package", "version", "line")] == [None, None, 3]
+
+
+def test_what_is_ignored_and_which_commands_there_are() -> None:
+    bare = replace(REPORT, ignoring="-I", diagnose="", measure="")
+
+    found = program_json(bare, EN)
+    assert (found["ignoring"], found["commands"]) == ("-I", [])
+    assert program_json(replace(bare, measure="b"), EN)["commands"] == ["b"]
+
+
+def test_the_text_says_who_asked_what_got_what_and_why() -> None:
+    lines = [line.strip() for line in plain(program_sections(REPORT, EN)).splitlines()]
+
+    assert [" ".join(line.split()) for line in lines if line] == [
+        "python app.py",
+        "2 sessions; on what they asked for beyond the CPU: 0",
+        f"onnxruntime 1.26.0 in /env/ort.py; it has: {CUDA}, {CPU}",
+        "ctranslate2 could not be imported: no libcudnn",
+        "torch 2.7.1 (CUDA 12.8) used the GPU; its default device: ?",
+        "rembg 2.0.86 /env/rembg/base.py:37 (sessions: 2)",
+        "Verdict It asked for the GPU, and did not get it",
+        "Called by tagger 1.2, /home/me/app.py:3",
+        "Model u2net.onnx, isnet.onnx",
+        f"Asked {TENSORRT}, {CUDA} (device_id=0), {CPU}",
+        f"Got {CPU}",
+        f"Why the installed onnxruntime is built without {TENSORRT}; it has {CUDA}, {CPU}",
+        "Why cuDNN 9 is missing.",
+        "Made in 110 ms",
+        RAN,
+        f"{EN.label('model-copies')} onnxruntime warns of 3 copies between CPU and GPU in each run",
+        f"To change {EN.advice(reason('session-mend'))}",
+        "Next",
+        REPORT.diagnose,
+        REPORT.measure,
+    ]
+
+
+def rows(report: ProgramReport, head: str) -> list[str]:
+    """Return what stands behind a heading of the sessions' rows."""
+    found = [row for each in program_sections(report, EN) for row in each.rows]
+    return [row.text for row in found if row.head == EN.label(head)]
+
+
+def shown(head: str, session: InferenceSession = FAILED, **changes: Any) -> list[str]:
+    return rows(replace(REPORT, groups=(advised(session, **changes),)), head)
+
+
+def test_where_no_failure_is_known_onnxruntimes_last_words_are_shown() -> None:
+    bare: dict[str, Any] = {"why": (), "not_in_build": ()}
+    words = "\n".join(f" line {number} " for number in range(7))
+
+    assert shown("run-why", replace(FAILED, words=words, errors=("E",)), **bare) == [
+        *("line 3", "line 4", "line 5", "line 6", "E"),
+    ]
+    silent = replace(FAILED, words=" \n", errors=())
+    assert shown("run-why", silent, **bare) == [EN.label("run-silent")]
+    assert shown("run-why", silent, **bare, verdict="got") == []
+
+
+def test_what_was_asked_and_got_has_a_word_where_it_has_no_name() -> None:
+    assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider was named"]
+    by_options = replace(FAILED, asked=None, by_options=True)
+    assert shown("run-asked", by_options) == ["what the session's options hold"]
+    assert shown("run-asked", replace(FAILED, asked=())) == ["[]"]
+    assert shown("run-got", replace(FAILED, got=None)) == ["nothing: the session could not be made"]
+
+
+def test_a_session_that_never_ran_and_a_model_of_another_library() -> None:
+    assert shown("run-runs", replace(FAILED, runs=Runs())) == ["none"]
+    assert shown("run-runs", replace(FAILED, runs=Runs(), library="ctranslate2")) == []
+
+
+def test_many_models_are_counted() -> None:
+    sessions = tuple(replace(FAILED, model=f"/m/{number}.onnx") for number in range(7))
+    group = replace(GROUP, sessions=sessions)
+    report = replace(REPORT, groups=(Advised(group=group, knobs=(), advice=()),))
+
+    assert rows(report, "run-model") == ["0.onnx, 1.onnx, 2.onnx, 3.onnx, 4.onnx (+2)"]
+    assert shown("run-model", replace(FAILED, model=None, graph="main")) == ["main"]
+    assert rows(replace(report, groups=(advised(copies_of()),)), "model-copies") == []
+
+
+def copies_of() -> InferenceSession:
+    return replace(FAILED, words="")
+
+
+def test_the_programs_own_line_is_told_once() -> None:
+    own = MadeBy(Maker("", "", PROGRAM), (), PROGRAM)
+    sections = program_sections(replace(REPORT, groups=(advised(made=own),)), EN)
+
+    assert sections[1].heading == "/home/me/app.py:3 (sessions: 1)"
+    assert shown("run-called-by", made=own) == []
+    assert shown("run-called-by", made=MadeBy(None, (), PROGRAM)) == ["/home/me/app.py:3"]
+    other = program_sections(replace(REPORT, groups=(advised(made=MadeBy(None)),)), EN)
+    assert other[1].heading == "made by code that has no file (sessions: 1)"
+
+
+@pytest.mark.parametrize("verdict", ["no-python", "no-library", "import-failed", "no-session"])
+def test_a_program_without_sessions_has_its_sentence_and_a_hint(verdict: Any) -> None:
+    none = ProgramReport(command="x", status=0, verdict=verdict, seen=ProgramSeen(), groups=())
+    [only] = program_sections(none, EN)
+
+    hint = EN.verdict(f"program-{verdict}", key="hint")
+    assert [row.text for row in only.rows] == [
+        text for text in (EN.verdict(f"program-{verdict}"), hint) if text
+    ]
+    ignoring = program_sections(replace(none, ignoring="-I"), EN)[0].rows
+    assert [row.text for row in ignoring][1] == EN.label("run-ignoring", option="-I")
+    assert program_json(none, EN)["text"] == EN.verdict(f"program-{verdict}")
+
+
+def test_those_that_got_it_are_counted() -> None:
+    groups = tuple(advised(verdict=name) for name in ("got", "got-but-slow-options", "never-asked"))
+    report = replace(REPORT, groups=groups, seen=replace(SEEN, sessions=(FAILED,) * 3))
+
+    assert (
+        program_json(report, EN)["text"] == "3 sessions; on what they asked for beyond the CPU: 2"
+    )
+
+
+def test_a_session_in_one_line_while_it_runs() -> None:
+    assert session_line(FAILED, "asked-not-got", EN) == (
+        "u2net.onnx: It asked for the GPU, and did not get it: "
+        f"asked {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
+    )
+    assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")
+
+
+def test_the_page_has_all_of_it_without_homes() -> None:
+    page = program_page(REPORT, EN, "made today", lambda text: text.replace("/home/me", "~"))
+
+    assert "/home/me" not in page
+    assert '<html lang="en"' in page
+    assert "<title>python app.py</title>" in page
+    for said in ("~/app.py:3", "cuDNN 9 is missing.", "made today", "u2net.onnx, isnet.onnx"):
+        assert said in page
+    assert f"<pre><code>{REPORT.diagnose}</code></pre>" in page
+    assert page.count('class="verdict bad"') == 2
+    chinese = program_page(REPORT, load_texts("zh"), "made", str)
+    assert '<html lang="zh-CN"' in chinese
+    good = replace(REPORT, verdict="got", groups=(advised(verdict="got"),))
+    assert program_page(good, EN, "made", str).count('class="verdict good"') == 2
+    asked = replace(REPORT, verdict="never-asked", groups=(advised(verdict="never-asked"),))
+    assert program_page(asked, EN, "made", str).count('class="verdict"') == 2
