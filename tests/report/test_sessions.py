@@ -48,7 +48,7 @@ FAILED = InferenceSession(
     available=(CUDA, CPU),
     model="/models/u2net.onnx",
     create_ms=120.0,
-    words="first\n\n2 Memcpy nodes are added to the graph a\n1 Memcpy nodes are added to the graph\n",
+    words="first\n\n2 Memcpy nodes are added to the graph a\n1 Memcpy nodes are added to the graph",
     errors=("EP Error",),
     runs=RUNS,
 )
