@@ -469,3 +469,8 @@ def test_hostile_wheels_end_in_a_clear_refusal(
         assert texts.error(caught.value).exit_code == 7
 
     refused()
+
+
+def test_a_wheel_that_is_gone_is_not_broken(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_wheel_contents(tmp_path / FILE)

@@ -319,3 +319,10 @@ def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     assert "-I" in plain(program_sections(report, texts))
     documents.check(program_json(replace(report, ignoring=""), texts), "run")
     assert plain(program_sections(replace(report, ignoring="", verdict="no-library"), texts))
+
+
+def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> None:
+    unknown = replace(session(CUDA), available=())
+    [group] = grouped([unknown], lambda _: MADE, lambda _: ())
+
+    assert (group.verdict, group.not_in_build) == ("asked-not-got", ())
