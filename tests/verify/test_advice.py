@@ -10,13 +10,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from measured_model import REPORT, codes
 from told import values_of
 
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.sessions.advice import KnobKind
 from ortgpu_fix.verify.advice import Advice, advise, buckets, new_shape_cost, pick
 from ortgpu_fix.verify.bench import (
     SEARCHES,
@@ -463,9 +464,13 @@ def test_half_of_a_recording_is_what_there_is_so_far() -> None:
 
 def test_every_code_has_its_text_in_both_languages() -> None:
     table: dict[str, Any] = dict(load_texts("en").table["advice"])
-    source = (Path(__file__).parents[2] / "resolver/verify/advice.py").read_text("utf-8")
+    resolver = Path(__file__).parents[2] / "resolver"
+    source = "".join(
+        (resolver / room / "advice.py").read_text("utf-8") for room in ("sessions", "verify")
+    )
+    kinds = {f"session-knob-{kind}" for kind in get_args(KnobKind)}
 
-    assert {code for code in table if f'"{code}"' in source} == table.keys()
+    assert {code for code in table if f'"{code}"' in source} | kinds == table.keys()
     assert LANGUAGES == ("en", "zh")
 
 

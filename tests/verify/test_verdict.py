@@ -36,6 +36,7 @@ from told import values_of
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.plan.reasons import Values
+from ortgpu_fix.sessions.verdicts import SessionVerdict
 from ortgpu_fix.verify.verdict import EXPLAINED
 from ortgpu_fix.verify.verification import (
     UP_TO_THE_DRIVER,
@@ -547,6 +548,9 @@ def test_every_verdict_and_note_has_its_text() -> None:
         *("model-memory", "model-never-ends", "model-crashes", "model-cpu-alone"),
         *("shapes-guessed", "tf32-deviates", "outputs-random", "node-names-broken"),
     }
+    more |= {f"session-{verdict}" for verdict in get_args(SessionVerdict)}
+    more |= {"program-no-python", "program-no-library"}
+    more |= {"program-import-failed", "program-no-session"}
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
 
 
