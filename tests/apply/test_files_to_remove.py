@@ -291,6 +291,12 @@ def test_what_makes_an_environment_one(tree: Tree, name: str, *, own: bool) -> N
     assert not is_interpreter(tree.site, f"{tree.site.purelib}/{name}")
 
 
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "lib64"])
+def test_what_venv_makes_beside_its_folders(tree: Tree, name: str) -> None:
+    assert is_interpreter(tree.site, f"{tree.site.prefix}/{name}")
+    assert not is_interpreter(tree.site, f"{tree.site.purelib}/{name}")
+
+
 def test_the_bytecode_of_modules_alone(tree: Tree) -> None:
     for name in (
         *("a.cpython-311.pyc", "a.cpython-311.opt-2.pyc", "a.pypy39.pyc"),

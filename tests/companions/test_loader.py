@@ -26,7 +26,7 @@ import pytest
 from ortgpu_fix.companions.build import LocalWheel, library_wheel
 from ortgpu_fix.companions.contents import LINE
 from ortgpu_fix.companions.library_list import Entry, When
-from ortgpu_fix.companions.loader import demand
+from ortgpu_fix.companions.loader import demand, service
 from ortgpu_fix.companions.loader import load as autoload
 from ortgpu_fix.matrix import load as data_files
 from support.pythons import find_python
@@ -1082,6 +1082,46 @@ def test_a_service_without_variables_falls_back_as_ever(served: Path) -> None:
     assert session_of(served, BOTH, FAILS="raises") == ["CPUExecutionProvider"]
     assert session_of(served, BOTH, ORTGPU_FIX_REQUIRE="0", FAILS="1") == ["CPUExecutionProvider"]
     assert session_of(served, ")") == ["CPUExecutionProvider"]
+    loaded = "import onnxruntime, sys; print([n for n in sys.modules if n.endswith('.service')])"
+    assert run(served, loaded).stdout == "[]\n"
+
+
+def test_a_build_without_the_fallback_of_a_run_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ORTGPU_FIX_REQUIRE", "cuda")
+    bare = SimpleNamespace(InferenceSession=SimpleNamespace())
+
+    service.guard_runs(SimpleNamespace())
+    service.guard_runs(bare)
+
+    assert vars(bare.InferenceSession) == {}
+
+
+@pytest.mark.parametrize("name", ["CUDA", "Tensorrt", "NvTensorRTRTX"])
+def test_each_provider_of_nvidias_that_is_asked_for_is_required(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        def initialize_session(self, providers: object) -> None: ...
+        def get_providers(self) -> list[str]:
+            return ["CPUExecutionProvider"]
+
+    monkeypatch.setenv("ORTGPU_FIX_REQUIRE", "cuda")
+    service.guard(SimpleNamespace(__file__="/nowhere/capi.so", InferenceSession=Session))
+
+    Session().initialize_session(["CPUExecutionProvider"])
+    with pytest.raises(service.GpuRequiredError, match="this onnxruntime is built without CUDA"):
+        Session().initialize_session([f"{name}ExecutionProvider"])
+
+
+def test_providers_in_the_options_of_a_session_are_its_own() -> None:
+    def options(answer: bool) -> SimpleNamespace:  # noqa: FBT001
+        return SimpleNamespace(session_options=SimpleNamespace(has_providers=lambda: answer))
+
+    assert service.has_own(options(True)) is True  # noqa: FBT003
+    assert service.has_own(options(False)) is False  # noqa: FBT003
+    assert service.has_own(SimpleNamespace()) is False
 
 
 def test_a_service_that_requires_cuda_gets_an_error_instead_of_the_cpu(served: Path) -> None:
@@ -1092,7 +1132,7 @@ def test_a_service_that_requires_cuda_gets_an_error_instead_of_the_cpu(served: P
     assert session_of(served, ")", **require) == ["CPUExecutionProvider"]
     for fails, why in (("1", "its library loads"), ("raises", "CUDA failure 100")):
         said = session_of(served, BOTH, FAILS=fails, **require)
-        assert "a session asked for CUDA and cannot have it" in said
+        assert said.startswith("ortgpu-fix: a session asked for CUDA and cannot have it")
         assert why in said
     said = session_of(served, BOTH + "; s.run()", **require)
     assert said.endswith("CUDA failure 2")
