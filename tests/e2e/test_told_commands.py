@@ -29,6 +29,13 @@ SCRIPTS = {"python3 scripts/main_job.py", "python3 scripts/test.py"}
 """Run by tests/repository/test_first_steps.py; and what runs this."""
 ENDS = {
     "ortgpu-fix": 1,
+    "ortgpu-fix plan": 1,
+    "ortgpu-fix check": 1,
+    "ortgpu-fix check --python .venv": 1,
+    "ortgpu-fix check --facts production.json": 1,
+    "ortgpu-fix run -- python app.py": 1,
+    "ortgpu-fix run --python .venv -- rembg i in.png out.png": 2,
+    "ortgpu-fix run --require-gpu -- uvicorn app:app --workers 2": 2,
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
     "ortgpu-fix facts -o host.json": 0,
@@ -47,6 +54,9 @@ ENDS = {
     "ortgpu-fix lock -o gpu.txt": 0,
     "ortgpu-fix lock --check gpu.txt": 1,
     "ortgpu-fix lock --driver 535.104.12 --gpu A100 --format dockerfile -o Dockerfile": 0,
+    "ortgpu-fix apply": 2,
+    "ortgpu-fix apply --python .venv": 2,
+    "ortgpu-fix apply --allow conda": 2,
     "ortgpu-fix --apply": 2,
     "ortgpu-fix --apply --python .venv": 2,
     "ortgpu-fix --apply --offline --find-links wheels": 2,
@@ -66,7 +76,7 @@ ENDS = {
     "ortgpu-fix matrix --update -o team.json": 0,
     "ortgpu-fix cache info": 0,
     "ortgpu-fix cache purge": 0,
-    **{f"ortgpu-fix {command} --help": 0 for command in COMMANDS},
+    **{f"ortgpu-fix help {command}": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
 
@@ -79,6 +89,7 @@ def told() -> set[str]:
         lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
         found |= {line.partition("  #")[0].strip() for line in lines.splitlines()} - {""}
         found |= set(re.findall(r"`(ortgpu-fix[^`]*)`", text))
+    found = {command.replace("-- COMMAND", "-- python app.py") for command in found}
     for command in [each for each in found if "COMMAND" in each]:
         found |= {command.replace("COMMAND", name) for name in COMMANDS} - {command}
         found.remove(command)
