@@ -155,4 +155,5 @@ def test_it_does_what_is_told(folder: Path, driver: dict[str, str], command: str
     )
 
     assert done.returncode == ENDS[command], done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    of_the_program = command == "ortgpu-fix run -- python app.py"  # which is passed on
+    assert of_the_program or "Traceback" not in done.stderr
