@@ -90,7 +90,8 @@ def run(
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=sys.platform != "win32",
-                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+                # On Windows a child that is heard gets Ctrl-C too: it ends, and with it the wait.
+                creationflags=0 if hear else getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
             _running.add(process)
             if sys.platform == "win32":
