@@ -77,7 +77,7 @@ def test_undo(changed: Stand, command: Command) -> None:
     python = ("--python", str(changed.venv.folder))
     shown = command("--facts", "example", "--json", *python)
     assert findings(shown) == {
-        "change-kept": f"The last apply can be undone: what that needs takes {kept_size(changed)}"
+        "change-kept": f"The last apply can be undone; its backup takes {kept_size(changed)}"
     }
 
     assert command("undo", *python).returncode == 2
@@ -198,7 +198,7 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
     python = ("--python", str(quick.venv.folder))
 
     shown = command("--facts", "example", *python)
-    assert "A change of this environment is under way now, or ended half-way" in shown.stdout
+    assert "This environment is being changed now, or a change ended half-way" in shown.stdout
     assert command("--facts", "example", "--check", *python).returncode == 1
     assert "ended half-way" in command("verify", *python).stderr
     assert command("undo", "--forget", "--yes", *python).returncode == 2
@@ -278,7 +278,7 @@ def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json
         document = json.loads(done.stdout)
         assert (document["undone"], document["freed"]) == (False, 3000)
     else:
-        assert "had not been changed; what was downloaded is removed (3 kB)" in done.stdout
+        assert "had not been changed; the downloads were removed (3 kB)" in done.stdout
     assert not quick.state.exists()
     assert quick.unchanged()
 
@@ -311,7 +311,7 @@ def test_undo_after_a_download_that_was_really_killed(
     done = command("undo", "--python", str(quick.venv.folder))
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "had not been changed; what was downloaded is removed" in done.stdout
+    assert "had not been changed; the downloads were removed" in done.stdout
     assert not quick.state.exists()
     assert quick.unchanged()
 

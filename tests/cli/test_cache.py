@@ -64,7 +64,7 @@ def test_without_a_home(
     assert main(["cache", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": 1, "folder": None, "bytes": {}}
     assert main(["cache", "purge"]) == 0
-    assert capsys.readouterr().out == "Nothing is kept: this user has no home folder\n"
+    assert capsys.readouterr().out == "There is no cache: this user has no home folder\n"
     assert home.is_dir()
 
 

@@ -108,7 +108,7 @@ def test_a_lock_of_a_file_whose_name_is_no_text(run: Run, tmp_path: Path) -> Non
     done = run("lock", *machine(tmp_path, "\udcff"), "-o", "x")
 
     assert done.returncode == 7
-    assert "error: `x` cannot be written: a path in it is no text" in done.stderr
+    assert "error: `x` cannot be written: a path in it is not text" in done.stderr
     assert not (tmp_path / "x").exists()
 
 

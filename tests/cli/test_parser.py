@@ -82,8 +82,12 @@ def failed(done: subprocess.CompletedProcess[str], code: int) -> str:
 
 
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no-driver": ({"driver": None, "gpus": ()}, "no NVIDIA GPU", "an NVIDIA driver, visible here"),
-    "no-gpu": ({"gpus": ()}, "no NVIDIA GPU", "an NVIDIA GPU, visible here"),
+    "no-driver": (
+        {"driver": None, "gpus": ()},
+        "no NVIDIA GPU",
+        "an NVIDIA driver that this system can see",
+    ),
+    "no-gpu": ({"gpus": ()}, "no NVIDIA GPU", "an NVIDIA GPU that this system can see"),
     "driver-418": ({"driver": "10.1"}, "needs driver 450.80.02 or newer", "driver >= 450.80.02"),
     "alpine": (
         {"platform": {"system": "linux", "machine": "x86_64", "libc": "musl 1.2.4"}},
@@ -162,7 +166,7 @@ def test_the_same_facts_give_the_same_bytes(process: Run, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "the document must be an object"),
         ('{"schema": 1}', "packages is missing"),
         ('{"schema": 2}', "schema is 2"),
@@ -238,8 +242,8 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--cuda", "twelve"], "`--cuda twelve`"),
         (["--torch", "latest"], "`--torch latest`"),
         (["verify", "--facts", "a", "--facts", "b"], "2 facts files"),
-        (["--apply", "--facts", "a", "--facts", "b"], "`--apply` is about one machine"),
-        (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` is about one"),
+        (["--apply", "--facts", "a", "--facts", "b"], "`--apply` takes one machine"),
+        (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` takes one"),
         (["lock", "l"], "`l` is not known here"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
@@ -261,7 +265,7 @@ def test_an_error_as_json(run: Run) -> None:
     assert document["schema"] == 1
     assert document["error"] == {
         "code": "wish-cuda",
-        "message": "`--cuda x` is no CUDA major",
+        "message": "`--cuda x` is not a CUDA major version",
         "hint": "For example `--cuda 12`",
     }
 
@@ -590,4 +594,4 @@ def test_an_error_inside_an_error_is_said_in_words() -> None:
 
     message = load_texts("en").error(Error("apply-failed", cause=inner))
 
-    assert "`--cuda x` is no CUDA major" in message.text
+    assert "`--cuda x` is not a CUDA major version" in message.text

@@ -361,7 +361,7 @@ The environment differs from the lock
 To use a newer release
   driver >= 580.65.06  onnxruntime-gpu 1.31.0
 
-The lock could work here; what is above has drifted from it"""
+The lock can work here, but the environment has drifted from it (see above)"""
     )
 
 

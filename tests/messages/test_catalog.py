@@ -129,7 +129,9 @@ def test_the_cause_of_an_error_is_in_its_language() -> None:
     inner = cause("python-ended", status=3, said=cause("no-word"))
     error = Error("python-failed", path="python", cause=inner)
 
-    assert Texts(table=TABLE).error(error).text == "`python` does not run: exit 3: no word why"
+    assert (
+        Texts(table=TABLE).error(error).text == "`python` does not run: exit 3: no reason was given"
+    )
     assert Texts(table=TABLE, language="zh").error(error).text == (
         "`python` 无法运行：退出码 3：未说明原因"
     )

@@ -125,7 +125,7 @@ def test_why_importing_torch_first_helps_is_said() -> None:
     chinese = words("windows-rtx3070-522-torch", "zh")
 
     assert "It works only if torch is imported first" in said
-    assert "cudnn64_8.dll and nothing loads" in said
+    assert "cudnn64_8.dll and nothing else loads" in said
     assert "torch 2.0.1+cu118 brings and loads them" in said
     assert "After this plan the order of imports does not matter" in said
     assert "仅在先导入 torch 时才能工作" in chinese

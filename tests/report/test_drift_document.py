@@ -88,14 +88,14 @@ Lock  lock.txt  onnxruntime-gpu 1.26.0
 The environment differs from the lock
   nvidia-cublas-cu12  not installed, 12.8.4 is locked
   nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
-  onnxruntime-gpu     1.26.0 is installed, and not whole
-  onnxruntime         1.22.1 is installed, and shares the folder of the locked build
+  onnxruntime-gpu     1.26.0 is installed, but incomplete
+  onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
 
-What has moved since
+What has changed since
   the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
   onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
 
-The lock could work here; what is above has drifted from it"""
+The lock can work here, but the environment has drifted from it (see above)"""
     )
 
 
@@ -119,16 +119,16 @@ def test_each_thing_that_differs_is_told_under_its_heading() -> None:
 Lock  lock.txt  onnxruntime-gpu 1.26.0
 
 The environment differs from the lock
-  nvidia-cublas-cu12  12.8.4 is installed, and not whole
+  nvidia-cublas-cu12  12.8.4 is installed, but incomplete
   nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
   onnxruntime-gpu     not installed, 1.26.0 is locked
-  onnxruntime         1.22.1 is installed, and shares the folder of the locked build
+  onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
 
-What has moved since
+What has changed since
   the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
   onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
 
-The lock could work here; what is above has drifted from it"""
+The lock can work here, but the environment has drifted from it (see above)"""
     )
 
 

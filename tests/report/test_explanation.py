@@ -62,7 +62,7 @@ def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -
     text = plain(explanation_sections(found, EN, mending=mends))
 
     said = [line.strip() for line in text.splitlines()[-3:]]
-    assert said[0].startswith("Only who owns this machine can mend it here")
+    assert said[0].startswith("No package mends this: it is up to whoever runs the machine")
     assert said[1:] == ["The driver does not answer: timeout", EN.remedy(stop)]
 
 

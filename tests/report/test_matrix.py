@@ -64,7 +64,7 @@ onnxruntime-gpu 1.26.0, linux_x86_64
 
 How that is known
   CUDA    build_and_package_info.py
-  cuDNN   as the provider names its library
+  cuDNN   from the name of the library that the provider links
   Driver  https://d
 
 Wheels

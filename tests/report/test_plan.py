@@ -68,7 +68,7 @@ def test_what_no_package_mends_is_not_promised() -> None:
 
     assert (
         """
-No package mends everything here: what only you can mend is said above
+Not everything above can be mended by packages; the rest is up to you
 4 problems keep onnxruntime from the GPU here. This mends them all:
 ortgpu-fix --apply"""
         in said
@@ -131,7 +131,7 @@ Found
   ✓  Right already, and kept: cublas 12.8.4, cudnn 9.28.0, onnxruntime-gpu 1.26.0
 
 Why this set
-  onnxruntime-gpu 1.26.0 is installed and can work here
+  onnxruntime-gpu 1.26.0 is installed, and this machine can run it
   built for CUDA 12.8; your driver (CUDA 12.8) can run it, as any driver of that CUDA major can
   carries PTX that the driver compiles for compute capability 12.0, once, at the first start
 
@@ -168,7 +168,7 @@ Releases that cannot run here
   1.18.0 to 1.31.0  this machine has no NVIDIA GPU, or none is visible to it
 
 To use a GPU with onnxruntime
-  onnxruntime-gpu 1.31.0  an NVIDIA driver, visible here
+  onnxruntime-gpu 1.31.0  an NVIDIA driver that this system can see
 
 No onnxruntime-gpu on PyPI works on this machine"""
     )

@@ -774,7 +774,7 @@ def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path)
     done = _command(tmp_path, "matrix", "--update", "--index-url", f"{index.url}/simple")
 
     assert done.returncode == 0
-    assert "has nothing that this matrix" in done.stdout
+    assert "has nothing newer than this matrix" in done.stdout
     assert not (tmp_path / ".local").exists()
 
 

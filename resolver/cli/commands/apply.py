@@ -41,7 +41,7 @@ from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Do the plan, verify it, undo it if it fails."""
+    """Carry out the plan, verify it, undo it if it fails."""
     texts = load_texts("en" if arguments.json else language)
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
