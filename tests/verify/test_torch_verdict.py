@@ -221,5 +221,5 @@ def test_it_is_told_in_words() -> None:
     found = both(seen(ON_GPU), seen(WORKS, mixed), seen(ON_GPU, WORKS), seen(WORKS))
     rows = verification_sections(found, load_texts("en"))[0].rows
 
-    assert rows[0].text == "onnxruntime and torch 2.10.0 disturb each other in one process"
+    assert rows[0].text == "onnxruntime and torch 2.10.0 fail together in one process"
     assert any(row.text.startswith("With torch imported first: onnxruntime: cr") for row in rows)
