@@ -204,7 +204,8 @@ def test_the_map_names_every_package_and_nothing_else() -> None:
 
 
 def test_every_file_that_the_map_names_is_there() -> None:
-    text = (RESOLVER / "README.md").read_text(encoding="utf-8")
+    guides = (RESOLVER / "README.md", ROOT / "CONTRIBUTING.md")
+    text = "".join(path.read_text(encoding="utf-8") for path in guides)
     places = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|toml|md))`", text)
     roots = (RESOLVER, ROOT, RESOLVER / "resolve")
 

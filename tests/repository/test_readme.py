@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import subprocess
 import sys
@@ -17,7 +18,8 @@ LANGUAGES = {"README.md": "C.UTF-8", "README.zh-CN.md": "zh_CN.UTF-8"}
 READMES = {name: (ROOT / name).read_text(encoding="utf-8") for name in LANGUAGES}
 README = READMES["README.md"]
 GUIDES = README + "".join(
-    (ROOT / folder / "README.md").read_text(encoding="utf-8") for folder in ("resolver", "data")
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("CONTRIBUTING.md", "resolver/README.md", "data/README.md")
 )
 
 
@@ -43,6 +45,13 @@ def test_the_example_is_the_example(name: str) -> None:
 
     assert found is not None
     assert found[1] == output("--facts", "example", language=LANGUAGES[name])
+
+
+def test_the_tour_is_what_the_program_does() -> None:
+    ran = doctest.testfile(str(ROOT / "CONTRIBUTING.md"), module_relative=False, encoding="utf-8")
+
+    assert ran.attempted > 20
+    assert ran.failed == 0
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"scripts/[a-z_/]+\.py", GUIDES))))
