@@ -16,11 +16,13 @@ from ..engine.choose import Engine
 from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.target import Target
+from ..facts.unmet import UnmetRequirement, new_conflicts
 from ..index.client import Index
 from ..plan.model import Plan
 from ..utils.files import disk_error
 from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
+from .after_change import distributions_afterwards
 from .before_change import (
     Allowed,
     check_environment_owner,
@@ -39,7 +41,6 @@ from .journaled_change import Incoming, JournaledChange, sync_files
 from .rollback import roll_back
 from .staging import StagedWheels, stage_wheels
 from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, size_of
-from .unmet_requirements import UnmetRequirement, distributions_afterwards, new_conflicts
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""

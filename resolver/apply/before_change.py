@@ -16,6 +16,7 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.target import Target
 from ..plan.model import Plan
+from ..plan.reasons import words
 from .staging import StagedWheels
 
 _LONGEST_FILE, _LONGEST_FOLDER = 259, 247
@@ -44,6 +45,13 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
         raise Error("conda-environment", folder=target.prefix)
     if target.kind == "user":
         raise Error("user-environment", path=target.executable)
+
+
+def check_known_conflicts(plan: Plan, allowed: Allowed) -> None:
+    """Raise Error `would-conflict` for what the plan itself tells, before anything is fetched."""
+    for row in plan.findings:
+        if row.code == "would-conflict" and not allowed.conflicts:
+            raise Error("would-conflict", conflicts=words(dict(row.values)["by"]))
 
 
 def check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:

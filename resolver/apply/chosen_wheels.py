@@ -19,6 +19,7 @@ from ..evidence.metadata import all_requirements
 from ..evidence.ranges import open_zip, read_member
 from ..evidence.wheels import EvidenceError, IndexWheel
 from ..facts.target import Target
+from ..facts.unmet import UnmetRequirement
 from ..index.client import Index
 from ..index.download import download_all
 from ..index.folder import local_path
@@ -34,9 +35,8 @@ from ..index.wheel_choice import WheelTarget, find_newest
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.progress import Progress
-from .unmet_requirements import (
+from .after_change import (
     FAMILY,
-    UnmetRequirement,
     distributions_afterwards,
     incoming_torch,
     movable_distributions,

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from ..facts.model import Facts, System
 from ..messages.shells import pasted_commands
+from ..plan.model import Plan
+from ..probe.interpreter import DOT_VENV
 from .flags import FLAGS, CommandLine, given
 
+SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
+"""The system that this program runs on."""
 _KEPT = frozenset(
     {
         *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
@@ -18,18 +23,45 @@ _KEPT = frozenset(
 """What decides which plan is made, or where its wheels come from."""
 
 
-def command_line(line: CommandLine, *wanted: str, leaving: frozenset[str] = frozenset()) -> str:
+def command_line(
+    line: CommandLine,
+    *wanted: str,
+    leaving: frozenset[str] = frozenset(),
+    system: System = SYSTEM,
+) -> str:
     """Return `ortgpu-fix` with the flags that were given but for `leaving`, and then `wanted`.
 
-    As the shells of this system take it, with the name of each where no text serves all of them;
-    the credentials of an address stay out.
+    As the shells of `system` take it, with the name of each where no text serves all of them; the
+    credentials of an address stay out.
     """
     names = [
         flag.name
         for flag in FLAGS
         if flag.name in _KEPT - leaving and f"--{flag.name}" not in wanted
     ]
-    return in_shells(("ortgpu-fix", *words_of(line, names), *wanted))
+    return in_shells(("ortgpu-fix", *words_of(line, names), *wanted), system)
+
+
+def applying(line: CommandLine, plan: Plan, facts: Facts, *, there: bool) -> str:
+    """Return the command that does `plan`: with each `--allow` that it needs.
+
+    `there`: the facts are of another machine, whose environment they name.
+    """
+    allow = dict.fromkeys((*line.allow, *plan.allowances))
+    line = line._replace(allow=tuple(allow))
+    if facts.python.environment == "user":  # nothing allows that: it takes another environment
+        line = line._replace(python=DOT_VENV)
+    elif there:
+        line = line._replace(python=facts.python.executable)
+    leaving = frozenset({"facts"}) if there else frozenset()
+    system = facts.platform.system if there else SYSTEM
+    return command_line(line, "--apply", leaving=leaving, system=system)
+
+
+def locking(line: CommandLine) -> str:
+    """Return the command that writes a lock for the machines and wishes of `line`."""
+    names = [flag.name for flag in FLAGS if flag.name in _KEPT - {"python"} | {"with-cpu"}]
+    return in_shells(("ortgpu-fix", "lock", *words_of(line, names), "-o", "gpu.txt"))
 
 
 def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
@@ -50,9 +82,9 @@ def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def in_shells(words: Iterable[str]) -> str:
-    """Return a command as the shells of this system take it; a line for each if they differ."""
-    shown = pasted_commands(tuple(words), "windows" if sys.platform == "win32" else "linux")
+def in_shells(words: Iterable[str], system: System = SYSTEM) -> str:
+    """Return a command as the shells of `system` take it; a line for each if they differ."""
+    shown = pasted_commands(tuple(words), system)
     if len(shown) == 1:
         return shown[0].text
     return "\n".join(f"{each.shell}:\n{each.text}" for each in shown)

@@ -129,6 +129,11 @@ class Package(NamedTuple):
     outside: bool = False
     """In a folder that the environment reads and does not own: the base Python's, the user's."""
 
+    @property
+    def key(self) -> str:
+        """The canonical name, as `Installed` has it."""
+        return self.name
+
 
 class Provider(NamedTuple):
     """What the CUDA provider of an installed onnxruntime says of itself."""

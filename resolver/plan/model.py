@@ -14,6 +14,12 @@ IN_FRONT = frozenset({SHADOWED, COMMAND_ELSEWHERE})
 """The findings that programs run with another onnxruntime than the environment's."""
 OUTSIDE = IN_FRONT | {"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()}
 """The errors that no change of the environment mends, and that leave a plan possible."""
+ALLOWANCES = {
+    "conda-environment": "conda",
+    "externally-managed": "system",
+    "would-conflict": "conflicts",
+}
+"""What `--allow` has to name where a finding says that `--apply` refuses."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 
@@ -66,6 +72,11 @@ class Plan(NamedTuple):
     def outside(self) -> tuple[Finding, ...]:
         """Return what keeps programs from the GPU whatever the environment has."""
         return tuple(row for row in self.findings if row.code in OUTSIDE)
+
+    @property
+    def allowances(self) -> tuple[str, ...]:
+        """Return what `--allow` has to name for `--apply` to do this plan."""
+        return tuple(ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES)
 
     @property
     def release(self) -> str | None:

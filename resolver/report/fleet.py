@@ -76,8 +76,10 @@ def _names(machines: Iterable[FleetMachine]) -> list[str]:
     return [machine.name for machine in machines]
 
 
-def fleet_sections(made: FleetPlan, texts: Texts, *, verbose: bool) -> tuple[Section, ...]:
-    """Return the plan for people."""
+def fleet_sections(
+    made: FleetPlan, texts: Texts, *, verbose: bool, command: str
+) -> tuple[Section, ...]:
+    """Return the plan for people; `command` writes the locks."""
     one = sum(group.distribution == GPU_BUILD for group in made.groups) == 1
     names = group_names(made.groups)
     sections = [
@@ -96,17 +98,20 @@ def fleet_sections(made: FleetPlan, texts: Texts, *, verbose: bool) -> tuple[Sec
         for machine, reasons in made.impossible
     )
     sections.append(Section(heading=texts.label("fleet-impossible"), rows=impossible))
-    sections.append(Section(rows=(_verdict(made, texts, served=served),)))
+    sections.append(_verdict(made, texts, command, served=served))
     return tuple(section for section in sections if section.rows)
 
 
-def _verdict(made: FleetPlan, texts: Texts, *, served: bool) -> Row:
+def _verdict(made: FleetPlan, texts: Texts, command: str, *, served: bool) -> Section:
     if not made.complete:
         left = len(made.impossible) + (0 if served else len(made.without_gpu))
-        return Row(text=texts.label("fleet-incomplete", count=left), style="bold red")
-    if len(made.groups) == 1:
-        return Row(text=texts.label("fleet-together"), style="bold")
-    return Row(text=texts.label("fleet-apart", count=len(made.groups)), style="bold")
+        return Section(
+            rows=(Row(text=texts.label("fleet-incomplete", count=left), style="bold red"),)
+        )
+    groups = len(made.groups)
+    text = texts.label("fleet-together" if groups == 1 else "fleet-apart", count=groups)
+    row = Row(text=command, style="bold", whole=True)
+    return Section(rows=(Row(text=text, style="bold"), row))
 
 
 def _group(

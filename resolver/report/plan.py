@@ -68,13 +68,14 @@ def plan_sections(
     verbose: bool,
     asked: bool,
     command: str,
+    there: bool = False,
     at_hand: Collection[str] = (),
 ) -> tuple[Section, ...]:
     """Return the plan for people.
 
-    `asked`: a wish chose the release; `command`: what does the plan; `at_hand`: the files of wheels
-    that need not be downloaded. The last section says what all
-    this means, and has the command on a line of its own.
+    `asked`: a wish chose the release; `command`: what does the plan, on another machine where it is
+    `there`; `at_hand`: the files of wheels that need not be downloaded. The last section says what
+    all this means, and has the command on a line of its own.
     """
     sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, texts)]
     if plan.verdict != "impossible":
@@ -85,7 +86,7 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(_unlock(plan, texts))
-    sections.append(_verdict(plan, texts, command, asked=asked))
+    sections.append(_verdict(plan, texts, command, asked=asked, there=there))
     return tuple(section for section in sections if section.rows)
 
 
@@ -100,11 +101,12 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     return Section(rows=tuple(rows))
 
 
-def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
+def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool, there: bool) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
     problems = sum(row.severity == "error" and row.code not in OUTSIDE for row in plan.findings)
-    many = {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
-    code = many if plan.verdict == "fixable" else plan.verdict
+    code: str = plan.verdict
+    if code == "fixable":
+        code = _what_the_command_does(plan, problems, there=there)
     if asked and plan.verdict == "impossible":
         code = "impossible-asked"
     in_front = any(row.code in IN_FRONT for row in plan.outside)
@@ -113,11 +115,20 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool) -> Section:
         return Section(rows=(Row(text=text, style="bold red"),))
     text = texts.label(code, version=plan.release, count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
-    if plan.verdict == "fixable" and plan.outside:
-        rows.insert(0, Row(text=texts.label("outside-too"), style="bold red"))
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
     return Section(rows=tuple(rows))
+
+
+def _what_the_command_does(plan: Plan, problems: int, *, there: bool) -> str:
+    """Return the label of the sentence before the command, which must not say more than it does."""
+    if any(row.code == "user-environment" for row in plan.findings):
+        return "fixable-in-a-venv"
+    if plan.outside:
+        return "fixable-in-part"
+    if there:
+        return "fixable-there" if problems else "fixable-none-there"
+    return {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
 
 
 def _findings(plan: Plan, texts: Texts) -> Section:

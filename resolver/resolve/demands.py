@@ -112,6 +112,11 @@ def demands_of(
     return Demands(lines, markers)
 
 
+def required_name(text: str) -> str:
+    """Return the canonical name at the begin of a requirement; empty where it has none."""
+    return _required(text)[0]
+
+
 @lru_cache(maxsize=65536)
 def _required(text: str) -> tuple[str, bool]:
     """Return the canonical name at the begin of a requirement, and whether it asks for extras."""

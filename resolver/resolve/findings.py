@@ -18,7 +18,7 @@ from . import msvc
 from .candidate import Candidate
 from .changes import Changes
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
-from .findings_others import consumer_findings, removal_findings
+from .findings_others import conflict_findings, consumer_findings, removal_findings
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
@@ -60,6 +60,7 @@ def findings(
             *_windows(here, best, changes),
             *_companions(here, best, changes),
             *_project(here, best, changes),
+            *conflict_findings(here, changes),
         ]
         installed = here.facts.package(GPU_BUILD)
         kept = installed is not None and installed.version == best.version

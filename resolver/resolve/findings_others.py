@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from ..facts.markers import marker_environment
+from ..facts.model import Package
+from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
 from ..plan.model import Rejected
-from ..plan.reasons import Finding, Wanting, finding
+from ..plan.reasons import Finding, Named, Wanting, finding
 from .changes import Changes
+from .demands import required_name
 from .situation import Situation
 
 
@@ -39,3 +43,26 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]
             yield finding("provider-lost", "warning", distribution=name, provider=provider)
+
+
+def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
+    """Say which distributions that stay would miss what they require, as `apply` asks it.
+
+    What the engine chooses later, and what a new torch brings along, is not known here.
+    """
+    coming = {wheel.name: wheel.version for wheel in changes.install}
+    coming |= {companion.name: companion.version for companion in changes.companions}
+    moved = {*changes.uninstall, *coming}
+    before = [_requiring(package, moved) for package in here.facts.packages]
+    after = [package for package in before if package.name not in moved]
+    after += [Package(name=name, version=version) for name, version in coming.items()]
+    unmet = new_conflicts(before, after, marker_environment(here.facts))
+    if unmet:
+        who = tuple(Wanting(Named(each.by, each.version), str(each.requirement)) for each in unmet)
+        yield finding("would-conflict", "warning", by=who)
+
+
+def _requiring(package: Package, names: Collection[str]) -> Package:
+    """Return `package` with its requirements of `names` alone: the others stay as they are."""
+    lines = tuple(line for line in package.requires if required_name(line) in names)
+    return package._replace(requires=lines)

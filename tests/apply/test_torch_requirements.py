@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.unmet_requirements import (
+from ortgpu_fix.apply.after_change import (
     distributions_afterwards,
     incoming_torch,
     movable_distributions,

@@ -69,7 +69,8 @@ def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["--facts", "example", "--ort", "<1.27"]) == 1
 
     said = capsys.readouterr().out
-    assert said.endswith(":\nortgpu-fix --ort '<1.27' --apply\n")
+    python = "/opt/app/.venv/bin/python"
+    assert said.endswith(f":\nortgpu-fix --python {python} --ort '<1.27' --apply\n")
 
 
 def test_the_ordinary_plan_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,4 +94,4 @@ def test_the_ordinary_plan_fits_a_small_terminal(folder: Path) -> None:
 
     shown = lines_of(screen)
     assert len(shown) <= 24
-    assert shown[-1].strip() == "ortgpu-fix --apply"
+    assert shown[-1].strip() == "ortgpu-fix --python /opt/app/.venv/bin/python --apply"

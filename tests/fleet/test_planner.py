@@ -321,7 +321,7 @@ def test_platforms_without_a_common_version_have_their_own() -> None:
 
     assert groups(made) == [("1.31.0", ["arm", "x86"])]
     assert cublas(made) == {"linux_aarch64": "13.0.4", "linux_x86_64": "13.0.5"}
-    said = plain(fleet_sections(made, load_texts("en"), verbose=False))
+    said = plain(fleet_sections(made, load_texts("en"), verbose=False, command="do"))
     assert "13.0.4 (linux_aarch64)" in said
 
 
@@ -357,7 +357,7 @@ def test_a_release_without_wheels_for_the_gpus_there_is_no_release_for_them() ->
 
 def test_neighbours_that_are_excluded_alike_are_told_together() -> None:
     made = planned(machine("old", driver="11.7"), machine("older", driver="11.4"))
-    said = plain(fleet_sections(made, load_texts("en"), verbose=False))
+    said = plain(fleet_sections(made, load_texts("en"), verbose=False, command="do"))
 
     assert "1.23.0 to 1.26.0  not on old: it is built for CUDA 12" in said
 

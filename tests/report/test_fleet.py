@@ -49,7 +49,8 @@ def words(
     fleet: str, language: Any = "en", *, with_cpu: bool = False, verbose: bool = False
 ) -> str:
     texts = load_texts(language)
-    return plain(fleet_sections(made(fleet, with_cpu=with_cpu), texts, verbose=verbose))
+    plan = made(fleet, with_cpu=with_cpu)
+    return plain(fleet_sections(plan, texts, verbose=verbose, command="do"))
 
 
 def document(fleet: str, *, with_cpu: bool = False) -> Any:
@@ -71,7 +72,8 @@ Why nothing newer
   1.31.0  not on a: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
 this driver supports up to CUDA 12.2
 
-`ortgpu-fix lock` with the same flags writes one lock for all of them"""
+This writes one lock for all of them:
+do"""
     )
 
 
@@ -90,7 +92,8 @@ this driver supports up to CUDA 11.7
   1.18.0  not on new: there is no wheel for cp313
   …       and 2 older releases; `--verbose` lists why
 
-`ortgpu-fix lock -o FILE` with the same flags writes a lock for each group (2)"""
+This writes a lock for each group (2), beside the file that it names:
+do"""
     )
 
 
@@ -145,7 +148,7 @@ def heads(plan: FleetPlan, *, verbose: bool = False) -> list[str]:
     """Return the releases whose exclusion is explained."""
     texts = load_texts("en")
     headings = {texts.label("fleet-why"), texts.label("fleet-split")}
-    sections = fleet_sections(plan, texts, verbose=verbose)
+    sections = fleet_sections(plan, texts, verbose=verbose, command="do")
     return [row.head for each in sections if each.heading in headings for row in each.rows]
 
 
@@ -186,8 +189,8 @@ def test_many_machines_are_counted_instead_of_listed() -> None:
     machines = [FleetMachine(name=f"m{at}", facts=synthetic.facts()) for at in range(9)]
     made = plan_fleet(machines, PlanOptions(), MATRIX)
 
-    short = plain(fleet_sections(made, load_texts("en"), verbose=False))
-    long = plain(fleet_sections(made, load_texts("en"), verbose=True))
+    short = plain(fleet_sections(made, load_texts("en"), verbose=False, command="do"))
+    long = plain(fleet_sections(made, load_texts("en"), verbose=True, command="do"))
 
     assert "m0, m1, m2 and 6 more" in short
     assert "m7, m8" in long
@@ -201,7 +204,7 @@ def test_one_more_than_three_is_named_too(count: int, said: str) -> None:
     made = plan_fleet(machines, PlanOptions(), synthetic.matrix(), with_cpu=False)
     rows = [
         row.text
-        for each in fleet_sections(made, load_texts("en"), verbose=False)
+        for each in fleet_sections(made, load_texts("en"), verbose=False, command="do")
         for row in each.rows
     ]
 

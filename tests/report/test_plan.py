@@ -68,8 +68,7 @@ def test_what_no_package_mends_is_not_promised() -> None:
 
     assert (
         """
-Not everything above can be mended by packages; the rest is up to you
-4 problems keep onnxruntime from the GPU here. This mends them all:
+Packages mend only a part of what is above; the rest is up to you. This does their part:
 ortgpu-fix --apply"""
         in said
     )

@@ -318,7 +318,7 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
 
     assert healthy[-1].rows == (Row(text=EN.label("shadowed", version="1.26.0"), style="bold red"),)
-    assert [row.style for row in fixable[-1].rows] == ["bold red", "bold", "bold"]
+    assert [row.style for row in fixable[-1].rows] == ["bold", "bold"]
     assert unreadable[-1].rows == (
         Row(text=EN.label("outside", version="1.26.0"), style="bold red"),
     )

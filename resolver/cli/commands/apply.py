@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...apply.apply_plan import apply
-from ...apply.before_change import Allowed, check_environment_owner
+from ...apply.before_change import (
+    Allowed,
+    check_environment_owner,
+    check_known_conflicts,
+)
 from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
 from ...apply.state_folder import Site
@@ -68,6 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_result("")
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     check_environment_owner(inputs.target, allowed_by(arguments))
+    check_known_conflicts(plan, allowed_by(arguments))
     check_answerable(arguments)  # before anything is asked of an index
     verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(plan, texts) | {

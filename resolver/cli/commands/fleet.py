@@ -14,6 +14,7 @@ from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve_for_check
 from .. import console
+from ..command_line import locking
 from ..facts_files import read_facts
 from ..flags import CommandLine
 from ..inputs import plan_options_of
@@ -59,7 +60,9 @@ def print_fleet_plan(made: FleetPlan, arguments: CommandLine, language: Language
         console.print_json(fleet_json(made, load_texts("en")))
     else:
         texts = load_texts(language)
-        console.print_sections(fleet_sections(made, texts, verbose=arguments.verbose))
+        command = locking(arguments)
+        sections = fleet_sections(made, texts, verbose=arguments.verbose, command=command)
+        console.print_sections(sections)
 
 
 def _check(arguments: CommandLine) -> int:

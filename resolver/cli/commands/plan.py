@@ -13,7 +13,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...resolve.resolver import resolve
 from .. import console
-from ..command_line import command_line
+from ..command_line import applying
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs
 from ..matrix_files import show_age, wheels_folder
@@ -59,16 +59,15 @@ def print_plan(
         console.print_json(document)
         return
     texts, asked = load_texts(language), inputs.options.chooses
-    command = command_line(arguments, "--apply")
-    if inputs.target is None:  # the facts are of another machine, and so is the environment
-        command = command_line(arguments, "--apply", leaving=frozenset({"facts"}))
+    there = inputs.target is None  # the facts are of another machine, and so is the environment
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
         verbose=arguments.verbose,
         asked=asked,
-        command=command,
+        command=applying(arguments, plan, inputs.facts, there=there),
+        there=there,
         at_hand=wheels_at_hand(plan, inputs, arguments, environ),
     )
     if files:

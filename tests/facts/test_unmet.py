@@ -5,13 +5,13 @@ from __future__ import annotations
 from example_target import TARGET
 from packaging.requirements import Requirement
 
-from ortgpu_fix.apply.unmet_requirements import (
+from ortgpu_fix.facts.markers import target_markers
+from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.facts.unmet import (
     UnmetRequirement,
     new_conflicts,
     unmet_requirements,
 )
-from ortgpu_fix.facts.markers import target_markers
-from ortgpu_fix.facts.target import Installed
 
 HERE = target_markers(TARGET)
 

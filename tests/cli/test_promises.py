@@ -1,0 +1,272 @@
+"""What a plan promises, `--apply` does not refuse for anything that the facts told."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import random_machines
+import windows_shells
+from example_target import TARGET
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ortgpu_fix import __main__
+from ortgpu_fix.apply.after_change import distributions_afterwards
+from ortgpu_fix.apply.before_change import check_environment_owner, check_known_conflicts
+from ortgpu_fix.cli.commands.apply import allowed_by
+from ortgpu_fix.cli.facts_files import capability_of
+from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts import capture, document
+from ortgpu_fix.facts.markers import target_markers
+from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.facts.unmet import new_conflicts
+from ortgpu_fix.plan.wheels import wheel_on
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+CAPTURES = sorted(
+    path.parent for path in (Path(__file__).parents[1] / "captures").glob("*/capture.json")
+)
+Document = dict[str, Any]
+
+
+def captured(folder: Path) -> Document:
+    read = capture.from_json(json.loads((folder / "capture.json").read_text("utf-8")))
+    return document.to_json(capture.facts(read, capability_of))
+
+
+def told(
+    facts: Document, folder: Path, capsys: pytest.CaptureFixture[str], *flags: str
+) -> tuple[int, str]:
+    (folder / "host.json").write_text(json.dumps(facts))
+    code = __main__.main(["--facts", str(folder / "host.json"), *flags])
+    return code, capsys.readouterr().out
+
+
+def example(**python: object) -> Document:
+    facts = json.loads(json.dumps(example_machine()))
+    facts["python"] |= python
+    return facts  # type: ignore[no-any-return]
+
+
+def requiring(*requires: str, **python: object) -> Document:
+    facts = example(**python)
+    facts["packages"].append({"name": "app", "version": "2.0", "requires": [*requires]})
+    return facts
+
+
+def with_training() -> Document:
+    facts = requiring("onnxruntime-training>=1.17")
+    facts["packages"].append({"name": "onnxruntime-training", "version": "1.19.2"})
+    return facts
+
+
+def environment_of(facts: Document) -> Target:
+    """Return the environment that `facts` tell of, as `--apply` would find it."""
+    python = facts["python"]
+    rows = [
+        Installed(row["name"], row["version"], "", tuple(row.get("requires", ())))
+        for row in facts["packages"]
+    ]
+    return TARGET._replace(
+        version=python["version"],
+        kind=python.get("environment") or "venv",
+        externally_managed=bool(python.get("externally_managed")),
+        installed=tuple(rows),
+        platform="win-amd64" if facts["platform"]["system"] == "windows" else "linux-x86_64",
+    )
+
+
+def words_of(command: str, system: str) -> list[str]:
+    if system == "windows":
+        first = windows_shells.powershell(command, {}, since_7_3=True)
+        assert windows_shells.cmd(command, {}) == first
+        return first
+    return shlex.split(command)
+
+
+def test_what_apply_would_refuse_is_in_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It promised that all is mended, downloaded two gigabytes, and refused."""
+    code, said = told(with_training(), tmp_path, capsys)
+
+    assert code == 1
+    assert "would lack what they require: app 2.0 (onnxruntime-training>=1.17)" in said
+    assert said.splitlines()[-1].endswith("--allow conflicts --apply")
+
+
+@pytest.mark.parametrize(
+    "requirement", ["onnxruntime>=1.17", "onnxruntime-training>=1.17; os_name == 'nt'"]
+)
+def test_what_stays_satisfied_is_no_conflict(
+    requirement: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(requiring(requirement), tmp_path, capsys)
+
+    assert "would lack" not in said
+    assert "--allow" not in said
+
+
+def test_a_conflict_that_was_there_before_is_not_of_this_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(requiring("onnxruntime<1.20"), tmp_path, capsys)
+
+    assert "would lack" not in said
+
+
+def test_a_conflict_is_refused_before_anything_is_fetched() -> None:
+    facts = document.from_json(with_training())
+    plan = resolve(facts, PlanOptions(), random_machines.MATRIX)
+
+    with pytest.raises(Error, match="would-conflict") as caught:
+        check_known_conflicts(plan, allowed_by(parse(["--apply"])))
+    assert dict(caught.value.values) == {"conflicts": "app 2.0 (onnxruntime-training>=1.17)"}
+    check_known_conflicts(plan, allowed_by(parse(["--apply", "--allow", "conflicts"])))
+
+
+@pytest.mark.parametrize(
+    ("python", "allowed"),
+    [
+        ({"environment": "conda"}, "--allow conda"),
+        ({"environment": "system", "externally_managed": True}, "--allow system"),
+    ],
+)
+def test_the_last_line_has_every_allow_that_it_needs(
+    python: Document, allowed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(example(**python), tmp_path, capsys)
+
+    assert said.splitlines()[-1] == (
+        f"ortgpu-fix --python /opt/app/.venv/bin/python {allowed} --apply"
+    )
+    _, said = told(example(**python), tmp_path, capsys, *shlex.split(allowed))
+    assert said.splitlines()[-1].count("--allow") == 1
+
+
+def test_an_environment_that_is_not_ours_to_write_to_needs_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(example(environment="user"), tmp_path, capsys)
+
+    assert "In a virtual environment of your own, this installs the set:" in said
+    assert said.splitlines()[-1] == "ortgpu-fix --python .venv --apply"
+
+
+def test_the_plan_for_another_machine_names_that_machines_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(example(executable="~/my app/.venv/bin/python"), tmp_path, capsys)
+
+    assert "Typed there, this mends them:" in said
+    assert said.splitlines()[-1] == "ortgpu-fix --python '~/my app/.venv/bin/python' --apply"
+    _, said = told(example(executable=None), tmp_path, capsys)
+    assert said.splitlines()[-1] == "ortgpu-fix --apply"
+
+
+def test_a_machine_where_nothing_is_broken_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = example()
+    facts["packages"] = [
+        row for row in facts["packages"] if row["name"] not in {"onnxruntime", "fastembed"}
+    ]
+    _, said = told(facts, tmp_path, capsys)
+
+    assert "Problems on that machine: 2. Typed there, this mends them:" in said
+
+
+def test_several_machines_end_with_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(json.dumps(example()))
+    argv = ["--facts", f"{tmp_path}/a.json", "--facts", f"{tmp_path}/b.json", "--cuda", "12"]
+
+    assert __main__.main(argv) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"ortgpu-fix lock {shlex.join(argv)} -o gpu.txt"
+    line = parse(shlex.split(last)[1:])
+    assert (line.command, line.machines, line.cuda) == ("lock", tuple(argv[1:4:2]), "12")
+
+
+def test_two_last_lines_do_not_contradict_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = example() | {"driver": {"version": "535.1", "cuda": "12.2", "error": "cuinit-804: no"}}
+    _, said = told(facts, tmp_path, capsys)
+
+    assert "This does their part:" in said
+    assert "mends them" not in said
+
+
+@pytest.mark.parametrize("folder", CAPTURES, ids=lambda path: path.name)
+def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = captured(folder)
+    for flags in (
+        (),
+        ("--ort", "latest"),
+        ("--torch", "match"),
+        ("--ort", "<1.27", "--cuda", "12"),
+    ):
+        code, said = told(facts, tmp_path, capsys, *flags)
+        lines = said.splitlines()
+        if code != 1 or not lines[-1].startswith("ortgpu-fix "):
+            assert "--apply" not in lines[-1]
+            continue
+        line = parse(words_of(lines[-1], facts["platform"]["system"])[1:])
+        assert line.apply
+        assert line.python in {facts["python"]["executable"], ".venv"}
+        target = environment_of(facts)
+        if line.python == ".venv":
+            target = target._replace(kind="venv", externally_managed=False)
+        check_environment_owner(target, allowed_by(line))
+
+
+OTHERS = st.sampled_from(
+    [
+        "onnxruntime-training>=1.17",
+        "onnxruntime-directml",
+        "onnxruntime<1.25",
+        "onnxruntime>=1.26,<1.31",
+        "onnxruntime-gpu>=1.22",
+        "onnxruntime-gpu!=1.26.0",
+        "nvidia-cudnn-cu12<9.10",
+        "nvidia-cublas-cu12==12.8.4.1; sys_platform == 'linux'",
+        "numpy<2",
+        "torch>=2.6",
+        "app-two[gpu]>=1",
+    ]
+)
+
+
+@given(
+    facts=random_machines.documents(),
+    wants=st.lists(OTHERS, max_size=3, unique=True),
+    torch=st.sampled_from(["keep", "keep", "match"]),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_apply_refuses_nothing_that_the_facts_told(
+    facts: Document, wants: list[str], torch: str
+) -> None:
+    facts["packages"].append({"name": "app-one", "version": "1.0", "requires": wants})
+    read = document.from_json(facts)
+    plan = resolve(read, PlanOptions(torch=torch), random_machines.MATRIX)
+    if plan.verdict != "fixable":
+        return
+    target = environment_of(facts)
+    made = [wheel_on("", row.name, row.version, None) for row in plan.companions]
+    coming = dict.fromkeys((*plan.install, *made), ())
+    then = distributions_afterwards(plan, target, coming)
+    refused = new_conflicts(target.installed, then.installed, target_markers(target))
+
+    assert ("conflicts" in plan.allowances) == bool(refused), refused
