@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .reader import Reader, WheelOutside
 
 PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
+_TENSORRT = re.compile(r".*/(?:lib)?onnxruntime_providers_tensorrt\.(?:so|dll)\Z")
+_NVINFER = re.compile(r"libnvinfer\.so\.\d+|nvinfer(?:_\d+)?\.dll")
 _CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)
 
 ALIKE = 1.01
@@ -64,6 +66,8 @@ class ReadBuild:
     note: str
     toolset: str = ""
     """The MSVC build tools that linked the provider, on Windows."""
+    tensorrt: str | None = None
+    """The library of TensorRT that its TensorRT provider links or loads: `libnvinfer.so.10`."""
 
     @property
     def major(self) -> str:
@@ -118,7 +122,24 @@ def _build(reader: Reader, wheels: list[IndexWheel], *, every_wheel: bool) -> Re
         preload=preload,
         note=_preload_note(init, cuda) if preload else "",
         toolset=reader.toolset(wheel, path) if path.endswith(".dll") else "",
+        tensorrt=tensorrt_library(reader, wheel),
     )
+
+
+def tensorrt_library(reader: Reader, wheel: IndexWheel) -> str | None:
+    """Return the library of TensorRT that a wheel's TensorRT provider names; None without one.
+
+    Up to 1.15 the Linux provider does not link it but holds its name still, and `_ld_preload.py`
+    loads it. Raises EvidenceError where the provider names none, or several.
+    """
+    members = reader.contents(wheel).members
+    path = next((path for path in members if _TENSORRT.fullmatch(path)), None)
+    if path is None:
+        return None
+    named = sorted(filter(_NVINFER.fullmatch, frozenset().union(*reader.uses(wheel, path))))
+    if len(named) != 1:
+        raise EvidenceError(f"{wheel.file}: its TensorRT provider names {named}, not one TensorRT")
+    return named[0]
 
 
 def _judged(library: ReadLibrary) -> tuple[object, ...]:

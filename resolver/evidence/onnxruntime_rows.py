@@ -76,6 +76,7 @@ def _row(build: ReadBuild, catalogue: Catalogue) -> dict[str, Any]:
         "cuda_source": build.cuda_source,
         "cudnn": min(cudnn) if cudnn else None,
         "needs": needed,
+        "tensorrt": build.tensorrt,
         "msvc": sorted(name for name in build.library.links if _MSVC.fullmatch(name)) or None,
         "toolset": build.toolset or None,
         "sass": list(sass),

@@ -81,6 +81,9 @@ class Build(NamedTuple):
     """GPUs that some of the operators have machine code for."""
     cuda_source: TEXT = "?"
     """What says which toolkit it was built with."""
+    tensorrt: LIBRARY | None = None
+    """The library of TensorRT that its TensorRT provider links or loads: `libnvinfer.so.10`; None
+    where it has no such provider."""
 
 
 class Release(NamedTuple):

@@ -141,6 +141,8 @@ def _one(
         how = texts.label("matrix-linked" if need.how == "links" else "matrix-loaded")
         brings = f", {need.distribution} >= {need.since}" if need.distribution else ""
         found.append(Row(head=need.library, text=how + brings))
+    if build.tensorrt:
+        found.append(Row(head=build.tensorrt, text=texts.label("matrix-tensorrt")))
     found.append(Row(head=texts.label("matrix-requires"), text=", ".join(row["requires"])))
     driver = next((row["source"] for row in floors if row["cuda"] == major(build.cuda)), "?")
     sources = (

@@ -139,6 +139,7 @@ def test_one_release_with_its_sources() -> None:
         "libcublas.so.12": EN.label("matrix-linked") + ", nvidia-cublas-cu12 >= 12.2.0",
         "libcudnn.so.9": EN.label("matrix-linked") + ", nvidia-cudnn-cu12 >= 9.0.0",
         "libcuda.so.1": EN.label("matrix-linked"),
+        "libnvinfer.so.10": EN.label("matrix-tensorrt"),
         EN.label("matrix-requires"): "flatbuffers, numpy",
     }
     assert Row(text=EN.label("matrix-partial", targets="9.0"), style="dim") in build.rows

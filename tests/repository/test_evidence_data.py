@@ -22,6 +22,7 @@ from same_rows import said
 from matrix.evidence import checks
 from ortgpu_fix.binaries import fatbin, gpu_targets
 from ortgpu_fix.evidence.index_source import IndexSource
+from ortgpu_fix.evidence.onnxruntime import tensorrt_library
 from ortgpu_fix.evidence.ranges import open_zip, read_member
 from ortgpu_fix.evidence.reader import Reader, ReadingCache
 from ortgpu_fix.evidence.update import MatrixReader
@@ -62,6 +63,19 @@ def test_the_files_fit_their_schemas(name: str, data: checks.Data) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
     jsonschema.Draft202012Validator(schema).validate(data[name])
+
+
+def test_the_tensorrt_of_each_build(data: checks.Data) -> None:
+    """The wheels for ARM have no TensorRT provider; TensorRT 8 has no number in its DLL's name."""
+    for row in data["onnxruntime"]["build"]:
+        older, windows = Version(row["version"]) < Version("1.18"), "windows" in row["platform"]
+        names = (
+            ("nvinfer.dll", "nvinfer_10.dll")
+            if windows
+            else ("libnvinfer.so.8", "libnvinfer.so.10")
+        )
+        expected = names[not older] if "aarch64" not in row["platform"] else None
+        assert row.get("tensorrt") == expected, row["version"]
 
 
 def _build(data: checks.Data, version: str, platform: str) -> Any:
@@ -270,6 +284,20 @@ def test_a_random_sample_reads_the_same_again(data: checks.Data, tmp_path: Path)
     reader = Reader(samples.source(PYPI, tmp_path), ReadingCache(tmp_path), "", lambda _: None)
 
     assert list(disagreements(data, reader, random.Random(seed))) == [], seed  # noqa: S311
+
+
+@pytest.mark.online
+def test_every_tensorrt_provider_names_the_tensorrt_of_the_data(
+    data: checks.Data, tmp_path: Path
+) -> None:
+    """Read anew from a wheel of each build, 0.5 MB of it: ELF, and imports of DLLs."""
+    reader = Reader(samples.source(PYPI, tmp_path), ReadingCache(tmp_path), "", lambda _: None)
+    wheels = {wheel.file: wheel for wheel in reader.wheels("onnxruntime-gpu")}
+    builds = data["onnxruntime"]["build"]
+
+    found = [tensorrt_library(reader, wheels[row["wheels"][0]["file"]]) for row in builds]
+
+    assert found == [row.get("tensorrt") for row in builds]
 
 
 @pytest.mark.online

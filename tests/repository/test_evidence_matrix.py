@@ -29,8 +29,10 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.evidence import nvidia
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
+from ortgpu_fix.evidence.onnxruntime import tensorrt_library
 from ortgpu_fix.evidence.reader import Reader, ReadingCache
 from ortgpu_fix.evidence.update import MatrixReader
+from ortgpu_fix.evidence.wheels import EvidenceError
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import download_all
@@ -52,6 +54,9 @@ GENERAL = samples.fatbin(
 )
 OLDER = samples.fatbin(samples.fatbin_entry(50), samples.fatbin_entry(75), samples.fatbin_entry(80))
 LINUX = "manylinux_2_27_x86_64"
+PROVIDER = "libonnxruntime_providers_cuda.so"
+_LINKS_TENSORRT = samples.elf(links=["libnvinfer.so.10", "libnvonnxparser.so.10", "libc.so.6"])
+_NAMES_TENSORRT = samples.elf(extra=b"\0libnvinfer.so.8\0libnvinfer_plugin.so.8\0")
 
 
 def _cublas(version: str, exports: list[str], code: bytes = GENERAL) -> tuple[str, bytes]:
@@ -65,8 +70,15 @@ def _cublas(version: str, exports: list[str], code: bytes = GENERAL) -> tuple[st
     return f"nvidia_cublas_cu12-{version}-py3-none-{LINUX}.whl", samples.wheel(members)
 
 
-def _onnxruntime(version: str, platform: str, provider: bytes, suffix: str) -> tuple[str, bytes]:
-    members: dict[str, bytes | str] = {
+def _onnxruntime(
+    version: str, platform: str, provider: bytes, suffix: str, tensorrt: bytes | None = None
+) -> tuple[str, bytes]:
+    members: dict[str, bytes | str] = (
+        {}
+        if tensorrt is None
+        else {f"onnxruntime/capi/{suffix.replace('cuda', 'tensorrt')}": tensorrt}
+    )
+    members |= {
         "onnxruntime/__init__.py": "def preload_dlls(): ...",
         "onnxruntime/capi/build_and_package_info.py": "cuda_version = '12.8'\n",
         f"onnxruntime/capi/{suffix}": provider,
@@ -93,7 +105,7 @@ def index() -> Iterator[samples.Index]:
         )
         served.files["onnxruntime-gpu"] = dict(
             [
-                _onnxruntime("1.26.0", LINUX, linux, "libonnxruntime_providers_cuda.so"),
+                _onnxruntime("1.26.0", LINUX, linux, PROVIDER, _LINKS_TENSORRT),
                 _onnxruntime("1.26.0", "win_amd64", windows, "onnxruntime_providers_cuda.dll"),
             ]
         )
@@ -212,8 +224,53 @@ def test_rows_hold_what_the_wheels_hold(index: samples.Index, tmp_path: Path) ->
     assert linux["preload_dlls"] is True
     assert windows["msvc"] == ["MSVCP140.dll"]
     assert windows["toolset"] == "14.40"
+    assert linux["tensorrt"] == "libnvinfer.so.10"
+    assert "tensorrt" not in windows
     assert "toolset" not in linux
     assert "glibc" not in windows
+
+
+@pytest.mark.parametrize(
+    ("provider", "content", "expected"),
+    [
+        ("libonnxruntime_providers_tensorrt.so", _LINKS_TENSORRT, "libnvinfer.so.10"),
+        ("libonnxruntime_providers_tensorrt.so", _NAMES_TENSORRT, "libnvinfer.so.8"),
+        (
+            "onnxruntime_providers_tensorrt.dll",
+            samples.dll(imports={"nvinfer_10.dll": ["create"], "nvonnxparser_10.dll": ["x"]}),
+            "nvinfer_10.dll",
+        ),
+        (
+            "onnxruntime_providers_tensorrt.dll",
+            samples.dll(imports={"nvinfer.dll": ["create"]}),
+            "nvinfer.dll",
+        ),
+        ("libonnxruntime_providers_cuda.so", _LINKS_TENSORRT, None),
+    ],
+)
+def test_the_tensorrt_that_a_provider_links_or_names(
+    tmp_path: Path, provider: str, content: bytes, expected: str | None
+) -> None:
+    assert _tensorrt_of(tmp_path, provider, content) == expected
+
+
+@pytest.mark.parametrize(
+    "links", [["libnvinfer_lean.so.10"], ["libnvinfer.so.10", "libnvinfer.so.11"]]
+)
+def test_a_tensorrt_provider_that_names_no_tensorrt_or_two_is_refused(
+    tmp_path: Path, links: list[str]
+) -> None:
+    with pytest.raises(EvidenceError, match="its TensorRT provider names"):
+        _tensorrt_of(tmp_path, "libonnxruntime_providers_tensorrt.so", samples.elf(links=links))
+
+
+def _tensorrt_of(folder: Path, provider: str, content: bytes) -> str | None:
+    name = f"onnxruntime_gpu-1.26.0-cp311-cp311-{LINUX}.whl"
+    with samples.serve() as served:
+        wheel = samples.wheel({f"onnxruntime/capi/{provider}": content})
+        served.files = {"onnxruntime-gpu": {name: wheel}}
+        reader = _reader(served, folder)
+        return tensorrt_library(reader, *reader.wheels("onnxruntime-gpu"))
 
 
 def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> None:

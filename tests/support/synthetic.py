@@ -31,6 +31,7 @@ def build(
     platform: str = LINUX,
 ) -> dict[str, Any]:
     major = cuda.partition(".")[0]
+    nvinfer = "libnvinfer.so.10" if cudnn == "9" else "libnvinfer.so.8"
     return {
         "version": version,
         "platform": platform,
@@ -51,6 +52,7 @@ def build(
             },
             {"library": "libcuda.so.1", "how": "links"},
         ],
+        **({"tensorrt": nvinfer} if platform == LINUX else {}),
         "sass": list(sass),
         "ptx": list(ptx),
         "glibc": "2.28",
@@ -311,6 +313,7 @@ def windows_tables() -> dict[str, dict[str, Any]]:
     toolsets = {"1.18.0": "14.29", "1.23.0": "14.40", "1.26.0": "14.40", "1.31.0": "14.44"}
     for row in made["onnxruntime"]["build"]:
         row |= {"platform": WINDOWS, "toolset": toolsets[row["version"]]}
+        row["tensorrt"] = "nvinfer.dll" if row["cudnn"] == "8" else "nvinfer_10.dll"
         del row["glibc"]
     for distribution in made["nvidia"]["distribution"]:
         for row in (*distribution["releases"], *distribution["files"], *distribution["code"]):
