@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..plan.model import IN_FRONT, OUTSIDE, Plan
+from ..plan.model import NO_DRIVER, Plan
 from ..plan.reasons import Finding, Reason, reason
 from .explanations import Explanation
 from .here import Here
 
 MATCH = ("--torch", "match")
 """Flags that allow another torch, where the installed one leaves no way."""
-OWNER = OUTSIDE - IN_FRONT | {"no-driver", "no-gpu"}
+OWNER = NO_DRIVER | {"no-driver", "no-gpu"}
 """What only the owner of a machine can mend."""
 
 

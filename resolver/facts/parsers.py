@@ -105,10 +105,10 @@ _TOOLKIT = r"[0-9]+\.[0-9]+"
 _RUNTIME = re.compile(r"(?i:msvcp140\.dll|vcruntime140(?:_1)?\.dll)")
 _LIBRARY = re.compile(
     r"lib(?:cublas|cublasLt|cufft|cufftw|curand|nvJitLink|cudnn(?:_\w+)?)\.so\.\d+"
-    r"|lib(?:cudart|nvrtc)\.so\.\d+(?:\.\d)?"
+    r"|lib(?:cudart|nvrtc)\.so\.\d+(?:\.\d)?|libnvinfer\.so\.\d+"
     r"|(?i:"
     r"(?:cublas|cublasLt|cudart|cufft|cufftw|curand|nvrtc|cudnn(?:_[a-z_]+)?)64_\d+(?:_\d)?\.dll"
-    r"|nvjitlink_\d+_\d\.dll|zlibwapi\.dll)"
+    r"|nvjitlink_\d+_\d\.dll|nvinfer(?:_\d+)?\.dll|zlibwapi\.dll)"
     rf"|{_RUNTIME.pattern}"
 )
 """One pattern for all: a system has thousands of libraries."""
@@ -118,7 +118,7 @@ def is_library(name: str) -> bool:
     """Tell whether a program would load this name: `libcudnn.so.9`, `cublas64_12.dll`.
 
     cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). The libraries that cuDNN 8
-    (zlibwapi) and onnxruntime (the MSVC runtime) need on Windows count too.
+    (zlibwapi) and onnxruntime (the MSVC runtime) need on Windows count too, and TensorRT's own.
     """
     return bool(_LIBRARY.fullmatch(name))
 

@@ -12,7 +12,11 @@ SHADOWED = "onnxruntime-shadowed"
 COMMAND_ELSEWHERE = "command-elsewhere"
 IN_FRONT = frozenset({SHADOWED, COMMAND_ELSEWHERE})
 """The findings that programs run with another onnxruntime than the environment's."""
-OUTSIDE = IN_FRONT | {"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()}
+TENSORRT_COSTS_CUDA = "tensorrt-costs-cuda"
+"""The finding that a session which asks for TensorRT runs on the CPU."""
+NO_DRIVER = frozenset({"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()})
+"""The findings that the driver does not work."""
+OUTSIDE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
 """The errors that no change of the environment mends, and that leave a plan possible."""
 ALLOWANCES = {
     "conda-environment": "conda",

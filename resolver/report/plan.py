@@ -12,7 +12,7 @@ from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import IN_FRONT, OUTSIDE, Plan
+from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan
 from ..plan.wheels import Wheel, read_hashes, short_name
 from .rejected import rejected_section
 
@@ -109,9 +109,10 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool, there: bool
         code = _what_the_command_does(plan, problems, there=there)
     if asked and plan.verdict == "impossible":
         code = "impossible-asked"
-    in_front = any(row.code in IN_FRONT for row in plan.outside)
     if code == "healthy" and plan.outside:
-        text = texts.label("shadowed" if in_front else "outside", version=plan.release)
+        outside = {row.code for row in plan.outside}
+        label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
+        text = texts.label("shadowed" if outside & IN_FRONT else label, version=plan.release)
         return Section(rows=(Row(text=text, style="bold red"),))
     text = texts.label(code, version=plan.release, count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]

@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
+from ..matrix.model import Build
 from ..messages.sections import size
 from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
 from ..plan.reasons import Finding, Severity, finding
@@ -18,7 +19,12 @@ from . import msvc
 from .candidate import Candidate
 from .changes import Changes
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
-from .findings_others import conflict_findings, consumer_findings, removal_findings
+from .findings_others import (
+    conflict_findings,
+    consumer_findings,
+    removal_findings,
+    tensorrt_findings,
+)
 from .findings_torch import torch_findings
 from .situation import Situation
 from .torch_choice import TorchSearch
@@ -61,6 +67,7 @@ def findings(
             *_companions(here, best, changes),
             *_project(here, best, changes),
             *conflict_findings(here, changes),
+            *tensorrt_findings(here, best.build),
         ]
         installed = here.facts.package(GPU_BUILD)
         kept = installed is not None and installed.version == best.version
@@ -70,9 +77,10 @@ def findings(
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
 
 
-def findings_around(here: Situation) -> tuple[Finding, ...]:
-    """Return what is found beside the distributions: of the machine, and of the environment."""
-    return (*_place(here), *machine_findings(here))
+def findings_around(here: Situation, best: Build | None) -> tuple[Finding, ...]:
+    """Return what no package mends: of the machine, the environment, and TensorRT for `best`."""
+    other = tensorrt_findings(here, best) if best else ()
+    return (*_place(here), *machine_findings(here), *other)
 
 
 def _wish(here: Situation) -> Iterator[Finding]:

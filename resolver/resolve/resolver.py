@@ -100,7 +100,7 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
     changes = None if best is None else changes_for(make_candidate(best, here), here)
     return Plan(
         verdict=_verdict(changes, facts),
-        findings=findings_around(here),
+        findings=findings_around(here, best),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )

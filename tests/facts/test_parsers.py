@@ -152,6 +152,9 @@ def test_ldconfig_keeps_the_order_and_the_machine() -> None:
         "nvJitLink_120_0.dll",
         "zlibwapi.dll",
         "vcruntime140_1.dll",
+        "libnvinfer.so.10",
+        "nvinfer.dll",
+        "nvinfer_10.dll",
     ],
 )
 def test_libraries_of_interest(name: str) -> None:
@@ -160,7 +163,16 @@ def test_libraries_of_interest(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["libcudnn.so", "libcudnn.so.9.1.0", "libcublas.so.12.4.5.8", "libcuda.so.1", "libcudart.so"],
+    [
+        "libcudnn.so",
+        "libcudnn.so.9.1.0",
+        "libcublas.so.12.4.5.8",
+        "libcuda.so.1",
+        "libcudart.so",
+        "libnvinfer.so.10.3",
+        "libnvinfer_lean.so.10",
+        "nvinfer_plugin_10.dll",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert not readers.is_library(name)

@@ -54,13 +54,14 @@ The matrix of 2026-01-01, sha256:invented"""
 
 ONE = """\
 onnxruntime-gpu 1.26.0, linux_x86_64
-                   CUDA 12.8, cuDNN 9, driver >= 525.60.13, glibc >= 2.28
-                   Python 3.10-3.12
-                   GPU code 6.0 7.0 7.5 8.0 8.6 9.0; PTX 9.0
-  libcublas.so.12  linked, nvidia-cublas-cu12 >= 12.2.0
-  libcudnn.so.9    linked, nvidia-cudnn-cu12 >= 9.0.0
-  libcuda.so.1     linked
-  Requires         flatbuffers, numpy>=1.21.6
+                    CUDA 12.8, cuDNN 9, driver >= 525.60.13, glibc >= 2.28
+                    Python 3.10-3.12
+                    GPU code 6.0 7.0 7.5 8.0 8.6 9.0; PTX 9.0
+  libcublas.so.12   linked, nvidia-cublas-cu12 >= 12.2.0
+  libcudnn.so.9     linked, nvidia-cudnn-cu12 >= 9.0.0
+  libcuda.so.1      linked
+  libnvinfer.so.10  required by the TensorRT provider alone
+  Requires          flatbuffers, numpy>=1.21.6
 
 How that is known
   CUDA    build_and_package_info.py

@@ -311,6 +311,23 @@ def test_the_last_word_is_the_verdict(
     assert [row.whole for row in sections[-1].rows] == [False, True][: len(rows)]
 
 
+@pytest.mark.parametrize(
+    ("machine", "label"),
+    [
+        ({}, "outside-tensorrt"),
+        ({"error": "cuinit-804: cuInit answers 804"}, "outside"),
+        ({"python": {"shadow": "/work/onnxruntime.py"}}, "shadowed"),
+    ],
+)
+def test_a_tensorrt_that_costs_cuda_is_no_green_end(machine: dict[str, Any], label: str) -> None:
+    packages = ("onnxruntime-gpu 1.23.0", *WHOLE[1:], "tensorrt 11.4.0.106")
+
+    plan, sections = made(*packages, options=PlanOptions(onnxruntime="==1.23.0"), **machine)
+
+    assert "tensorrt-costs-cuda" in {row.code for row in plan.outside}
+    assert [row.text for row in sections[-1].rows] == [EN.label(label, version="1.23.0")]
+
+
 def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     shadow = {"shadow": "/work/onnxruntime.py"}
     _, healthy = made(*WHOLE, python=shadow)

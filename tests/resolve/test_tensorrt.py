@@ -1,0 +1,161 @@
+"""An installed TensorRT against the one that the chosen onnxruntime-gpu links."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from told import values_of
+
+import synthetic
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.plan.reasons import Finding
+from ortgpu_fix.probe.libraries import find_libraries
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
+from ortgpu_fix.utils.process import Finished
+
+MATRIX = synthetic.matrix()
+CODES = {"tensorrt-unfit", "tensorrt-costs-cuda"}
+WHOLE = ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
+
+
+def told(*packages: Any, ort: str = "==1.26.0", **machine: Any) -> list[Finding]:
+    options = PlanOptions(onnxruntime=ort)
+    made = resolve(synthetic.facts(*packages, **machine), options, MATRIX)
+    return [row for row in made.findings if row.code in CODES]
+
+
+@pytest.mark.parametrize(
+    ("packages", "libraries"),
+    [
+        ((), []),
+        (("tensorrt-cu12 10.16.1.11",), []),
+        (("tensorrt 10.0.1", "tensorrt-lean 11.0.0"), []),
+        (("tensorrt-cu13 11.4.0.106",), ["libnvinfer.so.10"]),
+        (("tensorrt-cu12-libs 10.1.0",), ["libnvinfer.so.8"]),
+        (("tensorrt 0.0.1",), ["libnvinfer_lean.so.8"]),
+    ],
+)
+def test_nothing_is_told_where_none_is_installed_or_the_right_one(
+    packages: tuple[str, ...], libraries: list[str]
+) -> None:
+    assert told(*packages, libraries=[{"name": name} for name in libraries]) == []
+
+
+def test_another_major_is_told_with_the_one_that_is_right() -> None:
+    libraries = [{"name": "libnvinfer.so.8", "path": "/opt/trt/libnvinfer.so.8"}]
+
+    (found,) = told(
+        "tensorrt-cu13 11.4.0.106", "tensorrt-cu13-libs 11.4.0.106", libraries=libraries
+    )
+
+    assert (found.code, found.severity) == ("tensorrt-unfit", "warning")
+    assert values_of(found) == {
+        "installed": "tensorrt-cu13 11.4.0.106, tensorrt-cu13-libs 11.4.0.106, "
+        "/opt/trt/libnvinfer.so.8",
+        "version": "1.26.0",
+        "library": "libnvinfer.so.10",
+        "major": "10",
+        "requirement": "tensorrt-cu12==10.*",
+    }
+    for language in ("en", "zh"):
+        texts = load_texts(language)
+        assert "/opt/trt/libnvinfer.so.8" in texts.summary(found)
+        assert 'pip install "tensorrt-cu12==10.*"' in texts.remedy(found)
+        assert texts.is_for_user(found)
+
+
+def test_a_library_without_a_path_is_told_by_its_name() -> None:
+    (found,) = told(libraries=[{"name": "libnvinfer.so.8"}])
+
+    assert values_of(found)["installed"] == "libnvinfer.so.8"
+
+
+@pytest.mark.parametrize(
+    ("ort", "code", "severity"),
+    [
+        ("==1.23.0", "tensorrt-costs-cuda", "error"),
+        ("==1.26.0", "tensorrt-unfit", "warning"),
+    ],
+)
+def test_in_some_releases_another_major_costs_cuda(ort: str, code: str, severity: str) -> None:
+    (found,) = told("tensorrt 11.4.0.106", ort=ort)
+
+    assert (found.code, found.severity) == (code, severity)
+    assert values_of(found)["version"] == ort.removeprefix("==")
+
+
+@pytest.mark.parametrize("release", ["1.23.0", "1.26.0"])
+def test_what_costs_cuda_is_told_by_a_check_too(release: str) -> None:
+    """The packages are right; the plan is, but for what no package mends."""
+    row = ("tensorrt 11.4.0.106", *WHOLE[1:], f"onnxruntime-gpu {release}", "numpy 2.2.6")
+    facts = synthetic.facts(*row, "flatbuffers 25.0")
+    options = PlanOptions(onnxruntime=f"=={release}")
+
+    made = resolve(facts, options, MATRIX)
+
+    assert resolve_for_check(facts, options, MATRIX).outside == made.outside
+    assert [row.code for row in made.outside] == (
+        ["tensorrt-costs-cuda"] if release == "1.23.0" else []
+    )
+
+
+def test_a_build_without_a_tensorrt_provider_needs_none() -> None:
+    builds = tuple(build._replace(tensorrt=None) for build in MATRIX.builds)
+    made = resolve(
+        synthetic.facts("tensorrt 11.4.0.106"), PlanOptions(), MATRIX._replace(builds=builds)
+    )
+
+    assert not CODES & {row.code for row in made.findings}
+
+
+def test_a_machine_on_which_nothing_works_is_told_nothing_of_tensorrt() -> None:
+    assert told("tensorrt 11.4.0.106", driver=None) == []
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc, on Linux"
+)
+@pytest.mark.parametrize("major", [None, "8", "10", "11"])
+def test_what_is_told_is_what_the_loader_does(tmp_path: Path, major: str | None) -> None:
+    """A stand-in of the provider, linked to TensorRT 10, beside a stand-in of a TensorRT."""
+    (tmp_path / "nvinfer.c").write_text("void createInferBuilder(void) {}")
+    (tmp_path / "provider.c").write_text(
+        "void createInferBuilder(void); void GetProvider(void) { createInferBuilder(); }"
+    )
+    here = tmp_path / "lib"
+    here.mkdir()
+    for number in {"10", major or "10"}:
+        name = f"libnvinfer.so.{number}"
+        _gcc(tmp_path, name, f"-Wl,-soname,{name}", "nvinfer.c")
+    _gcc(tmp_path, "provider.so", "provider.c", "-L.", "-l:libnvinfer.so.10")
+    if major:
+        shutil.copy(tmp_path / f"libnvinfer.so.{major}", here)
+
+    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])"]
+    environ = {"LD_LIBRARY_PATH": str(here)}
+    loaded = subprocess.run(
+        [*load, tmp_path / "provider.so"], env=environ, capture_output=True, text=True, check=False
+    )
+    seen = find_libraries(environ, None, "x86_64", tmp_path, _nothing)
+    found = told(libraries=[{"name": Path(path).name, "path": path} for path, _ in seen])
+
+    assert (loaded.returncode == 0) is (major == "10")
+    assert ("libnvinfer.so.10: cannot open" in loaded.stderr) is (major != "10")
+    assert [values_of(row)["installed"] for row in found] == (
+        [str(here / f"libnvinfer.so.{major}")] if major in {"8", "11"} else []
+    )
+
+
+def _gcc(folder: Path, output: str, *arguments: str) -> None:
+    argv = ["gcc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", output, *arguments]
+    subprocess.run(argv, cwd=folder, check=True)
+
+
+def _nothing(argv: Any, **_: Any) -> Finished:
+    return Finished(argv=tuple(argv), returncode=0, stdout="", stderr="")
