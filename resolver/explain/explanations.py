@@ -5,14 +5,18 @@ In: the places where rows were recognised; out: explanations in the reader's lan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..matrix.model import Build
+from ..matrix.tensorrt import library_major, requirement
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
 from .failures import SEVERITIES, Failure, FailureTable, NeededFiles, ProgramKind
 from .wordings import LibraryName
 
+BuildOf = Callable[[str], Build | None]
+"""The build of a release of onnxruntime-gpu that has a TensorRT provider; None: none is known."""
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -69,11 +73,13 @@ def explanations(
     release: str | None,
     *,
     logged: str | None = None,
+    build_of: BuildOf = lambda _: None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     `origins`: the kinds of programs that the log has traces of; `release`: the onnxruntime-gpu that
-    it is about, where that is known; `logged`: the one that the log itself names.
+    it is about, where that is known; `logged`: the one that the log itself names; `build_of`: the
+    build of a release, asked where a text depends on it.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
@@ -88,9 +94,15 @@ def explanations(
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         one = _explanation(rows[code], origins, language, release, values)
+        row = rows[code][0].row
+        to_use = "" if origins else _to_use(row, libraries, release, build_of, language)
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
-        made.append(one._replace(owner_commands=commands, consequences=consequences))
+        made.append(
+            one._replace(
+                remedy=one.remedy + to_use, owner_commands=commands, consequences=consequences
+            )
+        )
     made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
     return tuple(made)
 
@@ -130,6 +142,24 @@ def _explanation(
         libraries=tuple(dict.fromkeys(library.name for library in named)),
         origin=origin.code if origin else None,
     )
+
+
+def _to_use(
+    row: Failure,
+    named: Sequence[LibraryName],
+    release: str | None,
+    build_of: BuildOf,
+    language: Language,
+) -> str:
+    """Return what brings the TensorRT that a log misses; empty unless `release` links that one."""
+    missing = {library_major(each.name) for each in named} - {None}
+    if row.to_use is None or release is None or not missing:
+        return ""
+    build = build_of(release)
+    if build is None or library_major(build.tensorrt or "") not in missing:
+        return ""
+    text = row.to_use[language].format(release=release, requirement=requirement(build))
+    return f" {text}" if language == "en" else text
 
 
 def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:

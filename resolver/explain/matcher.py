@@ -19,7 +19,14 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.catalog import Language
-from .explanations import MOST_EVIDENCE, Explanation, LogLine, RecognisedFailure, explanations
+from .explanations import (
+    MOST_EVIDENCE,
+    BuildOf,
+    Explanation,
+    LogLine,
+    RecognisedFailure,
+    explanations,
+)
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
 from .patterns import Novelty, Pattern, Words
 from .wordings import LibraryName, Signal, asked
@@ -173,15 +180,27 @@ class Search:
             self.release = match["release"] if match else None
 
     def explanations(
-        self, language: Language = "en", release: str | None = None
+        self,
+        language: Language = "en",
+        release: str | None = None,
+        build_of: BuildOf = lambda _: None,
     ) -> tuple[Explanation, ...]:
         """Return what the log says, root causes first, errors before warnings.
 
-        `release`: the onnxruntime-gpu of this machine, used where the log names none.
+        `release`: the onnxruntime-gpu of this machine, used where the log names none; `build_of`:
+        what the matrix has of a release.
         """
         found = [each for places in self._found.values() for each in places]
         release = self.release or release
-        return explanations(found, self.table, self.origins, language, release, logged=self.release)
+        return explanations(
+            found,
+            self.table,
+            self.origins,
+            language,
+            release,
+            logged=self.release,
+            build_of=build_of,
+        )
 
 
 def explain_log(

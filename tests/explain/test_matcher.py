@@ -525,6 +525,10 @@ def broken(key: str, value: object) -> dict[str, Any]:
             r"failure\[0\].*signals",
         ),
         (broken("by_release", {"releases": "new"}), r"failure\[1\].*new"),
+        (
+            broken("to_use", {"en": "{library}", "zh": "{library}"}),
+            r"failure\[1\].*to_use\.en: library",
+        ),
     ],
 )
 def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> None:

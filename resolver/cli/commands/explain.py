@@ -17,6 +17,7 @@ from ...explain.matcher import Search
 from ...explain.mending import mending
 from ...explain.reading import text_of
 from ...facts.model import Facts
+from ...matrix.model import Build
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...report.explanation import explanation_json, explanation_sections
@@ -56,7 +57,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             search.feed(piece)
     looked = None if arguments.text_only else _looked(arguments, environ, language)
     build = looked.facts.onnxruntime if looked else None
-    found = search.explanations(texts.language, build.version if build else None)
+    found = search.explanations(texts.language, build.version if build else None, _build_of)
     here: tuple[Here, ...] = ()
     mends = mending(found, here, None)
     if looked:
@@ -71,6 +72,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         sections = explanation_sections(found, texts, here, mends, command=command, origins=names)
         console.print_sections(sections)
     return 0
+
+
+def _build_of(release: str) -> Build | None:
+    """Return a build of a release that has a TensorRT provider: they link one on every platform."""
+    from ...matrix.load import load_matrix
+
+    builds = load_matrix(torch=False).builds
+    return next((each for each in builds if each.version == release and each.tensorrt), None)
 
 
 def _looked(
