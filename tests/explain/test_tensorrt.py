@@ -42,6 +42,17 @@ def remedy(
     return found.code, found.remedy
 
 
+def test_the_matrix_is_asked_only_where_a_tensorrt_is_missing() -> None:
+    """It takes longer than all the rest."""
+    asked: list[str] = []
+    for library, release in (("libcublas.so.12", "1.26.0"), ("libnvinfer.so.10", None)):
+        search = Search(TABLE)
+        search.feed(MISSING.format(library=library), joined=True)
+        search.explanations("en", release, asked.append)
+
+    assert asked == []
+
+
 def without(release: str | None) -> str:
     """Return the remedy that the table has for any release of this kind."""
     search = Search(TABLE)

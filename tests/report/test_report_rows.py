@@ -170,6 +170,13 @@ def test_a_release_of_two_platforms_is_told_with_the_libraries_that_each_links_o
     said = [row.text for each in sections for row in each.rows if row.head == "libcudnn.so.9"]
     brings = ", nvidia-cudnn-cu13 >= 9.0.0"
     assert said == [EN.label(code) + brings for code in ("matrix-loaded", "matrix-linked")]
+    nvinfer = [
+        each.heading
+        for each in sections
+        for row in each.rows
+        if row.text == EN.label("matrix-tensorrt")
+    ]
+    assert nvinfer == ["onnxruntime-gpu 1.31.0, linux_x86_64"]  # the other has no such provider
 
 
 def test_a_release_that_left_the_index_and_one_that_never_was() -> None:
