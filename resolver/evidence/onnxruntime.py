@@ -127,19 +127,19 @@ def _build(reader: Reader, wheels: list[IndexWheel], *, every_wheel: bool) -> Re
 
 
 def tensorrt_library(reader: Reader, wheel: IndexWheel) -> str | None:
-    """Return the library of TensorRT that a wheel's TensorRT provider names; None without one.
+    """Return the library of TensorRT that a wheel's TensorRT provider links; None without one.
 
     Up to 1.15 the Linux provider does not link it but holds its name still, and `_ld_preload.py`
-    loads it. Raises EvidenceError where the provider names none, or several.
+    loads it. Raises EvidenceError where the provider names several.
     """
     members = reader.contents(wheel).members
     path = next((path for path in members if _TENSORRT.fullmatch(path)), None)
     if path is None:
         return None
     named = sorted(filter(_NVINFER.fullmatch, frozenset().union(*reader.uses(wheel, path))))
-    if len(named) != 1:
-        raise EvidenceError(f"{wheel.file}: its TensorRT provider names {named}, not one TensorRT")
-    return named[0]
+    if len(named) > 1:
+        raise EvidenceError(f"{wheel.file}: its TensorRT provider names {', '.join(named)}")
+    return next(iter(named), None)
 
 
 def _judged(library: ReadLibrary) -> tuple[object, ...]:

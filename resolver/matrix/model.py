@@ -83,7 +83,7 @@ class Build(NamedTuple):
     """What says which toolkit it was built with."""
     tensorrt: LIBRARY | None = None
     """The library of TensorRT that its TensorRT provider links or loads: `libnvinfer.so.10`; None
-    where it has no such provider."""
+    where it has no such provider, or the provider names none."""
 
 
 class Release(NamedTuple):
