@@ -94,15 +94,12 @@ def explanations(
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         one = _explanation(rows[code], origins, language, release, values)
-        row = rows[code][0].row
-        to_use = "" if origins else _to_use(row, libraries, release, build_of, language)
+        if not origins:
+            to_use = _to_use(rows[code][0].row, libraries, release, build_of, language)
+            one = one._replace(remedy=one.remedy + to_use)
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
-        made.append(
-            one._replace(
-                remedy=one.remedy + to_use, owner_commands=commands, consequences=consequences
-            )
-        )
+        made.append(one._replace(owner_commands=commands, consequences=consequences))
     made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
     return tuple(made)
 

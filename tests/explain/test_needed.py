@@ -95,3 +95,18 @@ def test_without_a_library_by_name_no_sentence_has_a_gap() -> None:
 
     assert "CUDA 12 (onnxruntime <1.27,>=1.19): cublas64_12.dll" in found.remedy
     assert "  " not in found.remedy
+
+
+@pytest.mark.parametrize(("named", "both"), [("", True), ("onnxruntime 1.16.3\n", False)])
+def test_a_program_s_own_release_counts_and_not_the_machine_s(named: str, *, both: bool) -> None:
+    log = (
+        "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n" + named
+    ) + (
+        'LoadLibrary failed with error 126 "" when trying to load'
+        ' "C:\\x\\onnxruntime_providers_cuda.dll"\n'
+    )
+
+    (found,) = explain_log(log, TABLE, release="1.31.1")
+
+    assert "cublas64_11.dll" in found.remedy
+    assert ("cublas64_13.dll" in found.remedy) is both

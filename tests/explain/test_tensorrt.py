@@ -74,9 +74,7 @@ def test_what_the_release_links_is_named(release: str, code: str) -> None:
     assert remedy(release) == (code, without(release) + english)
     code_there, chinese = remedy(release, language="zh")
     assert code_there == code
-    assert (
-        f"。若要改用 TensorRT：安装 onnxruntime-gpu {release} 所链接的版本，`{INSTALL}`" in chinese
-    )
+    assert f"。若要改用 TensorRT：执行 `{INSTALL}` 安装 onnxruntime-gpu {release} 所" in chinese
 
 
 def test_the_release_that_a_log_names_comes_first() -> None:
@@ -100,6 +98,17 @@ def test_nothing_is_added_where_it_is_not_known(
     release: str | None, library: str, changed: dict[str, Any]
 ) -> None:
     assert remedy(release, library, **changed) == ("tensorrt-unavailable", without(release))
+
+
+def test_a_row_without_such_a_text_says_no_more() -> None:
+    raw = load_table("failures")
+    rows = [{key: row[key] for key in row.keys() - {"to_use"}} for row in raw["failure"]]
+    search = Search(parse_failures({**raw, "failure": rows}))
+    search.feed(MISSING.format(library="libnvinfer.so.10"), joined=True)
+
+    (found,) = search.explanations("en", "1.26.0", BUILDS.get)
+
+    assert found.remedy == without("1.26.0")
 
 
 def test_a_program_with_a_python_of_its_own_is_not_told_to_use_pip() -> None:
