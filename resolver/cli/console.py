@@ -22,8 +22,6 @@ from ..utils.progress import Progress, silent
 from .streams import shows_chinese
 
 DEBUG = "ORTGPU_FIX_DEBUG"
-TELL_EACH = 10.0
-"""Seconds between two lines about a download, where no bar is drawn."""
 
 
 def user_language(environ: Mapping[str, str]) -> Language:
@@ -153,13 +151,13 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
 
 
 class _Lines:
-    """Say each step once, on a line of its own; of a download how far it is, now and then."""
+    """Say each step once, on a line of its own; of a download how far it is, at each tenth."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._said: set[str] = set()
         self._began: tuple[float, int] | None = None
-        self._told = 0.0
+        self._tenth = 0
         self._lock = threading.Lock()
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
@@ -172,12 +170,13 @@ class _Lines:
     def _downloaded(self, done: int, total: int) -> str:
         now = time.monotonic()
         if self._began is None:
-            self._began, self._told = (now, done), now
+            self._began, self._tenth = (now, done), 10 * done // total
         begun = self._texts.progress("download", size=size(total))
-        if now - self._told < TELL_EACH or done >= total:
+        tenth = 10 * done // total
+        if tenth <= self._tenth or done >= total:
             return begun
-        self._told = now
-        speed = max(done - self._began[1], 1) / (now - self._began[0])
+        self._tenth = tenth
+        speed = max(done - self._began[1], 1) / max(now - self._began[0], 1e-3)
         return self._texts.progress(
             "download-rate",
             done=size(done),

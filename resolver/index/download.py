@@ -98,9 +98,17 @@ class _Downloader:
         self._into = into
         self._progress = progress
         self._urls = urls
-        self._total = sum(wheel.size for wheel in wheels)
         self._moved: dict[str, int] = {}
         self._lock = Lock()
+        self._coming = {wheel for wheel in wheels if not self._is_likely_local(wheel)}
+        """What the network has to bring, and what of the rest turned out to be another file."""
+
+    def _is_likely_local(self, wheel: Wheel) -> bool:
+        """Tell whether a file of its name and size is on this machine; its hash is not read."""
+        kept = self._index.sources.kept
+        places = (self._into, kept) if kept is not None else (self._into,)
+        found = self._index.sources.near(wheel.file) is not None
+        return found or any(_size(place / wheel.file) == wheel.size for place in places)
 
     def is_local(self, wheel: Wheel) -> bool:
         """Return whether `wheel` needs no network."""
@@ -117,7 +125,6 @@ class _Downloader:
         path = self._into / wheel.file
         try:
             if self._is_complete(wheel):
-                self._report(wheel, wheel.size)
                 return path
             local = self._index.sources.near(wheel.file)
             if local is not None:
@@ -142,7 +149,6 @@ class _Downloader:
                 (kept / wheel.file).unlink()
             return False
         part.replace(path)
-        self._report(wheel, wheel.size)
         return True
 
     def _copy(self, wheel: Wheel, source: Path, path: Path) -> Path:
@@ -154,7 +160,6 @@ class _Downloader:
         if file_digest(part) != wheel.sha256:
             part.unlink()
             raise Error("download-hash-mismatch", file=wheel.file, url=str(source))
-        self._report(wheel, wheel.size)
         part.replace(path)
         return path
 
@@ -201,10 +206,16 @@ class _Downloader:
     def _report(self, wheel: Wheel, moved: int) -> None:
         with self._lock:
             self._moved[wheel.file] = moved
+            self._coming.add(wheel)
             done = sum(self._moved.values())
+            total = sum(each.size for each in self._coming)
         self._progress(
-            "download", done=done, total=self._total, file=wheel.file, have=moved, size=wheel.size
+            "download", done=done, total=total, file=wheel.file, have=moved, size=wheel.size
         )
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _is(wheel: Wheel, path: Path) -> bool:

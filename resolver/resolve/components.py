@@ -25,7 +25,7 @@ from ..matrix.model import (
     code_of,
     libraries_of,
 )
-from ..plan.reasons import Reason, reason
+from ..plan.reasons import Reason, Wanting, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
 from .consumers import holders
 from .demands import Demand
@@ -195,8 +195,7 @@ def _pick(
     demands = machines.demands.get(name, ())
     allowed = _allowed(demands, releases)
     if not allowed:
-        by = tuple(demand.by for demand in demands)
-        return reason("library-pinned", distribution=name, by=by)
+        return _why_none_is_allowed(name, demands, releases)
     installed = machines.each[0].facts.package(name)
     fresh = installed is not None and (
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
@@ -217,6 +216,18 @@ def _pick(
         return reason("library-no-wheel", distribution=f"{name} {version}")
     # A refusal for a GPU says more than that the oldest releases lack a library altogether.
     return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
+
+
+def _why_none_is_allowed(
+    name: str, demands: Sequence[Demand], releases: Sequence[Release]
+) -> Reason:
+    """Say who wants a release that is not known, or else who wants what the others exclude."""
+    alone = [demand for demand in demands if not _allowed((demand,), releases)]
+    if alone:
+        by = tuple(demand.by for demand in alone)
+        return reason("library-pinned", distribution=name, by=by)
+    who = tuple(Wanting(row.by, f"{name}{row.specifier}") for row in demands if row.specifier)
+    return reason("library-pins-differ", distribution=name, by=who)
 
 
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:

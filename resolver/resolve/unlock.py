@@ -26,8 +26,11 @@ _BLOCKING = {
     "demand-conflict",
     "folder-owned",
     "folder-used",
+    "library-pins-differ",
     "requirement-conflict",
 }
+_BY_THEIR_CUDA = {"consumer-other-cuda", "folder-owned", "folder-used"}
+"""Of these, the reasons that another version of the package need not mend."""
 Newest = Callable[[Situation, str | None], str | None]
 Torches = Callable[[Situation], Iterator[TorchChoice]]
 
@@ -49,7 +52,11 @@ def unlock(
         *_without_blockers(here, rejected, now, newest),
         *_without_lines(here, rejected, now, newest),
     ]
-    for change, facts, options in _changes(here):
+    changes = list(_changes(here))
+    if any(why.code == "library-pins-differ" for row in rejected for why in row.reasons):
+        allowing = here.options._replace(conflicts=True)
+        changes.append((reason("allow-conflicts"), here.facts, allowing))
+    for change, facts, options in changes:
         version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
             rows.append(Unlock(change=change, gains=(Named(GPU_BUILD, version),)))
@@ -143,7 +150,7 @@ def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
         for why in row.reasons:
             if why.code in _BLOCKING:
                 for name in (by.name for by in why.by if isinstance(by, Named)):
-                    found[name] = found.get(name, False) or why.code.endswith("-conflict")
+                    found[name] = found.get(name, False) or why.code not in _BY_THEIR_CUDA
     return {name: found[name] for name in sorted(found.keys() - {TORCH, *DOMAIN_LIBRARIES})}
 
 

@@ -232,6 +232,29 @@ def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
         check_environment_owner(target, allowed_by(line))
 
 
+def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said of both pins that their version is not known."""
+    facts = example() | {"driver": {"version": "570.1", "cuda": "12.8"}}
+    facts["packages"] = [
+        {"name": "torch", "version": "2.8.0", "requires": ["nvidia-cudnn-cu12==9.10.2.21"]},
+        {"name": "app", "version": "1.0", "requires": ["nvidia-cudnn-cu12==9.5.1.17"]},
+        {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
+    ]
+    code, said = told(facts, tmp_path, capsys)
+
+    assert code == 3
+    assert (
+        "installed packages exclude each other's nvidia-cudnn-cu12:"
+        " torch 2.8.0 (nvidia-cudnn-cu12==9.10.2.21), app 1.0 (nvidia-cudnn-cu12==9.5.1.17)"
+    ) in said
+    assert "another version of app 1.0 that allows it" in said
+    assert said.rstrip().splitlines()[-3].endswith("; or --allow conflicts")
+    code, said = told(facts, tmp_path, capsys, "--allow", "conflicts")
+    assert (code, "--allow conflicts --apply" in said) == (1, True)
+
+
 OTHERS = st.sampled_from(
     [
         "onnxruntime-training>=1.17",

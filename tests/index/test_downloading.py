@@ -102,14 +102,12 @@ def test_of_several_files_the_sum_is_told(tmp_path: Path) -> None:
     assert {row[1] for row in told} == {20}
 
 
-WHOLE = [(10, 10, "a.whl", 10, 10)]
-
-
-def test_what_is_there_is_told_as_whole(tmp_path: Path) -> None:
+def test_what_is_there_is_no_download(tmp_path: Path) -> None:
+    """It read `Nothing to download` and then `Downloading 2.0 GB`."""
     (tmp_path / "a.whl").write_bytes(BYTES)
     served = Served()
 
-    assert served.bring(tmp_path) == WHOLE
+    assert served.bring(tmp_path) == []
     assert served.asked == []
 
 
@@ -132,7 +130,7 @@ def test_what_lies_near_is_copied(tmp_path: Path, *, offline: bool) -> None:
     (near / "a.whl").write_bytes(BYTES)
     served = Served(find_links=near, offline=offline)
 
-    assert served.bring(tmp_path / "into") == WHOLE
+    assert served.bring(tmp_path / "into") == []
     assert served.asked == []
     assert names(tmp_path / "into") == ["a.whl"]
     assert (tmp_path / "into" / "a.whl").stat().st_nlink == 1
@@ -157,17 +155,20 @@ def test_what_is_kept_is_taken(tmp_path: Path, *, offline: bool) -> None:
     kept.mkdir()
     (kept / "a.whl").write_bytes(BYTES)
 
-    assert Served(kept=kept, offline=offline).bring(tmp_path / "into") == WHOLE
+    assert Served(kept=kept, offline=offline).bring(tmp_path / "into") == []
     assert names(tmp_path / "into") == ["a.whl"]
 
 
-def test_a_damaged_one_that_is_kept_is_removed_and_brought_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"damaged", bytes(len(BYTES))])
+def test_a_damaged_one_that_is_kept_is_removed_and_brought_anew(
+    tmp_path: Path, content: bytes
+) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
-    (kept / "a.whl").write_bytes(b"damaged")
+    (kept / "a.whl").write_bytes(content)
     served = Served(kept=kept)
 
-    served.bring(tmp_path / "into")
+    assert served.bring(tmp_path / "into")[-1] == (10, 10, "a.whl", 10, 10)
 
     assert served.asked == [(URL, 0)]
     assert names(tmp_path / "into") == ["a.whl"]

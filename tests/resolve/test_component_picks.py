@@ -182,6 +182,12 @@ def test_what_stays_decides_the_version() -> None:
     assert refused(app("nvidia-cudnn-cu12>=99")) == [
         ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "app 1"})
     ]
+    assert refused(app("nvidia-cudnn-cu12>=99", "nvidia-cudnn-cu12<9.20")) == [
+        ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "app 1"})
+    ]
+    assert refused(app("nvidia-cudnn-cu12"), app("nvidia-cudnn-cu12>=99", name="b")) == [
+        ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "b 1"})
+    ]
     assert refused(app("nvidia-cudnn-cu12==8.9.7")) == [
         (
             "library-lacks",

@@ -68,7 +68,7 @@ def print_plan(
         asked=asked,
         command=applying(arguments, plan, inputs.facts, there=there),
         there=there,
-        at_hand=wheels_at_hand(plan, inputs, arguments, environ),
+        at_hand=frozenset() if there else wheels_at_hand(plan, inputs, arguments, environ),
     )
     if files:
         from ...report.requirements import requirements_section
