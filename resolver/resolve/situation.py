@@ -118,15 +118,22 @@ def _consumers(
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
     """Return the CUDA that the driver reports, or else the newest that its release supports.
 
-    The first releases of a branch are below the floor of its CUDA's major: they support 11.0, and
-    do not run what is built for 11.8.
+    The first releases of a branch are below the floor of its CUDA's major, whatever they report:
+    they support 11.0, and do not run what is built for 11.8. One that reports a newer major than
+    its branch has does so by cuda-compat.
     """
     driver = facts.driver
-    if driver is None or driver.cuda is not None or driver.version is None:
+    if driver is None or driver.version is None:
         return driver and driver.cuda
     release = numbers(driver.version)
     windows = facts.platform.system == "windows"
     floors = {row.cuda: row.windows if windows else row.linux for row in matrix.floors}
+    own = max((branch for branch in matrix.branches if branch <= release[0]), default=0)
+    if driver.cuda is not None:
+        floor = numbers(floors.get(major(driver.cuda)) or "")
+        of_its_branch = major(matrix.branches.get(own, "0")) == major(driver.cuda)
+        if not of_its_branch or floor[: len(release)] <= release:
+            return driver.cuda
     for branch, cuda in sorted(matrix.branches.items(), reverse=True):
         floor = numbers(floors.get(major(cuda)) or "")
         # `--driver 580` is the branch, whatever its release.

@@ -255,6 +255,43 @@ def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
     assert (code, "--allow conflicts --apply" in said) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("system", "driver", "cuda", "release"),
+    [
+        ("linux", "525.53", "12.0", "1.18.1"),
+        ("linux", "525.60.13", "12.0", "1.26.0"),
+        ("linux", "450.51.05", "11.0", None),
+        ("linux", "450.80.02", "11.0", "1.18.1"),
+        ("windows", "526.98", "12.0", "1.18.1"),
+        ("windows", "527.41", "12.0", "1.20.2"),
+        ("windows", "451.48", "11.0", None),
+        ("windows", "452.39", "11.0", "1.18.1"),
+    ],
+)
+def test_the_same_driver_has_one_answer(
+    system: str,
+    driver: str,
+    cuda: str,
+    release: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was another one where the driver's own CUDA was known."""
+    answers = []
+    for reported in (None, cuda):
+        facts = example() | {"driver": {"version": driver, "cuda": reported}}
+        facts["gpus"] = [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
+        if system == "windows":
+            facts["platform"] = {"system": "windows", "machine": "x86_64"}
+        code, said = told(facts, tmp_path, capsys, "--json")
+        plan = json.loads(said)
+        rows = (plan["selection"] or {"packages": []})["packages"]
+        found = [row["version"] for row in rows if row["name"] == "onnxruntime-gpu"]
+        answers.append((code, found))
+
+    assert answers == [(3, []) if release is None else (1, [release])] * 2
+
+
 OTHERS = st.sampled_from(
     [
         "onnxruntime-training>=1.17",

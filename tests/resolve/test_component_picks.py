@@ -182,11 +182,19 @@ def test_what_stays_decides_the_version() -> None:
     assert refused(app("nvidia-cudnn-cu12>=99")) == [
         ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "app 1"})
     ]
-    assert refused(app("nvidia-cudnn-cu12>=99", "nvidia-cudnn-cu12<9.20")) == [
+    other = app("nvidia-cudnn-cu12<9.20") | {"name": "other"}
+    third = app("nvidia-cudnn-cu12") | {"name": "third"}
+    assert refused(app("nvidia-cudnn-cu12>=99"), other) == [
         ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "app 1"})
     ]
-    assert refused(app("nvidia-cudnn-cu12"), app("nvidia-cudnn-cu12>=99", name="b")) == [
-        ("library-pinned", {"distribution": "nvidia-cudnn-cu12", "by": "b 1"})
+    assert refused(app("nvidia-cudnn-cu12>=9.20"), other, third) == [
+        (
+            "library-pins-differ",
+            {
+                "distribution": "nvidia-cudnn-cu12",
+                "by": "other 1 (nvidia-cudnn-cu12<9.20), app 1 (nvidia-cudnn-cu12>=9.20)",
+            },
+        )
     ]
     assert refused(app("nvidia-cudnn-cu12==8.9.7")) == [
         (

@@ -36,6 +36,11 @@ def here(
         ({"version": "580"}, "13.0"),
         ({"version": "580.65.06"}, "13.0"),
         ({"version": "580.65.05"}, "12.2"),  # below the floor of its CUDA
+        ({"version": "580.65.05", "cuda": "13.0"}, "12.2"),  # whatever it says of itself
+        ({"version": "580.65.06", "cuda": "13.0"}, "13.0"),
+        ({"version": "580", "cuda": "13.0"}, "13.0"),
+        ({"version": "535.104.12", "cuda": "13.0"}, "13.0"),  # cuda-compat
+        ({"version": "469.9", "cuda": "11.4"}, "11.4"),
         ({"version": "470.256.02"}, "11.4"),
         ({"version": "469.9"}, None),
     ],
