@@ -20,7 +20,7 @@ from ..probe.mistaken import find_old_place, find_other_command, find_shadow
 from ..utils.process import run
 from .facts_files import capability_of
 from .flags import CommandLine
-from .options import capability
+from .options import capability, is_capability
 
 
 def require_platform(wanted: Platform, target: Target) -> None:
@@ -122,7 +122,7 @@ def short_form(facts: Facts, driver: str, gpus: str) -> Facts:
     version, capabilities = read_short_form(driver, gpus)
     words = [text.strip() for text in gpus.split(",")]
     cards = [
-        Gpu(name=None if text == word else word, compute_capability=text)
+        Gpu(name=None if is_capability(word) else word, compute_capability=text)
         for word, text in zip(words, capabilities, strict=True)
     ]
     return facts._replace(

@@ -18,10 +18,12 @@ from ..errors import Error
 from ..facts.model import CPU_BUILD
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
-from ..resolve.options import PlanOptions
+from ..resolve.options import CUDA_LABEL, PlanOptions
 from ..versions import requirement
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")
+_TARGET = re.compile(r"(?:sm|compute)_([1-9]\d?)(\d)[af]?", re.IGNORECASE)
+"""As nvcc names it: `sm_89`, `compute_120`."""
 
 
 def parse_plan_options(
@@ -62,7 +64,7 @@ def parse_plan_options(
         autoload=autoload,
         provide=provide,
         requirements=tuple(lines),
-        torch=torch if torch in {"keep", "match"} else _specifier(torch, "wish-torch") or "keep",
+        torch=_torch(torch),
         torch_index=_without_credentials(torch_index) if torch_index else INDEX,
         conflicts=conflicts,
     )
@@ -85,6 +87,13 @@ def _specifier(wish: str | None, refusal: str) -> str:
         raise Error(refusal, value=wish) from None
 
 
+def _torch(wish: str | None) -> str:
+    """Return the wish of `--torch`. Raises Error `wish-torch`."""
+    if wish in {"keep", "match"} or re.fullmatch(CUDA_LABEL, wish or ""):
+        return str(wish)
+    return _specifier(wish, "wish-torch") or "keep"
+
+
 def _cuda(cuda: str | None) -> str | None:
     if cuda is None:
         return None
@@ -93,14 +102,21 @@ def _cuda(cuda: str | None) -> str | None:
     return cuda.partition(".")[0]
 
 
+def is_capability(text: str) -> bool:
+    """Tell whether a GPU of the command line is no name: `8.9`, `sm_89`."""
+    return bool(_CAPABILITY.fullmatch(text) or _TARGET.fullmatch(text))
+
+
 def capability(text: str, flag: str) -> str:
-    """Return a compute capability of the command line, which may be the name of a GPU.
+    """Return a compute capability of the command line, which may be nvcc's name or a GPU's.
 
     Raises Error `wish-gpu` for what is neither, and `wish-gpu-several` where GPUs of several
     compute capabilities have that name.
     """
     if _CAPABILITY.fullmatch(text):
         return text
+    if target := _TARGET.fullmatch(text):
+        return f"{target[1]}.{target[2]}"
     from ..data_files import load_table
     from ..facts.gpu_names import gpus_like
 

@@ -11,6 +11,8 @@ from .model import Facts
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
 _SEPARATORS = re.compile(r"[-/()]")
 _SIZE = re.compile(r"\b\d+ ?(gb|g|mb)\b")
+_RUN_TOGETHER = re.compile(r"(?<=\brtx|\bgtx)(?=\d)|(?<=\d{4})(?=(?:ti|super)\b)")
+"""Between the words of `RTX4060Ti`."""
 _WORDS = frozenset(
     {
         "nvidia", "tesla", "tegra", "nvgpu", "grid", "gpu", "laptop", "mobile", "with", "max", "q",
@@ -43,7 +45,7 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
 
     Those of exactly that name, or else those that have all words of it: `RTX 4060`.
     """
-    wanted = product_name(name)
+    wanted = product_name(_RUN_TOGETHER.sub(" ", name.lower()))
     rows = [
         (family["compute_capability"], gpu) for family in table["family"] for gpu in family["names"]
     ]

@@ -174,7 +174,7 @@ def _steps(
         head = texts.label("components", count=len(come))
         together = size(sum(wheel.size for wheel in come))
         text = texts.label("components-of", cuda=plan.cuda, size=together)
-        rows.append(Row(head=f"+ {head}", text=text, style="green"))
+        rows.append(Row(head=f"+ {name}", text=text, style="green"))
     rows.extend(
         Row(
             head=f"+ {row.name}",
@@ -183,10 +183,12 @@ def _steps(
         )
         for row in plan.companions
     )
-    rows.extend(
-        Row(head=f"+ {line}", text=texts.label("picked-later"), style="green")
-        for line in plan.requires
-    )
+    if plan.requires:
+        name, text = plan.requires[0], texts.label("picked-later")
+        if len(plan.requires) > 1:
+            name = texts.label("requirements", count=len(plan.requires))
+            text = f"{', '.join(plan.requires)}: {text}"
+        rows.append(Row(head=f"+ {name}", text=text, style="green"))
     if plan.install:
         rows.append(Row(text=_total(plan, texts, at_hand)))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):

@@ -5,6 +5,9 @@ from typing import NamedTuple
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 
+CUDA_LABEL = r"cu\d{2,4}"
+"""How PyTorch calls the CUDA of a build: `cu128`."""
+
 
 class PlanOptions(NamedTuple):
     """What the user asked for."""
@@ -25,7 +28,7 @@ class PlanOptions(NamedTuple):
     """Lines of the user's own files, which the plan must leave satisfied."""
     torch: str = "keep"
     """`keep` the installed torch; `match`: replace it where another fits better; or a specifier
-    (`==2.7.1+cu128`, `>=2.6`) of the torch to install."""
+    (`==2.7.1+cu128`, `>=2.6`) of the torch to install, or the label of its CUDA (`cu128`)."""
     torch_index: str = INDEX
     """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
 

@@ -6,6 +6,7 @@ onnxruntime-gpu: the installed one if it works, else the newest that works with 
 the build (`torch_rules.preference`).
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from ..plan.reasons import Reason, reason
 from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, version
 from .demands import Demand
+from .options import CUDA_LABEL
 from .situation import Situation, situation
 from .torch_rules import against_machine, preference
 from .torch_wheels import (
@@ -124,12 +126,15 @@ def _rejection(build: TorchBuild, why: Reason) -> Rejected:
 def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
     """Yield the builds of each release that is wished for, the nearest release first."""
     wish = here.options.torch
-    wanted = SpecifierSet("" if wish == "match" else wish)
+    of_cuda = re.fullmatch(CUDA_LABEL, wish) is not None
+    wanted = SpecifierSet("" if wish == "match" or of_cuda else wish)
     labelled = "+" in wish
     installed_build = here.torch.build if here.torch else None
     by_release: dict[str, list[TorchBuild]] = {}
     for build in here.matrix.torch.of(here.platform):
         # A label (`+cu128`) asks for the build of PyTorch's own index.
+        if of_cuda and build.local != wish:
+            continue
         if build.cuda and allows(wanted, build.name) and not (labelled and build.wheels):
             rows = by_release.setdefault(build.version, [])
             on_pypi = any(row.wheels and row.local == build.local for row in rows)

@@ -11,7 +11,7 @@ from ..facts.model import GPU_BUILD, Driver, Facts, Gpu
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Named, Reason, reason
-from ..versions import newest_first, numbers
+from ..versions import major, newest_first, numbers
 from .candidate import Candidate
 from .gpu_code import capabilities
 from .options import PlanOptions
@@ -66,7 +66,8 @@ def unlock(
         )
     fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
-        return (*_other_torches(here, now, torches), *_distinct(rows))
+        others = (*_other_torches(here, now, torches), *_distinct(rows))
+        return others if works else (*others, *_feed_beside_torch(here))
     return (*_distinct(rows), *_feeds(here, rejected))
 
 
@@ -93,10 +94,39 @@ def _feeds(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Unlock]:
     if not able or platform.machine != "x86_64" or (platform.libc or "").startswith("musl"):
         return
     majors = [cuda for cuda in here.matrix.feeds if numbers(str(here.driver_cuda))[0] >= int(cuda)]
-    if majors:
-        cuda = max(majors, key=int)
-        change = reason("ort-index", url=here.matrix.feeds[cuda])
-        yield Unlock(change=change, gains=(Named(GPU_BUILD, ""),), of=f"CUDA {cuda}")
+    if majors and not _is_older_than_all_code(max(majors, key=int), here):
+        yield _feed(max(majors, key=int), here)
+
+
+def _feed(cuda: str, here: Situation) -> Unlock:
+    change = reason("ort-index", url=here.matrix.feeds[cuda])
+    return Unlock(change=change, gains=(Named(GPU_BUILD, ""),), of=f"CUDA {cuda}")
+
+
+def _is_older_than_all_code(cuda: str, here: Situation) -> bool:
+    """Tell whether a GPU is below all that any build for this CUDA major was compiled for."""
+    targets = {
+        numbers(target.rstrip("af"))
+        for build in here.matrix.builds
+        if major(build.cuda) == cuda
+        for target in (*build.sass, *build.ptx)
+    }
+    return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(here))
+
+
+def _feed_beside_torch(here: Situation) -> Iterator[Unlock]:
+    """Yield the index for the CUDA of a torch whose cuDNN is older than that of PyPI's builds.
+
+    torch 2.1 to 2.3 have CUDA 12 and cuDNN 8, as the builds of that index do (1.17, 1.18).
+    """
+    build = here.torch.build if here.torch else None
+    if build is None or build.cuda is None or build.cudnn is None:
+        return
+    cuda = major(build.cuda)
+    cudnns = {int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == cuda}
+    older = cudnns and int(major(build.cudnn)) < min(cudnns)
+    if cuda in here.matrix.feeds and older and here.platform.endswith("x86_64"):
+        yield _feed(cuda, here)
 
 
 def _without_blockers(

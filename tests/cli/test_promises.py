@@ -256,27 +256,26 @@ def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
 
 
 @pytest.mark.parametrize(
-    ("system", "driver", "cuda", "release"),
+    ("machine", "release"),
     [
-        ("linux", "525.53", "12.0", "1.18.1"),
-        ("linux", "525.60.13", "12.0", "1.26.0"),
-        ("linux", "450.51.05", "11.0", None),
-        ("linux", "450.80.02", "11.0", "1.18.1"),
-        ("windows", "526.98", "12.0", "1.18.1"),
-        ("windows", "527.41", "12.0", "1.20.2"),
-        ("windows", "451.48", "11.0", None),
-        ("windows", "452.39", "11.0", "1.18.1"),
+        (("linux", "525.53", "12.0"), "1.18.1"),
+        (("linux", "525.60.13", "12.0"), "1.26.0"),
+        (("linux", "450.51.05", "11.0"), None),
+        (("linux", "450.80.02", "11.0"), "1.18.1"),
+        (("windows", "526.98", "12.0"), "1.18.1"),
+        (("windows", "527.41", "12.0"), "1.20.2"),
+        (("windows", "451.48", "11.0"), None),
+        (("windows", "452.39", "11.0"), "1.18.1"),
     ],
 )
 def test_the_same_driver_has_one_answer(
-    system: str,
-    driver: str,
-    cuda: str,
+    machine: tuple[str, str, str],
     release: str | None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It was another one where the driver's own CUDA was known."""
+    system, driver, cuda = machine
     answers = []
     for reported in (None, cuda):
         facts = example() | {"driver": {"version": driver, "cuda": reported}}

@@ -146,7 +146,8 @@ def test_another_build_may_have_what_the_machine_lacks_in_this(
         ({}, True),
         ({"driver": None}, False),
         ({"driver": "10.2"}, False),
-        ({"gpus": (), "python": "3.14.1"}, False),
+        ({"gpus": ()}, False),
+        ({"gpus": ("4.0",)}, False),  # below all that any build was compiled for
         ({"platform": {"libc": "musl 1.2"}}, False),
         ({"platform": {"libc": None}}, True),
         ({"python_row": {"version": "3.11.7", "implementation": "pypy"}}, False),
@@ -155,8 +156,8 @@ def test_another_build_may_have_what_the_machine_lacks_in_this(
 def test_the_index_with_more_builds_is_named_where_one_may_run(
     machine: dict[str, Any], *, named: bool
 ) -> None:
-    """No build on PyPI has code for this GPU."""
-    asked = {"driver": "13.0", "gpus": ("4.0",), **machine}
+    """No build on PyPI has a wheel for this Python."""
+    asked = {"driver": "13.0", "python": "3.14.1", **machine}
     document = synthetic.document(
         **{key: asked[key] for key in ("driver", "gpus", "python") if key in asked}
     )

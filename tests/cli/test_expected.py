@@ -1,0 +1,135 @@
+"""What people type and expect, and what was not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix import __main__
+from ortgpu_fix.data_files import example_machine
+
+Facts = dict[str, Any]
+
+
+def told(
+    facts: Facts, folder: Path, capsys: pytest.CaptureFixture[str], *flags: str
+) -> tuple[int, str]:
+    (folder / "host.json").write_text(json.dumps(facts))
+    code = __main__.main(["--facts", str(folder / "host.json"), *flags])
+    return code, capsys.readouterr().out
+
+
+def example(*packages: Facts, **more: object) -> Facts:
+    facts: Facts = json.loads(json.dumps(example_machine()))
+    return facts | {"packages": [*packages]} | more
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shown"),
+    [
+        ("RTX4060", "RTX4060 (8.9)"),
+        ("rtx 4060 ti", "rtx 4060 ti (8.9)"),
+        ("RTX4060Ti", "RTX4060Ti (8.9)"),
+        ("RTX 2080Super", "RTX 2080Super (7.5)"),
+        ("gtx1080", "gtx1080 (6.1)"),
+        ("sm_89", "GPU (8.9)"),
+        ("compute_89", "GPU (8.9)"),
+        ("SM_120a", "GPU (12.0)"),
+        ("8.9", "GPU (8.9)"),
+        ("A100, sm_75", "A100 (8.0), GPU (7.5)"),
+    ],
+)
+def test_a_gpu_may_be_spelled_as_people_do(
+    gpu: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    __main__.main(["--driver", "580.95.05", "--gpu", gpu])
+
+    assert f"GPUs         {shown}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("gpu", ["89", "sm_", "sm_8.9", "compute", "4060Titan"])
+def test_what_is_no_gpu_is_still_refused(gpu: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["--driver", "580.95.05", "--gpu", gpu]) == 2
+    assert "neither a compute capability nor a known GPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("label", "code", "release"),
+    [("cu128", 1, "+cu128"), ("cu118", 1, "+cu118"), ("cu999", 3, None)],
+)
+def test_torch_may_be_asked_for_by_its_cuda(
+    label: str, code: int, release: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, said = told(example(), tmp_path, capsys, "--torch", label, "--json")
+    plan = json.loads(said)
+    rows = (plan["selection"] or {"packages": []})["packages"]
+    torch = [row["version"] for row in rows if row["name"] == "torch"]
+
+    assert found == code
+    assert [row.endswith(release or "-") for row in torch] == ([True] if release else [])
+
+
+def test_the_installed_torch_stays_at_its_release_where_its_cuda_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(
+        example({"name": "torch", "version": "2.7.1+cu118"}), tmp_path, capsys, "--torch", "cu126"
+    )
+
+    assert "2.7.1+cu118 → 2.7.1" in said
+
+
+def test_a_release_that_is_not_known_names_what_reads_newer_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert __main__.main(["matrix", "1.99"]) == 2
+    assert "`ortgpu-fix matrix --update` reads newer ones" in capsys.readouterr().err
+
+
+def test_what_is_chosen_later_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = told(example(), tmp_path, capsys)
+
+    assert (
+        "+ 4 requirements        flatbuffers, numpy>=1.21.6, packaging, protobuf: version chosen"
+    ) in said
+    assert said.count("version chosen by pip or uv") == 1
+
+
+FEED = "https://aiinfra.pkgs.visualstudio.com/PublicPackages/_packaging/onnxruntime-cuda-{}/pypi/"
+
+
+@pytest.mark.parametrize(
+    ("torch", "cudnn", "named"),
+    [("2.3.1", "8.9.2.26", True), ("2.5.1", "9.1.0.70", False), ("1.13.1", "8.5.0.96", False)],
+)
+def test_a_torch_with_cuda_12_and_cudnn_8_is_told_of_the_index_with_such_builds(
+    torch: str, cudnn: str, *, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was impossible unless torch moves."""
+    wheel = f"nvidia-cudnn-cu1{1 if torch.startswith('1.') else 2}"
+    facts = example(
+        {"name": "torch", "version": torch, "requires": [f"{wheel}=={cudnn}"]},
+        {"name": wheel, "version": cudnn},
+    )
+    _, said = told(facts, tmp_path, capsys)
+
+    assert (FEED.format(12) in said) is named
+
+
+@pytest.mark.parametrize(("gpu", "named"), [("3.5", False), ("3.7", True), ("5.2", True)])
+def test_a_gpu_below_all_code_is_not_sent_to_another_index(
+    gpu: str, *, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = example(
+        driver={"version": "470.256.02", "cuda": "11.4"},
+        gpus=[{"name": None, "compute_capability": gpu}],
+    )
+    facts["python"]["version"] = "3.13.1"
+    _, said = told(facts, tmp_path, capsys)
+
+    assert (FEED.format(11) in said) is named
