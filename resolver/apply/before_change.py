@@ -35,6 +35,8 @@ class Allowed:
     externally_managed: bool = False
     conda: bool = False
     """Distributions that pip installed into a conda environment may change."""
+    providers: bool = False
+    """Builds of onnxruntime with another provider, or the training API, may go."""
 
 
 def check_environment_owner(target: Target, allowed: Allowed) -> None:
@@ -47,11 +49,14 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
         raise Error("user-environment", path=target.executable)
 
 
-def check_known_conflicts(plan: Plan, allowed: Allowed) -> None:
-    """Raise Error `would-conflict` for what the plan itself tells, before anything is fetched."""
+def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
+    """Raise Error `would-conflict` or `would-lose` for what the plan tells, before any download."""
     for row in plan.findings:
+        values = dict(row.values)
         if row.code == "would-conflict" and not allowed.conflicts:
-            raise Error("would-conflict", conflicts=words(dict(row.values)["by"]))
+            raise Error("would-conflict", conflicts=words(values["by"]))
+        if row.code in {"provider-lost", "training-lost"} and not allowed.providers:
+            raise Error("would-lose", distribution=words(values["distribution"]))
 
 
 def check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:

@@ -8,7 +8,7 @@ from ..probe.background import ProbeProcesses
 
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
-ALLOWANCES = ("conflicts", "conda", "system", "changed")
+ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
 
 
 class Flag(NamedTuple):

@@ -78,6 +78,7 @@ def plan_options_of(arguments: CommandLine) -> PlanOptions:
         provide=not arguments.no_provide,
         torch=arguments.torch,
         conflicts="conflicts" in arguments.allow,
+        providers="provider" in arguments.allow,
         torch_index=arguments.torch_index_url,
     )
 

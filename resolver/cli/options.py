@@ -38,14 +38,15 @@ def parse_plan_options(
     torch_index: str | None,
     mend: bool = False,
     conflicts: bool = False,
+    providers: bool = False,
 ) -> PlanOptions:
     """Return the options of a plan.
 
     `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
     `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
 
-    `conflicts`: `--allow conflicts` was given. With `mend` a pin of onnxruntime-gpu does not bind
-    either: its line will be replaced.
+    `conflicts`, `providers`: `--allow conflicts` and `--allow provider` were given. With `mend` a
+    pin of onnxruntime-gpu does not bind either: its line will be replaced.
 
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
@@ -67,6 +68,7 @@ def parse_plan_options(
         torch=_torch(torch),
         torch_index=_without_credentials(torch_index) if torch_index else INDEX,
         conflicts=conflicts,
+        providers=providers,
     )
 
 

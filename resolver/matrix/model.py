@@ -205,6 +205,17 @@ class AddedRows(NamedTuple):
     """They come from that index and from no other: it has builds that the default one lacks."""
 
 
+class Plugin(NamedTuple):
+    """An execution provider that comes as a distribution beside onnxruntime."""
+
+    provider: str
+    """`NvTensorRTRTXExecutionProvider`."""
+    cuda: str
+    """The CUDA major of its libraries."""
+    bundled: bool
+    """They are in the wheel."""
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -240,6 +251,10 @@ class Matrix(NamedTuple):
     """The names of GPUs for data centres."""
     own_providers: Mapping[str, str] = MappingProxyType({})
     """By other builds of onnxruntime: the execution provider that goes with them."""
+    training: frozenset[str] = frozenset()
+    """The builds of onnxruntime with the training API."""
+    plugins: Mapping[str, Plugin] = MappingProxyType({})
+    """By distribution: the execution providers that come beside onnxruntime."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
     added: tuple[AddedRows, ...] = ()

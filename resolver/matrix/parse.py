@@ -21,6 +21,7 @@ from .model import (
     LastBranch,
     Limit,
     Matrix,
+    Plugin,
     Release,
     ToolkitRelease,
 )
@@ -94,6 +95,11 @@ def parse(
             for row in tables[place]["shared"]
             if row["files"]  # else only unused files collide, such as headers
         }
+        training = frozenset(row["name"] for row in owners if row.get("kind") == "training")
+        plugins = {
+            row["name"]: Plugin(row["provider"], row["cuda"], row["bundled"])
+            for row in tables[place].get("plugin", ())
+        }
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
         place = "limits"
@@ -124,6 +130,8 @@ def parse(
         forward=forward,
         data_center=data_center,
         own_providers=own_providers,
+        training=training,
+        plugins=plugins,
         feeds=feeds,
         consumers=consumers,
         providers={

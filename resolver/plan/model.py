@@ -22,6 +22,8 @@ ALLOWANCES = {
     "conda-environment": "conda",
     "externally-managed": "system",
     "would-conflict": "conflicts",
+    "provider-lost": "provider",
+    "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
@@ -80,7 +82,8 @@ class Plan(NamedTuple):
     @property
     def allowances(self) -> tuple[str, ...]:
         """Return what `--allow` has to name for `--apply` to do this plan."""
-        return tuple(ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES)
+        found = (ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES)
+        return tuple(dict.fromkeys(found))
 
     @property
     def release(self) -> str | None:

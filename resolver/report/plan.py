@@ -114,6 +114,8 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool, there: bool
         label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
         text = texts.label("shadowed" if outside & IN_FRONT else label, version=plan.release)
         return Section(rows=(Row(text=text, style="bold red"),))
+    if code == "healthy" and plan.release is None:
+        code = "healthy-plugin"
     text = texts.label(code, version=plan.release, count=problems)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
@@ -174,7 +176,7 @@ def _steps(
         head = texts.label("components", count=len(come))
         together = size(sum(wheel.size for wheel in come))
         text = texts.label("components-of", cuda=plan.cuda, size=together)
-        rows.append(Row(head=f"+ {name}", text=text, style="green"))
+        rows.append(Row(head=f"+ {head}", text=text, style="green"))
     rows.extend(
         Row(
             head=f"+ {row.name}",
@@ -184,11 +186,11 @@ def _steps(
         for row in plan.companions
     )
     if plan.requires:
-        name, text = plan.requires[0], texts.label("picked-later")
+        first, text = plan.requires[0], texts.label("picked-later")
         if len(plan.requires) > 1:
-            name = texts.label("requirements", count=len(plan.requires))
+            first = texts.label("requirements", count=len(plan.requires))
             text = f"{', '.join(plan.requires)}: {text}"
-        rows.append(Row(head=f"+ {name}", text=text, style="green"))
+        rows.append(Row(head=f"+ {first}", text=text, style="green"))
     if plan.install:
         rows.append(Row(text=_total(plan, texts, at_hand)))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):

@@ -75,7 +75,7 @@ def find_consumers(
 
     `required` are the nvidia wheels that each requires, by its name: requirements in force.
     """
-    aside = {*matrix.owners, *matrix.distributions, TORCH, *DOMAIN_LIBRARIES}
+    aside = {*matrix.owners, *matrix.plugins, *matrix.distributions, TORCH, *DOMAIN_LIBRARIES}
     found: list[Consumer] = []
     for package in facts.packages:
         component = package.name.startswith("nvidia-") and package.name not in matrix.consumers

@@ -72,6 +72,17 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]
             yield finding("provider-lost", "warning", distribution=name, provider=provider)
+        elif name in here.matrix.training:
+            yield finding("training-lost", "warning", distribution=name)
+
+
+def plugin_findings(here: Situation, package: Package) -> Iterator[Finding]:
+    """Say that `package`, a plugin, gives onnxruntime the GPU, and what is not judged of it."""
+    plugin = here.matrix.plugins[package.name]
+    by = Named(package.name, package.version)
+    yield finding("plugin-provider", "info", by=by, provider=plugin.provider)
+    if not plugin.bundled:
+        yield finding("plugin-not-judged", "warning", by=by, cuda=plugin.cuda)
 
 
 def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:

@@ -34,6 +34,8 @@ class PlanOptions(NamedTuple):
 
     conflicts: bool = False
     """Other distributions that use CUDA have no say; torch has."""
+    providers: bool = False
+    """What gives onnxruntime another provider than that of onnxruntime-gpu may go."""
 
     @property
     def chooses(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..facts.model import GPU_BUILD, Facts
+from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
 from ..matrix.model import INSTALLED, Build, Matrix
 from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import reason
@@ -18,9 +18,10 @@ from .candidate import Candidate, make_candidate
 from .changes import Changes, changes_for, sorted_by_name, with_torch
 from .components import Picked
 from .findings import findings, findings_around
+from .findings_others import plugin_findings
 from .options import PlanOptions
 from .rules import is_usable, reasons_against, reasons_for
-from .situation import Situation, situation
+from .situation import Situation, cuda_major_runs, situation
 from .torch_choice import (
     TorchChoice,
     TorchSearch,
@@ -42,6 +43,8 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     """
     matrix, unknown = with_installed_releases(facts, matrix)
     here = situation(facts, options, matrix)
+    if plugin := plugin_kept(here):
+        return _plan_of_plugin(here, plugin)
     search = _find_torch(here) if chooses_torch(here) else None
     choice = search.choice if search else None
     there = choice.there if choice else here
@@ -91,7 +94,7 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
     """
     installed, _ = with_installed_releases(facts, matrix)
     here = situation(facts, options, installed)
-    if chooses_torch(here):
+    if chooses_torch(here) or plugin_kept(here):
         return resolve(facts, options, matrix, unlocking=False)
     builds = _builds(here)
     if not options.latest:
@@ -104,6 +107,39 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
+
+
+def _plan_of_plugin(here: Situation, package: Package) -> Plan:
+    """Return the plan that leaves a GPU set-up of another way as it is."""
+    unfinished = here.facts.python.change == "unfinished"
+    return Plan(
+        verdict="fixable" if unfinished else "healthy",
+        findings=(*findings_around(here, None), *plugin_findings(here, package)),
+        consumers=here.consumers,
+        matrix_date=here.matrix.date,
+        matrix_digest=here.matrix.digest,
+        matrix_added=here.matrix.added,
+    )
+
+
+def plugin_kept(here: Situation) -> Package | None:
+    """Return the plugin that gives onnxruntime a GPU here, and that nothing was asked instead of.
+
+    None where a build for the GPU is installed too, or the driver does not run its CUDA.
+    """
+    facts, options = here.facts, here.options
+    onnxruntime = facts.package(CPU_BUILD)
+    asked = options.chooses or options.providers or options.torch != "keep"
+    if onnxruntime is None or onnxruntime.provided or asked or not here.gpus:
+        return None
+    if any(row.name in here.matrix.owners - {CPU_BUILD} for row in facts.packages):
+        return None
+    for package in facts.packages:
+        plugin = here.matrix.plugins.get(package.name)
+        runs = plugin and here.driver_cuda and cuda_major_runs(here.driver_cuda, plugin.cuda)
+        if runs and package.intact:
+            return package
+    return None
 
 
 def _verdict(changes: Changes | None, facts: Facts) -> PlanVerdict:

@@ -12,7 +12,7 @@ from ...apply.apply_plan import apply
 from ...apply.before_change import (
     Allowed,
     check_environment_owner,
-    check_known_conflicts,
+    check_plan_allowed,
 )
 from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
@@ -72,7 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_result("")
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     check_environment_owner(inputs.target, allowed_by(arguments))
-    check_known_conflicts(plan, allowed_by(arguments))
+    check_plan_allowed(plan, allowed_by(arguments))
     check_answerable(arguments)  # before anything is asked of an index
     verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(plan, texts) | {
@@ -177,6 +177,7 @@ def allowed_by(arguments: CommandLine) -> Allowed:
         conflicts="conflicts" in arguments.allow,
         externally_managed="system" in arguments.allow,
         conda="conda" in arguments.allow,
+        providers="provider" in arguments.allow,
     )
 
 

@@ -1,0 +1,162 @@
+"""GPU set-ups that came another way than by onnxruntime-gpu: nothing that works is destroyed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ortgpu_fix import __main__
+from ortgpu_fix.apply.before_change import check_plan_allowed
+from ortgpu_fix.cli.commands.apply import allowed_by
+from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+Facts = dict[str, Any]
+RTX = "onnxruntime-ep-nv-tensorrt-rtx-cu13 0.5.0"
+NEW = {"version": "580.95.05", "cuda": "13.0"}
+
+
+def having(*packages: str, build: str = "onnxruntime 1.31.1", **more: object) -> Facts:
+    facts: Facts = json.loads(json.dumps(example_machine()))
+    rows = [text.split() for text in packages]
+    facts["packages"] = [{"name": name, "version": version} for name, version in rows]
+    name, version = build.split()
+    facts["onnxruntime"] = {"distribution": name, "version": version, "intact": True}
+    return facts | more
+
+
+def told(
+    facts: Facts, folder: Path, capsys: pytest.CaptureFixture[str], *flags: str
+) -> tuple[int, str]:
+    (folder / "host.json").write_text(json.dumps(facts))
+    code = __main__.main(["--facts", str(folder / "host.json"), *flags])
+    return code, capsys.readouterr().out
+
+
+def test_onnxruntime_with_a_plugin_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was taken for the CPU build, removed, and 1.3 GB were planned."""
+    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
+    code, said = told(facts, tmp_path, capsys)
+
+    assert code == 0
+    assert f"{RTX} gives onnxruntime the GPU as a plugin (NvTensorRTRTXExecutionProvider)" in said
+    assert "not judged" not in said
+    assert said.endswith("Healthy: onnxruntime has the GPU by a plugin\n")
+    assert told(facts, tmp_path, capsys, "--check") == (0, "")
+    plan = json.loads(told(facts, tmp_path, capsys, "--json")[1])
+    assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
+
+
+def test_a_plugin_that_brings_no_libraries_is_kept_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was downgraded to onnxruntime-gpu 1.26.0."""
+    facts = having("onnxruntime 1.32.0", "onnxruntime-ep-cuda12 0.1.0", build="onnxruntime 1.32.0")
+    code, said = told(facts, tmp_path, capsys)
+
+    assert code == 0
+    assert "Whether all CUDA 12 libraries that onnxruntime-ep-cuda12 0.1.0 needs" in said
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        having("onnxruntime 1.31.1", RTX),  # the driver runs CUDA 12
+        having("onnxruntime 1.31.1", "onnxruntime-ep-other 1.0", driver=NEW),
+        having("onnxruntime 1.31.1", "onnxruntime-directml 1.24.0", RTX, driver=NEW),
+        having("onnxruntime 1.31.1", RTX, driver={"version": None, "cuda": None}),
+        having(RTX, driver=NEW),
+    ],
+)
+def test_a_plugin_that_cannot_work_is_no_reason_to_keep_the_rest(
+    facts: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = told(facts, tmp_path, capsys)
+
+    assert code in {1, 3}
+    assert "as a plugin" not in said
+
+
+@pytest.mark.parametrize("change", [{"intact": False}, {"provided": True}])
+def test_a_damaged_plugin_or_an_empty_onnxruntime_is_none(
+    change: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
+    facts["packages"][1 if "intact" in change else 0] |= change
+
+    assert told(facts, tmp_path, capsys)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "flags", [("--ort", "latest"), ("--cuda", "13"), ("--allow", "provider"), ("--torch", "match")]
+)
+def test_who_asks_for_another_way_gets_it(
+    flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = told(having("onnxruntime 1.31.1", RTX, driver=NEW), tmp_path, capsys, *flags)
+
+    assert code == 1
+    assert "+ onnxruntime-gpu" in said
+
+
+def test_without_a_gpu_nothing_is_promised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("onnxruntime 1.31.1", RTX, driver=NEW, gpus=[])
+
+    assert told(facts, tmp_path, capsys)[0] == 3
+
+
+def test_an_unfinished_change_is_rolled_back_there_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
+    facts["python"]["change"] = "unfinished"
+
+    assert told(facts, tmp_path, capsys, "--check")[0] == 1
+
+
+def test_a_plugin_beside_the_gpu_build_decides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its name dragged the choice down to a release for CUDA 12."""
+    name = "onnxruntime-ep-nv-tensorrt-rtx-cu12 0.5.0"
+    build = "onnxruntime-gpu 1.31.1"
+    code, said = told(having(build, name, build=build, driver=NEW), tmp_path, capsys)
+
+    assert code == 1
+    assert "Right already, and kept: onnxruntime-gpu 1.31.1" in said
+
+
+@pytest.mark.parametrize(
+    ("package", "lost"),
+    [
+        ("onnxruntime-training 1.19.2", "The training API (onnxruntime.training) goes with"),
+        ("onnxruntime-directml 1.24.0", "DmlExecutionProvider goes with onnxruntime-directml"),
+    ],
+)
+def test_what_would_be_lost_needs_to_be_allowed(
+    package: str, lost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only training API was removed without a word."""
+    facts = having(package, build=package)
+    code, said = told(facts, tmp_path, capsys)
+    plan = resolve(from_json(facts), PlanOptions(), load_matrix())
+
+    assert code == 1
+    assert lost in said
+    assert said.rstrip().endswith("--allow provider --apply")
+    with pytest.raises(Error, match="would-lose") as caught:
+        check_plan_allowed(plan, allowed_by(parse(["--apply"])))
+    assert caught.value.values == {"distribution": package.partition(" ")[0]}
+    check_plan_allowed(plan, allowed_by(parse(["--apply", "--allow", "provider"])))
