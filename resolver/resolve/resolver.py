@@ -134,12 +134,9 @@ def plugin_kept(here: Situation) -> Package | None:
         return None
     if any(row.name in here.matrix.owners - {CPU_BUILD} for row in facts.packages):
         return None
-    for package in facts.packages:
-        plugin = here.matrix.plugins.get(package.name)
-        runs = plugin and here.driver_cuda and cuda_major_runs(here.driver_cuda, plugin.cuda)
-        if runs and package.intact:
-            return package
-    return None
+    cuda = here.driver_cuda or "0"
+    plugins = {name for name, row in here.matrix.plugins.items() if cuda_major_runs(cuda, row.cuda)}
+    return next((row for row in facts.packages if row.name in plugins and row.intact), None)
 
 
 def _verdict(changes: Changes | None, facts: Facts) -> PlanVerdict:

@@ -477,6 +477,20 @@ def test_what_is_allowed_reaches_the_apply() -> None:
     assert allowed("conda", "system") == Allowed(conda=True, externally_managed=True)
 
 
+def test_what_would_be_lost_is_refused_before_an_index_is_asked(
+    prefix: Path, command: Command
+) -> None:
+    folder = environments.site_packages(prefix)
+    environments.put(folder, "onnxruntime-training", "1.19.2")
+    before = state_of(prefix.parents[1])
+
+    done = command(*PLANNED, "--json", "--python", str(prefix))
+    assert (done.returncode, refusal(done)) == (2, "would-lose")
+    assert state_of(prefix.parents[1]) == before
+    done = command(*PLANNED, "--json", "--allow", "provider", "--python", str(prefix))
+    assert refusal(done) in {"requirements-impossible", "no-space"}
+
+
 def test_only_the_companions_of_the_plan_are_made() -> None:
     from ortgpu_fix.cli.inputs import PlanInputs
 
