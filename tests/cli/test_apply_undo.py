@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from stand import CUDA, Stand
 
 import synthetic
+from ortgpu_fix import __main__
 from ortgpu_fix.apply import history as kept
 from ortgpu_fix.apply import state_folder
 from ortgpu_fix.apply.before_change import Allowed
@@ -478,7 +479,7 @@ def test_what_is_allowed_reaches_the_apply() -> None:
 
 
 def test_what_would_be_lost_is_refused_before_an_index_is_asked(
-    prefix: Path, command: Command
+    prefix: Path, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = environments.site_packages(prefix)
     environments.put(folder, "onnxruntime-training", "1.19.2")
@@ -489,6 +490,9 @@ def test_what_would_be_lost_is_refused_before_an_index_is_asked(
     assert state_of(prefix.parents[1]) == before
     done = command(*PLANNED, "--json", "--allow", "provider", "--python", str(prefix))
     assert refusal(done) in {"requirements-impossible", "no-space"}
+
+    assert __main__.main([*PLANNED, "--json", "--python", str(prefix)]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "would-lose"
 
 
 def test_only_the_companions_of_the_plan_are_made() -> None:
