@@ -85,7 +85,7 @@ def ran(words: list[str], home: Path) -> subprocess.CompletedProcess[str]:
 
 
 ARGUMENTS: list[tuple[list[str], int, str]] = [
-    (["--facts", "example"], 1, "ortgpu-fix --apply"),
+    (["--facts", "example"], 1, "ortgpu-fix --python /opt/app/.venv/bin/python --apply"),
     ([], 2, "--python"),  # its own environment is not the one that somebody wants mended
 ]
 
