@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -130,7 +129,7 @@ def test_what_is_so_here_is_confirmed_and_the_command_mends_it(
     assert row["code"] == "cudnn-9-missing"
     assert row["here"]["state"] == "confirmed"
     assert row["here"]["findings"]
-    assert document["mending"]["command"] == f"ortgpu-fix --facts {shlex.quote(facts)} --apply"
+    assert document["mending"]["command"] == "ortgpu-fix --apply"
 
 
 def test_what_is_not_so_here_is_said_with_what_is_there_instead(
@@ -238,4 +237,15 @@ def test_the_last_line_is_the_command(language: str, run: Run, machine: Callable
 
     done = run("explain", "--facts", facts, text_in=MISSING, env={"LANG": language})
 
-    assert done.stdout.splitlines()[-1].strip() == f"ortgpu-fix --facts {facts} --apply"
+    assert done.stdout.splitlines()[-1].strip() == "ortgpu-fix --apply"
+
+
+def test_the_last_line_allows_what_it_would_be_refused_for(
+    run: Run, machine: Callable[..., str]
+) -> None:
+    log = MISSING + "UserWarning: Specified provider 'CUDAExecutionProvider' is not in available"
+    facts = machine("onnxruntime-gpu 1.26.0", "onnxruntime-directml 1.24.4")
+
+    document = json.loads(run("explain", "--facts", facts, "--json", text_in=log).stdout)
+
+    assert document["mending"]["command"] == "ortgpu-fix --allow provider --apply"

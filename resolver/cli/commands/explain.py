@@ -22,7 +22,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...report.explanation import explanation_json, explanation_sections
 from .. import console
-from ..command_line import command_line
+from ..command_line import applying, command_line
 from ..flags import FLAGS, CommandLine, given
 from ..parser import parse
 
@@ -39,6 +39,8 @@ class Looked(NamedTuple):
     """The plan with these flags besides: `--torch`, `match`."""
     releases: frozenset[str]
     """The releases of onnxruntime-gpu that the matrix holds."""
+    there: bool
+    """The facts are of another machine, and so is the environment."""
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -65,6 +67,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         about = looked.plan, looked.plan_with
         mends = mending(found, here, *about, by_user=texts.is_for_user)
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
+    if looked and mends.arguments[-1:] == ("--apply",):
+        flags = mends.arguments[:-1]
+        plan = looked.plan_with(flags) if flags else looked.plan
+        command = applying(_with(arguments, flags), plan, looked.facts, there=looked.there)
     if arguments.json:
         console.print_json(explanation_json(found, texts, here, mends, command))
     else:
@@ -105,13 +111,18 @@ def _looked(
         return None
 
     def plan_with(flags: tuple[str, ...]) -> Plan:
-        besides = parse((*flags,))
-        changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
-        wanted = arguments._replace(**changed)
-        return plan(plan_options_of(wanted), add_torch(inputs.matrix))
+        wanted = plan_options_of(_with(arguments, flags))
+        return plan(wanted, add_torch(inputs.matrix))
 
     releases = frozenset(build.version for build in inputs.matrix.builds)
-    return Looked(inputs.facts, made, plan_with, releases)
+    return Looked(inputs.facts, made, plan_with, releases, there=inputs.target is None)
+
+
+def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:
+    """Return the command line with these flags besides."""
+    besides = parse(flags)
+    changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
+    return arguments._replace(**changed)
 
 
 def _blocks(file: str) -> Iterator[bytes]:
