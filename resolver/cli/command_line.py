@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..facts.model import Facts, System
 from ..messages.shells import pasted_commands
-from ..plan.model import Plan
+from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
 from .flags import FLAGS, CommandLine, given
 
@@ -42,19 +42,16 @@ def command_line(
     return in_shells(("ortgpu-fix", *words_of(line, names), *wanted), system)
 
 
-def applying(line: CommandLine, plan: Plan, facts: Facts, *, there: bool) -> str:
-    """Return the command that does `plan`: with each `--allow` that it needs.
-
-    `there`: the facts are of another machine, whose environment they name.
-    """
+def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
+    """Return the command that does `plan` `where` its environment is: with each `--allow`."""
     allow = dict.fromkeys((*line.allow, *plan.allowances))
     line = line._replace(allow=tuple(allow))
-    if facts.python.environment == "user":  # nothing allows that: it takes another environment
-        line = line._replace(python=DOT_VENV)
-    elif there:
+    if facts.python.environment == "user" or where == "new":
+        line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
+    elif where == "there":
         line = line._replace(python=facts.python.executable)
-    leaving = frozenset({"facts"}) if there else frozenset()
-    system = facts.platform.system if there else SYSTEM
+    leaving = frozenset({"facts"}) if where == "there" else frozenset()
+    system = facts.platform.system if where == "there" else SYSTEM
     return command_line(line, "--apply", leaving=leaving, system=system)
 
 

@@ -8,6 +8,8 @@ from ..probe.background import ProbeProcesses
 
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
+PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
+"""What `--platform` names."""
 ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
 
 
@@ -37,6 +39,7 @@ class Flag(NamedTuple):
 
 
 _PLANS = ("plan", "apply", "check")
+_NEW = ("plan", "lock", "download", "facts", "explain")
 FLAGS = (
     Flag("dry-run", "nothing"),
     Flag("apply", "nothing"),
@@ -46,6 +49,7 @@ FLAGS = (
     Flag("with-cpu", "nothing"),
     Flag("driver", "value", "VERSION"),
     Flag("gpu", "value", "GPU[,GPU...]"),
+    Flag("platform", "value", "NAME", choices=PLATFORMS, commands=_NEW, partner=", ".join(_NEW)),
     Flag("ignore-gpu", "values", "CC"),
     Flag("ort", "value", "SPEC"),
     Flag("cuda", "value", "MAJOR"),
@@ -103,6 +107,7 @@ class CommandLine(NamedTuple):
     with_cpu: bool = False
     driver: str | None = None
     gpu: str | None = None
+    platform: str | None = None
     ignore_gpu: tuple[str, ...] = ()
     ort: str | None = None
     cuda: str | None = None

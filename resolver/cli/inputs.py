@@ -11,15 +11,16 @@ from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
+from ..plan.model import Where
 from ..probe.machine import target_of
 from ..resolve.options import PlanOptions
 from ..utils.process import run
+from .described import describes_environment, in_new_environment, on_described_machine
 from .facts_files import read_facts
 from .flags import CommandLine
 from .machine import (
     probe_machine,
     require_platform,
-    short_form,
     with_surroundings,
     with_unknown_releases,
 )
@@ -37,9 +38,14 @@ class PlanInputs(NamedTuple):
     options: PlanOptions
     matrix: Matrix
     target: Target | None
-    """None where a facts file stands for the environment too."""
+    """None where a facts file stands for the environment too, or flags do."""
     elsewhere: bool
     """True where the plan is for another machine than this one."""
+
+    @property
+    def where(self) -> Where:
+        """Return where the environment of the plan is."""
+        return "here" if self.target else "there" if self.elsewhere else "new"
 
 
 def gather_inputs(
@@ -87,12 +93,14 @@ def _look(
     arguments: CommandLine, environ: Mapping[str, str], *, on_target: bool
 ) -> tuple[Facts, Target | None]:
     """Return the facts to plan from, and the environment where it was looked at."""
+    new = describes_environment(arguments, environ, Path.cwd())
     if arguments.facts_file is None:
         facts, target = probe_machine(arguments, environ)
-        if arguments.driver is not None and arguments.gpu is not None:
-            facts = short_form(facts, arguments.driver, arguments.gpu)
-        return facts, target
+        facts = on_described_machine(facts, arguments, new=new)
+        return (in_new_environment(facts, arguments), None) if new else (facts, target)
     facts = read_facts(arguments.facts_file)
+    if new:
+        return in_new_environment(facts, arguments), None
     if arguments.python is None and not on_target:
         return facts, None
     target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)

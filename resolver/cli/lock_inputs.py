@@ -30,8 +30,17 @@ from .flags import CommandLine
 from .inputs import PlanInputs, gather_inputs, index_config_of, plan_options_of
 
 _FLAGS = (
-    *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
-    *("with-cpu", "no-autoload", "no-provide", "format", "directory", "find-links", "offline"),
+    *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
+    *(
+        "requirement",
+        "with-cpu",
+        "no-autoload",
+        "no-provide",
+        "format",
+        "directory",
+        "find-links",
+        "offline",
+    ),
     *("index-url", "torch-index-url"),
 )
 """What decides on the content of a lock: where it goes does not."""

@@ -7,20 +7,19 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts import capture
-from ..facts.model import GPU_BUILD, ChangeState, Driver, Facts, Gpu, Platform, Provider
+from ..facts.model import GPU_BUILD, ChangeState, Facts, Platform, Provider
 from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
 from ..matrix.model import Matrix
-from ..probe.background import start_probe
 from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe
 from ..probe.mistaken import find_old_place, find_other_command, find_shadow
 from ..utils.process import run
+from .described import start_looking
 from .facts_files import capability_of
 from .flags import CommandLine
-from .options import capability, is_capability
 
 
 def require_platform(wanted: Platform, target: Target) -> None:
@@ -34,9 +33,9 @@ def require_platform(wanted: Platform, target: Target) -> None:
 def probe_machine(arguments: CommandLine, environ: Mapping[str, str]) -> tuple[Facts, Target]:
     """Return the facts of this machine and of the environment that `--python` names.
 
-    Raises those of `start_probe`, `probe` and `capture.facts`.
+    Raises those of `start_looking`, `probe` and `capture.facts`.
     """
-    processes = arguments.processes or start_probe(arguments.python, environ)
+    processes = arguments.processes or start_looking(arguments, environ)
     found = probe(processes, runner=run, environ=environ)
     elsewhere = arguments.driver is not None
     facts = capture.facts(found.capture, capability_of, elsewhere=elsewhere)
@@ -108,28 +107,3 @@ def _change(target: Target) -> tuple[ChangeState | None, int]:
 
     site = Site.of(target)
     return history_summary(site, distributions_here(target, site))
-
-
-def read_short_form(driver: str, gpus: str) -> tuple[str, tuple[str, ...]]:
-    """Return the values of `--driver` and `--gpu`. Raises Error `wish-driver` or `wish-gpu`."""
-    if not driver.replace(".", "").isdigit():
-        raise Error("wish-driver", value=driver)
-    return driver, tuple(capability(text.strip(), "--gpu") for text in gpus.split(","))
-
-
-def short_form(facts: Facts, driver: str, gpus: str) -> Facts:
-    """Return the machine of `--driver` and `--gpu`: this system, and nothing else of this one."""
-    version, capabilities = read_short_form(driver, gpus)
-    words = [text.strip() for text in gpus.split(",")]
-    cards = [
-        Gpu(name=None if is_capability(word) else word, compute_capability=text)
-        for word, text in zip(words, capabilities, strict=True)
-    ]
-    return facts._replace(
-        driver=Driver(version=version),
-        gpus=tuple(cards),
-        toolkits=(),
-        libraries=(),
-        environment={},
-        sources={"python": facts.sources["python"], "driver": "--driver", "gpus": "--gpu"},
-    )

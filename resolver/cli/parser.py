@@ -197,6 +197,8 @@ def _check_partners(line: CommandLine, command: str) -> None:
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:
         raise Error("flags-clash", flags="--driver, --facts")
+    if line.platform is not None and line.driver is None:
+        raise _alone("--platform", "--driver VERSION --gpu GPU")
 
 
 def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
@@ -210,9 +212,9 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
         _print_help(line, environ)
         return 0
     if line.command in LOOKING and not line.facts:
-        from ..probe.background import start_probe
+        from .described import start_looking
 
-        line = line._replace(processes=start_probe(line.python, environ))
+        line = line._replace(processes=start_looking(line, environ))
     from .matrix_files import use_matrix_files
 
     if line.command not in {"cache", "matrix_update", RUN, "undo"}:

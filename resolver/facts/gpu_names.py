@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .model import Facts
+from .model import Facts, Gpu
 
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
 _SEPARATORS = re.compile(r"[-/()]")
@@ -58,6 +58,13 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
     ):
         found.setdefault(capability, []).append(gpu)
     return found
+
+
+def has_arm_processor(table: Mapping[str, Any], gpu: Gpu) -> bool:
+    """Tell whether a GPU comes with an Arm processor: Jetson, GB10, GH200."""
+    words = set(re.findall(r"[a-z]+\d*", (gpu.name or "").lower()))
+    named = any(name.lower() in words for name in table["arm"]["names"])
+    return named or gpu.compute_capability in table["arm"]["compute_capabilities"]
 
 
 def with_capabilities(facts: Facts, look_up: Callable[[str], str | None]) -> Facts:

@@ -45,6 +45,15 @@ class Platform(NamedTuple):
         return f"{self.system}_{self.machine}"
 
     @property
+    def name(self) -> str:
+        """The platform as `--platform` names it: `linux-x86_64`, `windows`."""
+        return self.system if self.system == "windows" else f"{self.system}-{self.machine}"
+
+    def is_of(self, name: str) -> bool:
+        """Tell whether this is `name`: `windows`, `linux`, `linux-aarch64`."""
+        return f"{self.system}-{self.machine}".startswith(name)
+
+    @property
     def c_library(self) -> tuple[str, tuple[int, ...]] | None:
         """The C library and its version: `("glibc", (2, 35))`; None on Windows, or not known."""
         if self.libc is None:
@@ -183,5 +192,8 @@ class Facts(NamedTuple):
         return None
 
 
+EXPECTED_PLATFORM = "platform.expected"
+"""The key of `sources` that says which system the driver's release, or a GPU, is of: `windows`,
+`linux`, `linux-aarch64`."""
 LIBRARIES_SEARCHED = "libraries"
 """The key of `sources` that says that the list of libraries is complete."""

@@ -26,6 +26,8 @@ ALLOWANCES = {
     "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
+Where = Literal["here", "there", "new"]
+"""The environment of a plan: one here, one of another machine, one that is still to be made."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
 
 

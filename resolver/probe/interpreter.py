@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
 
 DOT_VENV = ".venv"
+_VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -20,19 +22,22 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
 
     `python` is an interpreter, its name on PATH, or the folder of an environment. Where it is None:
     the active virtual environment, an active conda environment other than base, a `.venv` in `cwd`,
-    the interpreter that runs this program. A link is not followed, for a venv's interpreter is one.
+    conda's base where it is active, the interpreter that runs this program. A link is not followed,
+    for a venv's interpreter is one.
 
-    Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link) and
-    `own-environment` (what pipx or uv made for this program alone).
+    Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link),
+    `python-only-version`, and `own-environment` (what pipx or uv made for this program alone).
     """
     if python is not None:
         path = Path(os.path.abspath(cwd / Path(python).expanduser()))  # noqa: PTH100 - no links
         if not os.path.lexists(path) and os.path.basename(python) == python:  # noqa: PTH119
             path = Path(shutil.which(python, path=environ.get("PATH")) or path)
+        if is_version(python, environ, cwd):
+            raise Error("python-only-version", version=python)
         return _interpreter(path)
     chosen = chosen_by(None, environ, cwd)
     if chosen == OWN_ENVIRONMENT:
-        if _is_private(Path(sys.prefix)):
+        if is_private(Path(sys.prefix)):
             raise Error("own-environment", path=sys.prefix)
         return Path(sys.executable)
     return _interpreter(cwd / environ.get(chosen, chosen))
@@ -44,12 +49,22 @@ def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
         return "--python"
     if environ.get("VIRTUAL_ENV"):
         return "VIRTUAL_ENV"
-    if environ.get("CONDA_DEFAULT_ENV", "base") != "base" and environ.get("CONDA_PREFIX"):
+    conda = environ.get("CONDA_PREFIX")
+    if conda and environ.get("CONDA_DEFAULT_ENV") != "base":
         return "CONDA_PREFIX"
-    return DOT_VENV if (cwd / DOT_VENV / "pyvenv.cfg").is_file() else OWN_ENVIRONMENT
+    if (cwd / DOT_VENV / "pyvenv.cfg").is_file():  # conda's base is active in every shell
+        return DOT_VENV
+    return "CONDA_PREFIX" if conda else OWN_ENVIRONMENT
 
 
-def _is_private(prefix: Path) -> bool:
+def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:
+    """Tell whether `--python` is a version (`3.11`), and no file or program of that name."""
+    if not _VERSION.fullmatch(python) or os.path.lexists(cwd / python):
+        return False
+    return shutil.which(python, path=environ.get("PATH")) is None
+
+
+def is_private(prefix: Path) -> bool:
     """Tell whether pipx, `uv tool` or `uvx` made the environment for one program alone.
 
     The first two leave a file of theirs in it; the third makes it in uv's cache.

@@ -12,7 +12,7 @@ from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
-from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan
+from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
 from ..plan.wheels import Wheel, read_hashes, short_name
 from .rejected import rejected_section
 
@@ -21,6 +21,8 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
     """Say which machine and environment the plan is for."""
     platform, driver = facts.platform, facts.driver
     system = [platform.distribution or platform.system, platform.machine, platform.libc]
+    if facts.sources.get("platform") == "":
+        system.append(texts.label("assumed", flag="`--platform`"))
     if driver is None:
         driver_text = texts.label("driver-none")
     elif driver.error is not None and driver.version is None:
@@ -45,6 +47,8 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
     path, source = python.executable, facts.sources.get("python")
     source = texts.label("own") if source == OWN_ENVIRONMENT else source
     named = texts.label("named-by", path=path, source=source) if path and source else path
+    if path is None and facts.sources.get("python") == OWN_ENVIRONMENT:
+        named = texts.label("assumed", flag="`--python 3.12`")
     where = [f"Python {python.version}", python.environment, named]
     return Section(
         rows=(
@@ -68,13 +72,13 @@ def plan_sections(
     verbose: bool,
     asked: bool,
     command: str,
-    there: bool = False,
+    where: Where = "here",
     at_hand: Collection[str] = (),
 ) -> tuple[Section, ...]:
     """Return the plan for people.
 
-    `asked`: a wish chose the release; `command`: what does the plan, on another machine where it is
-    `there`; `at_hand`: the files of wheels that need not be downloaded. The last section says what
+    `asked`: a wish chose the release; `command`: what does the plan `where` its environment is;
+    `at_hand`: the files of wheels that need not be downloaded. The last section says what
     all this means, and has the command on a line of its own.
     """
     sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, texts)]
@@ -86,7 +90,7 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(_unlock(plan, texts))
-    sections.append(_verdict(plan, texts, command, asked=asked, there=there))
+    sections.append(_verdict(plan, texts, command, facts, asked=asked, where=where))
     return tuple(section for section in sections if section.rows)
 
 
@@ -101,12 +105,14 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     return Section(rows=tuple(rows))
 
 
-def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool, there: bool) -> Section:
+def _verdict(
+    plan: Plan, texts: Texts, command: str, facts: Facts, *, asked: bool, where: Where
+) -> Section:
     styles = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
     problems = sum(row.severity == "error" and row.code not in OUTSIDE for row in plan.findings)
     code: str = plan.verdict
     if code == "fixable":
-        code = _what_the_command_does(plan, problems, there=there)
+        code = _what_the_command_does(plan, problems, where)
     if asked and plan.verdict == "impossible":
         code = "impossible-asked"
     if code == "healthy" and plan.outside:
@@ -116,20 +122,23 @@ def _verdict(plan: Plan, texts: Texts, command: str, *, asked: bool, there: bool
         return Section(rows=(Row(text=text, style="bold red"),))
     if code == "healthy" and plan.release is None:
         code = "healthy-plugin"
-    text = texts.label(code, version=plan.release, count=problems)
+    python = facts.python.version
+    text = texts.label(code, version=plan.release, count=problems, python=python)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
     return Section(rows=tuple(rows))
 
 
-def _what_the_command_does(plan: Plan, problems: int, *, there: bool) -> str:
+def _what_the_command_does(plan: Plan, problems: int, where: Where) -> str:
     """Return the label of the sentence before the command, which must not say more than it does."""
     if any(row.code == "user-environment" for row in plan.findings):
         return "fixable-in-a-venv"
     if plan.outside:
         return "fixable-in-part"
-    if there:
+    if where == "new":
+        return "fixable-in-a-new-venv"
+    if where == "there":
         return "fixable-there" if problems else "fixable-none-there"
     return {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")
 

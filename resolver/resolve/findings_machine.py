@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..facts.driver import COMPAT, EXPLAINED_ERRORS, MIG, MIG_ON
+from ..facts.model import EXPECTED_PLATFORM
 from ..plan.reasons import Finding, finding
 from .situation import Situation
 
@@ -17,9 +18,18 @@ WITHOUT_A_DRIVER = frozenset({"driver-unreadable", "driver-unknown", "no-driver"
 
 def machine_findings(here: Situation) -> Iterator[Finding]:
     """Yield what is wrong with the driver and the GPUs, and what is worth knowing of them."""
+    yield from _platform(here)
     yield from _driver(here)
     yield from _gpus(here)
     yield from _hidden(here)
+
+
+def _platform(here: Situation) -> Iterator[Finding]:
+    platform, driver = here.facts.platform, here.facts.driver
+    expected = here.facts.sources.get(EXPECTED_PLATFORM)
+    if expected and driver and not platform.is_of(expected) and not platform.wsl:
+        wanted = "linux-x86_64" if expected == "linux" else expected
+        yield finding("platform-unexpected", "warning", expected=wanted, platform=platform.name)
 
 
 def _driver(here: Situation) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ ENDS = {
     "ortgpu-fix facts -o server.json": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
-    'ortgpu-fix --driver 551.61 --gpu "RTX 4060"': 1,
+    'ortgpu-fix --driver 551.61 --gpu "RTX 4060" --platform windows': 1,
     "ortgpu-fix --driver 535.104.12 --gpu A100 --cuda 12": 1,
     "ortgpu-fix --facts laptop.json --facts server.json --facts ci.json --with-cpu": 0,
     "ortgpu-fix --check": 1,

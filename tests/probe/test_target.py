@@ -73,6 +73,9 @@ def test_what_is_active_goes_before_what_lies_here(tmp_path: Path) -> None:
     assert chosen(conda) == "conda"
     assert chosen(base) == ".venv"
     assert chosen({"VIRTUAL_ENV": ""}) == ".venv"
+    assert chosen({"CONDA_PREFIX": str(tmp_path / "conda")}) == "conda"
+    (tmp_path / ".venv" / "pyvenv.cfg").unlink()
+    assert chosen(base) == "conda"
 
 
 def test_at_last_the_interpreter_that_runs_us(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ...explain.reading import text_of
 from ...facts.model import Facts
 from ...matrix.model import Build
 from ...messages.catalog import Language, load_texts
-from ...plan.model import Plan
+from ...plan.model import Plan, Where
 from ...report.explanation import explanation_json, explanation_sections
 from .. import console
 from ..command_line import applying, command_line
@@ -39,8 +39,8 @@ class Looked(NamedTuple):
     """The plan with these flags besides: `--torch`, `match`."""
     releases: frozenset[str]
     """The releases of onnxruntime-gpu that the matrix holds."""
-    there: bool
-    """The facts are of another machine, and so is the environment."""
+    where: Where
+    """Where the environment is."""
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -70,7 +70,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if looked and mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
-        command = applying(_with(arguments, flags), plan, looked.facts, there=looked.there)
+        command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
     if arguments.json:
         console.print_json(explanation_json(found, texts, here, mends, command))
     else:
@@ -115,7 +115,7 @@ def _looked(
         return plan(wanted, add_torch(inputs.matrix))
 
     releases = frozenset(build.version for build in inputs.matrix.builds)
-    return Looked(inputs.facts, made, plan_with, releases, there=inputs.target is None)
+    return Looked(inputs.facts, made, plan_with, releases, inputs.where)
 
 
 def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:

@@ -12,8 +12,8 @@ from ...messages.catalog import Language, load_texts
 from ...report import matrix as report
 from ...report import supported
 from .. import console
+from ..described import read_machine
 from ..flags import CommandLine
-from ..machine import read_short_form
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -31,9 +31,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         if document is None:
             raise Error("usage", problem=Error("release-unknown", version=version))
     elif arguments.driver is not None and arguments.gpu is not None:
-        driver, gpus = read_short_form(arguments.driver, arguments.gpu)
-        document = supported.runs_json(known, driver, gpus, texts)
-        sections = supported.runs_sections(known, driver, gpus, texts)
+        read = read_machine(arguments.driver, arguments.gpu)
+        gpus = tuple(gpu.compute_capability or "" for gpu in read.gpus)
+        document = supported.runs_json(known, read.driver, gpus, texts)
+        sections = supported.runs_sections(known, read.driver, gpus, texts)
     else:
         document = report.overview_json(known)
         sections = report.overview_sections(known, texts)

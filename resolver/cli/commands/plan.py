@@ -59,16 +59,15 @@ def print_plan(
         console.print_json(document)
         return
     texts, asked = load_texts(language), inputs.options.chooses
-    there = inputs.target is None  # the facts are of another machine, and so is the environment
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
         verbose=arguments.verbose,
         asked=asked,
-        command=applying(arguments, plan, inputs.facts, there=there),
-        there=there,
-        at_hand=frozenset() if there else wheels_at_hand(plan, inputs, arguments, environ),
+        command=applying(arguments, plan, inputs.facts, inputs.where),
+        where=inputs.where,
+        at_hand=wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset(),
     )
     if files:
         from ...report.requirements import requirements_section

@@ -1,0 +1,153 @@
+"""The machine and the environment that flags describe, where neither has to be there."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..data_files import load_table
+from ..errors import Error
+from ..facts.gpu_names import has_arm_processor
+from ..facts.model import (
+    EXPECTED_PLATFORM,
+    OWN_ENVIRONMENT,
+    Driver,
+    Facts,
+    Gpu,
+    Interpreter,
+    Platform,
+)
+from ..probe.background import ProbeProcesses, start_probe
+from ..probe.interpreter import chosen_by, is_private, is_version
+from .flags import CommandLine
+from .options import capability, is_capability
+
+PLATFORMS = {
+    "linux": Platform(system="linux", machine="x86_64"),
+    "linux-x86_64": Platform(system="linux", machine="x86_64"),
+    "linux-aarch64": Platform(system="linux", machine="aarch64"),
+    "windows": Platform(system="windows", machine="x86_64"),
+}
+"""By the values of `--platform`, and by what a driver's release tells."""
+WITHOUT_ENVIRONMENT = frozenset({"plan", "explain", "facts", "lock", "download"})
+"""The commands that neither run nor change anything in an environment."""
+_ALWAYS = frozenset({"facts", "lock", "download"})
+"""Those of them that make sense for this machine, too, where no environment is named."""
+_WINDOWS_RELEASE = re.compile(r"(\d{3})\.\d{2}")
+_FIRST_OF_FIVES = 430
+
+
+class DescribedMachine(NamedTuple):
+    """What `--driver`, `--gpu` and `--platform` say."""
+
+    driver: str
+    gpus: tuple[Gpu, ...]
+    expected: str | None = None
+    """The system that the driver's release, or a GPU, is of, as `EXPECTED_PLATFORM`; None: any."""
+
+
+def start_looking(line: CommandLine, environ: Mapping[str, str]) -> ProbeProcesses:
+    """Start the children that look at this machine and at the environment, where there is one.
+
+    Raises as `start_probe`.
+    """
+    new = describes_environment(line, environ, Path.cwd())
+    return start_probe(sys.executable if new else line.python, environ)
+
+
+def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Path) -> bool:
+    """Tell whether the environment is a new one, of which the Python's version is all there is.
+
+    So it is where `--python` is a version, where `--platform` names another system than a Python
+    here has, and where nothing names an environment and none is needed.
+    """
+    if line.command not in WITHOUT_ENVIRONMENT or line.machines:
+        return False
+    if line.python is not None:
+        return is_version(line.python, environ, cwd)
+    if line.platform is not None:
+        return True
+    if line.facts or not (line.command in _ALWAYS or line.driver is not None):
+        return False
+    return chosen_by(None, environ, cwd) == OWN_ENVIRONMENT and is_private(Path(sys.prefix))
+
+
+def in_new_environment(facts: Facts, line: CommandLine) -> Facts:
+    """Return `facts` with an empty environment of the Python that the flags describe.
+
+    Of the version of `--python`, or else of the Python that runs this program.
+    """
+    version = line.python or platform.python_version()
+    source = "--python" if line.python else OWN_ENVIRONMENT
+    return facts._replace(
+        python=Interpreter(version=version, environment="venv"),
+        packages=(),
+        onnxruntime=None,
+        sources={**facts.sources, "python": source},
+    )
+
+
+def read_machine(driver: str, gpus: str) -> DescribedMachine:
+    """Return what the values of `--driver` and `--gpu` say.
+
+    A release for Windows has two numbers, of which the first is no multiple of five; since 430
+    those for Linux are (https://docs.nvidia.com/datacenter/tesla/drivers/). An older one, or one of
+    560, 565 or 580, may be of either. Three numbers are of Linux.
+
+    Raises Error `wish-driver` or `wish-gpu`.
+    """
+    if not driver.replace(".", "").isdigit():
+        raise Error("wish-driver", value=driver)
+    words = [text.strip() for text in gpus.split(",")]
+    cards = tuple(
+        Gpu(
+            name=None if is_capability(word) else word, compute_capability=capability(word, "--gpu")
+        )
+        for word in words
+    )
+    expected = None
+    windows = _WINDOWS_RELEASE.fullmatch(driver)
+    if windows and int(windows[1]) >= _FIRST_OF_FIVES and int(windows[1]) % 5:
+        expected = "windows"
+    elif any(has_arm_processor(load_table("gpus"), card) for card in cards):
+        expected = "linux-aarch64"
+    elif driver.count(".") > 1:
+        expected = "linux"
+    return DescribedMachine(driver=driver, gpus=cards, expected=expected)
+
+
+def on_described_machine(facts: Facts, line: CommandLine, *, new: bool) -> Facts:
+    """Return the machine of `--driver` and `--gpu`: nothing else of this one but its system.
+
+    `new`: the environment is a new one, so the system is that of `--platform`, or what the driver's
+    release and the GPU are of.
+
+    Raises as `read_machine`, and Error `other-platform` where `--python` is of another system than
+    `--platform`.
+    """
+    if line.driver is None or line.gpu is None:
+        return facts
+    read, here = read_machine(line.driver, line.gpu), facts.platform
+    sources = {"python": facts.sources["python"], "driver": "--driver", "gpus": "--gpu"}
+    if read.expected is not None:
+        sources[EXPECTED_PLATFORM] = read.expected
+    if new:
+        told = line.platform or read.expected or here.name
+        sources["platform"] = "--platform" if line.platform else ""
+        here = PLATFORMS[here.name if here.is_of(told) else told]
+    elif line.platform and not here.is_of(line.platform):
+        path = facts.python.executable
+        raise Error("other-platform", wanted=line.platform, path=path, here=here.name)
+    return facts._replace(
+        platform=here,
+        driver=Driver(version=read.driver),
+        gpus=read.gpus,
+        toolkits=(),
+        libraries=(),
+        environment={},
+        sources=sources,
+    )
