@@ -64,7 +64,7 @@ FLAGS = (
     Flag("format", "value", "FORMAT", choices=FORMATS),
     Flag("directory", "value", "DIR", short="d"),
     Flag("yes", "nothing"),
-    Flag("forget", "nothing", commands=("undo",), partner="undo"),
+    Flag("forget", "nothing", commands=("undo", "matrix"), partner="undo, matrix"),
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
     Flag("bench", "nothing", commands=("verify",), partner="verify"),
     Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),

@@ -74,6 +74,21 @@ def use_matrix_files(arguments: CommandLine, environ: Mapping[str, str]) -> None
     use_additions(added)
 
 
+def forget_user_rows(environ: Mapping[str, str]) -> Path | None:
+    """Remove the file of `matrix --update` and return it; None where this user has none.
+
+    Raises Error `file-unwritable`.
+    """
+    own = user_file(environ)
+    if own is None or not (own.is_symlink() or _is_ours(own)):
+        return None
+    try:
+        own.unlink()
+    except OSError as error:
+        raise Error("file-unwritable", file=own, cause=error.strerror or error) from error
+    return own
+
+
 def _is_ours(file: Path) -> bool:
     try:
         owner = file.stat().st_uid

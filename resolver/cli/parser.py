@@ -191,8 +191,9 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for refused, flag, partner in lacking:
         if refused:
             raise _alone(flag, partner)
-    if line.update and line.offline:
-        raise Error("flags-clash", flags="--update, --offline")
+    for clash in ("offline", "forget"):
+        if line.update and getattr(line, clash):
+            raise Error("flags-clash", flags=f"--update, --{clash}")
     if (line.driver is None) != (line.gpu is None):
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:
@@ -217,7 +218,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
         line = line._replace(processes=start_looking(line, environ))
     from .matrix_files import use_matrix_files
 
-    if line.command not in {"cache", "matrix_update", RUN, "undo"}:
+    if line.command not in {"cache", "matrix_update", RUN, "undo"} and not line.forget:
         use_matrix_files(line, environ)
     several = line.machines and line.command not in {"lock", "download"}
     module = import_module(f".commands.{'fleet' if several else line.command}", __package__)

@@ -57,7 +57,11 @@ def drift_sections(
     named = f"{file}  {release.name} {release.version}" if release else file
     newer: list[Row] = []
     if found.matrix_moved:
-        label = texts.label("drift-matrix", then=locked.matrix_date, now=matrix.date)
+        label = texts.label(
+            "drift-matrix" if locked.matrix_date != matrix.date else "drift-matrix-rows",
+            then=locked.matrix_date,
+            now=matrix.date,
+        )
         newer.append(Row(text=label))
     if found.newest is not None:
         newer.append(Row(text=texts.label("drift-newest", version=found.newest)))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ortgpu_fix.__main__ import main
+from ortgpu_fix.cli.matrix_files import user_file
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.matrix.additions import additions_json
 
 
 @pytest.fixture
@@ -71,3 +75,72 @@ def test_without_a_home(
 def test_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "purgw"]) == 2
     assert "purge" in capsys.readouterr().err
+
+
+@pytest.fixture
+def rows(home: Path) -> Path:
+    """Return the file of `matrix --update`: a release that only these rows know."""
+    build = next(row for row in load_table("onnxruntime")["build"] if row["version"] == "1.26.0")
+    tables: dict[str, Any] = {
+        "onnxruntime": {"build": [build | {"version": "1.99.0"}]},
+        "nvidia": {"distribution": []},
+        "toolkits": {"toolkit": []},
+        "torch": {"torch": [], "companion": []},
+    }
+    document = additions_json("2027-01-01", "https://pypi.org/simple", tables)
+    file = user_file({"HOME": str(home), "LOCALAPPDATA": str(home / ".cache")})
+    assert file is not None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document) + "\n")
+    return file
+
+
+def test_the_rows_of_update_are_shown_and_go_on_request(
+    rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cache"]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert str(rows) in told
+    assert "`ortgpu-fix matrix --forget`" in told
+    assert main(["cache", "purge"]) == 0
+    assert rows.is_file()  # rows are data, and no cache
+    assert main(["matrix", "1.99.0"]) == 0
+    capsys.readouterr()
+
+    assert main(["matrix", "--forget"]) == 0
+
+    assert capsys.readouterr().out.startswith(f"Removed {rows}")
+    assert not rows.exists()
+    assert main(["matrix", "1.99.0"]) == 2
+    capsys.readouterr()
+    assert main(["matrix", "--forget", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"schema": 1, "forgotten": None}
+    assert main(["cache"]) == 0
+    assert "--forget" not in capsys.readouterr().out
+
+
+def test_a_damaged_file_goes_too(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows.write_text("{")
+
+    assert main(["matrix", "--forget", "--json"]) == 0
+
+    done = capsys.readouterr()
+    assert json.loads(done.out)["forgotten"] == str(rows)
+    assert done.err == ""
+    assert not rows.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")
+def test_a_link_goes_and_its_target_stays(rows: Path, tmp_path: Path) -> None:
+    target = rows.rename(tmp_path / "mine.json")
+    rows.symlink_to(target)
+
+    assert main(["matrix", "--forget"]) == 0
+
+    assert not rows.is_symlink()
+    assert target.is_file()
+
+
+def test_to_read_and_to_forget_is_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix", "--update", "--forget"]) == 2
+    assert "--update, --forget" in capsys.readouterr().err

@@ -121,9 +121,7 @@ def test_what_is_described_can_be_written_down(
     assert seen["packages"] == []
 
 
-def test_a_plan_for_the_wrong_platform_is_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_for_the_wrong_platform_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("--python", sys.executable, "--json")
     findings = {}
     for name, machine in {"windows": RTX, "linux": A100}.items():

@@ -73,6 +73,13 @@ def test_a_lock_that_an_environment_has_drifted_from() -> None:
     assert found["made_with"] is None  # the lock does not say
 
 
+def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
+    made = lock().replace("2025-12-01", "2026-01-01")
+
+    assert "with other rows of the matrix of 2026-01-01" in told(made, synthetic.facts(*INSTALLED))
+    assert "this one is of" not in told(made, synthetic.facts(*INSTALLED))
+
+
 def test_what_has_drifted_in_words() -> None:
     moved = synthetic.facts(
         "nvidia-cudnn-cu12 9.10.2",

@@ -9,13 +9,14 @@ from ...messages.catalog import Language, load_texts
 from ...messages.sections import size as shown
 from .. import console
 from ..flags import CommandLine
-from ..matrix_files import readings_folder, wheels_folder
+from ..matrix_files import readings_folder, user_file, wheels_folder
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Do `cache dir`, `cache info` or `cache purge`.
 
-    What uv and pip keep is theirs, and the rows of `matrix --update` are data.
+    What uv and pip keep is theirs. The rows of `matrix --update` are data: they are shown, and
+    `matrix --forget` drops them.
     """
     texts = load_texts("en" if arguments.json else language)
     named = {"wheels": wheels_folder(environ), "readings": readings_folder(environ)}
@@ -33,6 +34,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     else:
         rows = [texts.label("cache-in", folder=parent)]
         rows += [texts.label(f"cache-{name}", size=shown(size)) for name, size in sizes.items()]
+        own = user_file(environ)
+        if own is not None and own.is_file():
+            rows.append(texts.label("cache-matrix", file=own, size=shown(own.stat().st_size)))
     if arguments.json:
         folder = None if parent is None else str(parent)
         console.print_json({"schema": 1, "folder": folder, "bytes": sizes})

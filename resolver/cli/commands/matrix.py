@@ -14,14 +14,19 @@ from ...report import supported
 from .. import console
 from ..described import read_machine
 from ..flags import CommandLine
+from ..matrix_files import forget_user_rows
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Show all releases, one of them, or what runs on a GPU and a driver.
 
-    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`.
+    With `--forget` drop what `--update` has added for this user.
+
+    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`,
+    and `file-unwritable`.
     """
-    del environ
+    if arguments.forget:
+        return _forget(arguments, environ, language)
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = matrix_table("onnxruntime")["build"], load_table("drivers")["floor"]
     version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
@@ -42,4 +47,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_json(document)
     else:
         console.print_sections(sections)
+    return 0
+
+
+def _forget(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+    file = forget_user_rows(environ)
+    if arguments.json:
+        console.print_json({"schema": 1, "forgotten": None if file is None else str(file)})
+    else:
+        label = "matrix-nothing-kept" if file is None else "matrix-forgotten"
+        console.print_result(load_texts(language).label(label, file=file))
     return 0
