@@ -264,7 +264,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix from its lock, and what its project file needs.
 
-    uv can override a requirement, PDM can exclude one; Poetry can do neither
+    uv takes the lines of `lock --format uv`, PDM can exclude a requirement; Poetry can do neither
     (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
     stand-in as a dependency with a path. Each was tried: `scripts/prove/projects.py`.
     """

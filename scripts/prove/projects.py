@@ -37,8 +37,10 @@ from support.local_index import LocalIndex, make_wheel
 
 HERE = Path(__file__).parent
 RELEASE = "1.26.0"
-BARE = '"fastembed", "onnxruntime-gpu"'
+BARE = '"fastembed", "onnxruntime-gpu", "numpy"'
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+REQUIRED = {"flatbuffers": "25.2.10", "numpy": "2.2.6", "packaging": "25.0", "protobuf": "6.31.1"}
+"""Ordinary requirements of onnxruntime-gpu, which a lock takes from the index."""
 TOOLS = {"pdm": "pdm[locked]", "poetry": "poetry"}
 """What the package index is asked for; PDM's newest requirements do not work with each other."""
 VARIABLES = {"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE"}
@@ -116,9 +118,9 @@ def call(
     return finished.stdout
 
 
-def planned(tool: str) -> Plan:
-    """Return the plan for an environment that belongs to a project of `tool`."""
-    document = {
+def machine(tool: str) -> dict[str, object]:
+    """Return the facts of an environment that belongs to a project of `tool`."""
+    return {
         "schema": 1,
         "platform": {"system": "linux", "machine": "x86_64"},
         "driver": {"version": "570.10"},
@@ -129,13 +131,19 @@ def planned(tool: str) -> Plan:
             {"name": "onnxruntime", "version": "1.22.1"},
         ],
     }
+
+
+def planned(tool: str) -> Plan:
+    """Return the plan for it."""
     options = PlanOptions(onnxruntime=f"=={RELEASE}")
-    return resolve(facts_json.from_json(document), options, data_files.load_matrix())
+    return resolve(facts_json.from_json(machine(tool)), options, data_files.load_matrix())
 
 
 def make_index(folder: Path) -> None:
-    """Write the stand-ins: both builds, those who require them, the libraries of the plan."""
+    """Write the stand-ins: both builds, who requires them, and what they require and link."""
     standin_wheels.make_set(folder)
+    for name, version in REQUIRED.items():
+        make_wheel(folder, name, version)
     for wheel in planned("uv").selection:
         if wheel.name != "onnxruntime-gpu" and not list(
             folder.glob(f"{wheel.name.replace('-', '_')}-{wheel.version}-*")
@@ -158,34 +166,38 @@ def put_companions(folder: Path) -> tuple[Path, Path]:
     return loader, stand_in
 
 
+def remedy(tool: str) -> str:
+    """Return what the plan says to the keeper of a project of `tool`."""
+    [finding] = [row for row in planned(tool).findings if row.code == f"managed-by-{tool}"]
+    return catalog.load_texts("en").remedy(finding)
+
+
 def lines(tool: str, name: str) -> str:
     """Return what the plan's remedy says `name` is to be: the text of a list or table."""
-    [finding] = [row for row in planned(tool).findings if row.code == f"managed-by-{tool}"]
-    remedy = catalog.load_texts("en").remedy(finding)
-    found = re.search(rf"(?<![\w-]){name} = (\[.*?\]|\{{.*?\}})(?=[\s.,]|$)", remedy)
+    said = remedy(tool)
+    found = re.search(rf"(?<![\w-]){name} = (\[.*?\]|\{{.*?\}})(?=[\s.,]|$)", said)
     if found is None:
-        sys.exit(f"the remedy for {tool} says nothing of {name}: {remedy}")
+        sys.exit(f"the remedy for {tool} says nothing of {name}: {said}")
     return found[1]
 
 
 def of_uv(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with uv."""
+    """Lock and sync with uv: the plan names `lock --format uv`, and its lines are pasted."""
     project = make("uv")
-    settings = "[tool.uv]\npackage = false\n"
     index = f'[[tool.uv.index]]\nurl = "{project.index}"\ndefault = true\n'
-    project.write(settings, index)
+    project.write(index)
     project.run("sync", "--quiet", "--python", project.python)
     found = {"as it stands": project.state()}
-    override = f"override-dependencies = {lines('uv', 'override-dependencies')}"
-    wanted = f'"fastembed", {lines("uv", "dependencies")[1:-1]}'
-    project.write(settings + override, index, dependencies=wanted)
+    [command] = re.findall(r"`(ortgpu-fix lock .*?)`", remedy("uv"))
+    (project.folder / "host.json").write_text(json.dumps(machine("uv")))
+    wishes = ("--facts", "host.json", "--ort", RELEASE, "--index-url", project.index)
+    ours = (sys.executable, "-m", "ortgpu_fix")
+    call(*ours, *command.split()[1:], *wishes, cwd=project.folder, environ=project.environ)
+    project.write(index, (project.folder / "gpu.toml").read_text("utf-8"))
     project.run("sync", "--quiet")
     found["with the lines"] = project.state()
-    loader, _ = put_companions(project.folder / "wheels")
-    install = ("pip", "install", "--quiet", "--no-deps", "--python", project.python, loader)
-    project.run(*install)
-    project.run("sync", "--quiet", "--inexact")
-    found["sync --inexact"] = project.state()
+    check = (*ours, "--check", "--facts", "host.json", "--python", ".venv")
+    call(*check, cwd=project.folder, environ=project.environ)  # ends where it is not right
     project.run("sync", "--quiet")
     found["sync again"] = project.state()
     return found
@@ -278,12 +290,11 @@ def wrong(tool: str, found: dict[str, dict[str, str]]) -> list[str]:
     for step, state in list(found.items())[1:]:
         if "marker" not in step and state["folder"] != "onnxruntime-gpu":
             says.append(f"{step}: the folder holds {state['folder']}")
-    stand_in = {"uv": "absent", "pdm": "absent", "poetry": RELEASE, "pip": RELEASE}[tool]
+    stand_in = {"uv": RELEASE, "pdm": "absent", "poetry": RELEASE, "pip": RELEASE}[tool]
     if found["with the lines"]["onnxruntime"] != stand_in:
         says.append(f"onnxruntime is {found['with the lines']['onnxruntime']}")
     for step, stays in (
-        ("sync --inexact", True),
-        ("sync again", False),
+        ("sync again", True),
         ("sync --clean", False),
         ("install", True),
         ("sync", tool == "pdm"),

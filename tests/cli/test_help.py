@@ -79,7 +79,7 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["explain", "a", "b"], "`b` is not known here", "无法识别 `b`"),
         (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
-        (["--forget"], "`--forget` goes with `undo`", "需要与 `undo` 一起使用"),
+        (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),
         (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
     ],
 )
