@@ -69,6 +69,8 @@ class Drift:
     """What would allow a newer one."""
     matrix_moved: bool
     """The lock was made with another matrix."""
+    machine: Facts | None = None
+    """The machine of the lock's header that stands for one without a GPU."""
 
 
 def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:

@@ -16,6 +16,7 @@ from ..errors import Error
 from ..facts.model import Facts
 from ..matrix.model import AddedRows
 from ..plan.wheels import HERE, Pinned, read_hashes
+from .machine_lines import machine_line
 from .markers import MarkerPlace, marker_for, marker_place
 
 PRELOAD_BROKEN = frozenset({"1.27.0"})
@@ -156,7 +157,7 @@ def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
     lines = [
         f"{what} for CUDA {lock.cuda}, with all that it needs" if lock.cuda else what,
         f"made by: {lock.command}",
-        *(_machine(*machine) for target in lock.targets for machine in target.machines),
+        *(machine_line(*machine) for target in lock.targets for machine in target.machines),
         f"matrix: {lock.matrix_date} {lock.matrix_digest}",
         *_read_hashes(lock),
         *install,
@@ -184,16 +185,3 @@ def _libraries(lock: Lock, *, loaded: bool) -> Iterator[str]:
         yield "the application: onnxruntime.preload_dlls() before its first session"
     else:
         yield "the application must load the libraries itself; `lock -d DIR` brings what does it"
-
-
-def _machine(name: str, facts: Facts) -> str:
-    """Return a machine on one line."""
-    platform, driver = facts.platform, facts.driver
-    python = f"Python {facts.python.version}{'t' if facts.python.free_threaded else ''}"
-    system = [f"{platform.system} {platform.machine}", platform.libc, python]
-    versions = (driver.version, driver.cuda and f"CUDA {driver.cuda}") if driver else ()
-    known = ", ".join(filter(None, versions)) or ("?" if driver else "none")
-    gpus = sorted({gpu.compute_capability or "?" for gpu in facts.gpus or ()})
-    capabilities = "?" if facts.gpus is None else ", ".join(gpus) or "none"
-    machine = f"{', '.join(filter(None, system))}; driver {known}; GPU {capabilities}"
-    return f"for {name + ': ' if name else ''}{machine}"

@@ -18,8 +18,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from ..errors import Error
 from ..facts.markers import marker_holds
+from ..facts.model import Facts
 from ..requirements.lines import logical_lines, without_options
 from ..versions import requirement
+from .machine_lines import read_machines
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,6 +73,8 @@ class ParsedLock:
     matrix_date: str | None
     """Of the matrix that it was made with; None where the lock does not name it."""
     matrix_digest: str | None
+    machines: tuple[Facts, ...] = ()
+    """The machines with a GPU that it was made for, where its header names them."""
 
 
 def read_lock(text: str, file: str) -> ParsedLock:
@@ -100,6 +104,7 @@ def read_lock(text: str, file: str) -> ParsedLock:
         pins=tuple(pins),
         matrix_date=matrix[1] if matrix else None,
         matrix_digest=matrix[2] if matrix else None,
+        machines=tuple(read_machines(text)),
     )
 
 

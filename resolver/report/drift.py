@@ -6,6 +6,7 @@ Returns sections and documents, prints nothing.
 from __future__ import annotations
 
 from ..lock.drift import Drift, MovedPin
+from ..lock.machine_lines import machine_line
 from ..lock.parse import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
@@ -20,7 +21,7 @@ def drift_json(
 
     `verdict` is `holds`, `drifted` or `impossible`; `differences` name the lines of the lock that
     the matrix contradicts, `environment` what is installed otherwise, `reasons` why the set cannot
-    work here.
+    work here, `machine` the one of the lock's header that stands for this one.
     """
     release = found.release
     return {
@@ -28,6 +29,7 @@ def drift_json(
         "file": file,
         "format": locked.format,
         "verdict": found.verdict,
+        "machine": found.machine and machine_line("", found.machine),
         "release": release and {"name": release.name, "version": release.version},
         "differences": [
             {"line": row.line, **why}
@@ -66,8 +68,12 @@ def drift_sections(
     if found.newest is not None:
         newer.append(Row(text=texts.label("drift-newest", version=found.newest)))
     styles = {"holds": "bold green", "drifted": "bold", "impossible": "bold red"}
+    head = [Row(head=texts.label("drift-lock"), text=named)]
+    if found.machine is not None:
+        named = machine_line("", found.machine)
+        head.append(Row(text=texts.label("drift-machine", machine=named)))
     sections = (
-        Section(rows=(Row(head=texts.label("drift-lock"), text=named),)),
+        Section(rows=tuple(head)),
         Section(
             heading=texts.label("drift-differs"),
             rows=tuple(

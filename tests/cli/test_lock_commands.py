@@ -20,7 +20,7 @@ from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
 from ortgpu_fix.cli.flags import FORMATS
 from support.local_index import LocalIndex, make_wheel
-from support.standin_wheels import clean_environment, find_uv
+from support.standin_wheels import clean_environment, find_uv, make_venv
 
 SHA256 = "0" * 64
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -254,3 +254,34 @@ def test_a_folder_that_cannot_be_made_is_said(run: Run, tmp_path: Path) -> None:
 
     assert done.returncode == 7
     assert "file/wheels" in done.stderr
+
+
+def test_in_ci_without_a_gpu_a_lock_is_held_against_the_machines_that_it_is_for(
+    run: Run, tmp_path: Path
+) -> None:
+    """`lock --check gpu.txt  # in CI`: what is installed there still counts."""
+    done = run("lock", "--facts", "example", "-o", "gpu.txt")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "gpu.txt").read_text()
+    older = text.replace("535.104.12, CUDA 12.2", "470.57.02, CUDA 11.4")
+    (tmp_path / "older.txt").write_text(older)
+    elsewhere = text.replace("# for linux", "# for windows")
+    (tmp_path / "elsewhere.txt").write_text(elsewhere)
+
+    make_venv(tmp_path / ".venv", pip=False)
+
+    def check(file: str, *flags: str) -> subprocess.CompletedProcess[str]:
+        return run("lock", "--check", file, "--python", ".venv", *flags)
+
+    held, told = check("gpu.txt", "--json"), check("gpu.txt")
+    too_old, no_line = check("older.txt", "--json"), check("elsewhere.txt", "--json")
+
+    document = json.loads(held.stdout)
+    assert document["reasons"] == []
+    assert (held.returncode, document["verdict"]) == (1, "drifted")  # nothing is installed here
+    assert document["machine"].endswith("; driver 535.104.12, CUDA 12.2; GPU 8.0")
+    assert "No GPU is here: held against a machine that the lock was made for linux" in told.stdout
+    assert too_old.returncode == 3
+    assert {row["code"] for row in json.loads(too_old.stdout)["reasons"]} == {"driver-too-old"}
+    assert json.loads(no_line.stdout)["machine"] is None
+    assert no_line.returncode == 3

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.pylock import Pylock
 from packaging.requirements import Requirement
 
@@ -17,6 +19,7 @@ from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.machine_lines import read_machines
 from ortgpu_fix.lock.model import Lock, LockTarget, header, locked_distributions
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
@@ -214,6 +217,33 @@ def test_the_header_says_what_is_known_of_each_machine() -> None:
         "server: linux x86_64, glibc 2.35, Python 3.11.7; driver ?; GPU ?",
         "experiment: linux x86_64, glibc 2.35, Python 3.13.0t; driver CUDA 12.2; GPU 8.0",
     ]
+
+
+@given(
+    st.sampled_from([LINUX, WINDOWS]),
+    st.sampled_from([Driver("535.104.12", "12.2"), Driver("551.61"), Driver(None, "11.8")]),
+    st.lists(st.sampled_from(["5.2", "8.9", "12.0"]), min_size=1, unique=True),
+    st.text(),
+)
+def test_a_machine_with_a_gpu_is_read_back_from_the_header(
+    machine: Facts, driver: Driver, capabilities: list[str], name: str
+) -> None:
+    gpus = tuple(Gpu(compute_capability=one) for one in sorted(capabilities))
+    facts = machine._replace(driver=driver, gpus=gpus)
+
+    [read] = read_machines(header(lock(target(facts, name=name)), ()))
+
+    assert (read.driver, read.gpus) == (driver, gpus)
+    assert read.platform == facts.platform._replace(distribution=None)
+    assert read.python.version == facts.python.version
+
+
+def test_a_machine_of_which_a_part_is_not_known_is_none_to_hold_a_lock_against() -> None:
+    unknown = LINUX._replace(gpus=None), LINUX._replace(driver=Driver()), LINUX._replace(gpus=())
+    made = header(lock(*(target(one) for one in (*unknown, LINUX._replace(driver=None)))), ())
+
+    assert made.count("# for linux") == 4
+    assert list(read_machines(made)) == []
 
 
 def test_the_header_says_whose_hash_an_index_gave_and_when() -> None:

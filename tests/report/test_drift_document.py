@@ -50,6 +50,7 @@ def test_a_lock_that_holds() -> None:
         "format": "requirements",
         "verdict": "holds",
         "release": {"name": "onnxruntime-gpu", "version": "1.26.0"},
+        "machine": None,
         "differences": [],
         "reasons": [],
         "environment": [],
