@@ -192,6 +192,27 @@ def test_a_report_counts_and_its_page_shows_what_is_wrong_first(fleet: ModuleTyp
     assert "it said &quot;&lt;b&gt;&quot;" in page
     assert "+ x 1" in page
     assert page.count("<tr") == page.count("</tr>") == 5
+    assert "<h2>Groups</h2>" in page
+
+
+def test_a_page_has_no_table_of_groups_where_there_are_none(fleet: ModuleType) -> None:
+    hosts = {"gone": {"state": "unreachable", "text": "no route"}}
+    report = fleet.report_of(plan(), hosts, date="2026-11-23", check_mode=False)
+
+    page = part("plugin_utils.page").page_of(report)
+
+    assert "<h2>Groups</h2>" not in page
+    assert page.count("<table>") == 1
+    assert "no route" in page
+
+
+def test_one_line_names_the_hosts_to_look_at(fleet: ModuleType) -> None:
+    hosts = {f"gpu{at:02}": {"state": "failed"} for at in range(12)}
+    hosts |= {"far": {"state": "unreachable"}, "a": {"state": "ok"}, "b": {"state": "ok"}}
+    report = fleet.report_of(plan(), hosts, date="2026-11-23", check_mode=False)
+
+    named = ", ".join(f"gpu{at:02}" for at in range(10))
+    assert fleet.summary(report) == f"2 ok, 12 failed ({named}, 2 more), 1 unreachable (far)"
 
 
 def test_a_host_is_brought_its_set_and_what_pip_may_choose_from(
@@ -292,14 +313,14 @@ def test_parameters_are_the_flags_of_the_program(module: ModuleType) -> None:
 
     assert found == [
         *("--ort", "<1.27", "--torch", "keep", "--ignore-gpu", "6.1", "--ignore-gpu", "5.2"),
-        *("--requirement", "/tmp/r.txt", "--no-autoload"),  # noqa: S108
+        *("--allow", "conda", "--requirement", "/tmp/r.txt", "--no-autoload"),  # noqa: S108
     ]
 
 
 def test_credentials_are_on_no_command_line(module: ModuleType) -> None:
     flags, environ = module.sources(PARAMS)
 
-    assert flags == ["--find-links", "/srv/wheels", "--offline", "--allow", "conda"]
+    assert flags == ["--find-links", "/srv/wheels", "--offline"]
     assert environ == dict.fromkeys(("PIP_INDEX_URL", "UV_INDEX_URL"), PARAMS["index_url"])
 
 

@@ -20,17 +20,19 @@ from ansible_collections.ortgpu.fix.plugins.plugin_utils import fleet
 from ansible_collections.ortgpu.fix.plugins.plugin_utils.page import page_of
 
 SPEC = {
-    "folder": {"type": "path", "required": True},
-    "state": {"type": "str", "choices": ["planned", "reported"], "required": True},
-    "hosts": {"type": "list", "elements": "str", "required": True},
+    "folder": {"type": "path"},
+    "state": {"type": "str", "choices": ["planned", "reported", "left_out"], "required": True},
+    "hosts": {"type": "list", "elements": "str"},
     "more_facts": {"type": "list", "elements": "path", "default": []},
     "flags": {"type": "list", "elements": "str", "default": []},
     "requirements": {"type": "list", "elements": "str", "default": []},
     "download": {"type": "bool", "default": True},
     "index_url": {"type": "str", "no_log": True},
 }
+NEEDED = [("state", state, ("folder", "hosts")) for state in ("planned", "reported")]
 SEEN, DONE = "ortgpu_fix_seen", "ortgpu_fix_done"
 """What the role registers on each host."""
+UNREAD = {"failed": True, "msg": "it failed before its facts were read"}
 LOCK = "gpu.txt"
 
 
@@ -40,9 +42,14 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Return the groups of the hosts, or how many are in which state."""
         result = super().run(tmp, task_vars)
-        arguments = self.arguments = self.validate_argument_spec(argument_spec=SPEC)[1]
-        self.folder = Path(arguments["folder"]).expanduser().absolute()
+        arguments = self.arguments = self.validate_argument_spec(
+            argument_spec=SPEC, required_if=NEEDED
+        )[1]
         self.hostvars = task_vars["hostvars"]
+        if arguments["state"] == "left_out":
+            seen = self._registered(task_vars["inventory_hostname"], SEEN) or {}
+            return result | {"unreachable": True, "msg": seen.get("msg") or "unreachable"}
+        self.folder = Path(arguments["folder"]).expanduser().absolute()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             step = self._plan if arguments["state"] == "planned" else self._report
@@ -73,14 +80,15 @@ class ActionModule(ActionBase):
         hosts = fleet.planned_hosts(plan, facts, assigned, managed=set(seen))
         for host, result in seen.items():
             if host not in facts:
-                hosts[host] = fleet.outcome_of(result, check_mode=False)
+                hosts[host] = fleet.outcome_of(result or UNREAD, check_mode=False)
         _write(self.folder / "plan.json", json.dumps(plan, indent=1))
-        self._write_report(plan, hosts)
+        report = self._write_report(plan, hosts)
         if files and not self._task.check_mode:
             self._lock(plan, flags)
         left = {host: hosts[host] for host in seen if host in facts and host not in assigned}
         return {
             "changed": False,
+            "msg": fleet.summary(report),
             "hosts": {host: assigned[host] for host in seen if host in assigned},
             "without_gpu": [host for host in left if left[host]["state"] == "without GPU"],
             "impossible": {
@@ -162,14 +170,16 @@ class ActionModule(ActionBase):
             if result and not result.get("skipped"):
                 outcome = fleet.outcome_of(result, check_mode=self._task.check_mode)
                 hosts[host] = {**hosts.get(host, {}), **outcome}
-        return {"changed": False, "counts": self._write_report(plan, hosts)}
+        report = self._write_report(plan, hosts)
+        msg = f"{fleet.summary(report)}. The report: {self.folder / 'report.html'}"
+        return {"changed": False, "counts": report["counts"], "msg": msg}
 
     def _write_report(self, plan, hosts):
         date = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
         report = fleet.report_of(plan, hosts, date=date, check_mode=self._task.check_mode)
         _write(self.folder / "report.json", json.dumps(report, indent=1))
         _write(self.folder / "report.html", page_of(report))
-        return report["counts"]
+        return report
 
 
 def _write(path, text):

@@ -63,11 +63,12 @@ options:
     default: true
   allow:
     description:
-      - Apply although other packages lose a dependency (V(conflicts)), to a conda environment
-        (V(conda)), or to an externally managed Python (V(system)).
+      - Apply although other packages lose a dependency (V(conflicts)), although what another build
+        of onnxruntime has is lost (V(provider)), to a conda environment (V(conda)), or to an
+        externally managed Python (V(system)).
     type: list
     elements: str
-    choices: [conflicts, conda, system]
+    choices: [conflicts, conda, provider, system]
     default: []
   verify:
     description: Run the real inference also where nothing has to be changed.
@@ -206,7 +207,7 @@ SPEC = dict(
     allow={
         "type": "list",
         "elements": "str",
-        "choices": ["conflicts", "conda", "system"],
+        "choices": ["conflicts", "conda", "provider", "system"],
         "default": [],
     },
     verify={"type": "bool", "default": False},
@@ -216,6 +217,8 @@ SPEC = dict(
     index_url={"type": "str", "no_log": True},
     torch_index_url={"type": "str"},
 )
+UP_TO_THE_DRIVER = ("no-gpu", "no-driver", "driver-too-old")
+"""Verdicts that suffice where the host stands for another machine."""
 UNFINISHED = "unfinished"
 UNDOABLE = ("kept", UNFINISHED)
 """What the fact `python.change` says of a change that `undo` can put back."""
@@ -229,6 +232,8 @@ def wishes(params, requirements_file):
             flags += ["--" + name.replace("_", "-"), params[name]]
     for capability in params["ignore_gpus"]:
         flags += ["--ignore-gpu", capability]
+    for what in params["allow"]:
+        flags += ["--allow", what]
     if requirements_file:
         flags += ["--requirement", requirements_file]
     flags += [] if params["autoload"] else ["--no-autoload"]
@@ -237,11 +242,9 @@ def wishes(params, requirements_file):
 
 
 def sources(params):
-    """Return the flags and the environment for where wheels come from, and what is allowed."""
+    """Return the flags and the environment for where wheels come from."""
     flags = ["--find-links", params["find_links"]] if params["find_links"] else []
     flags += ["--offline"] if params["offline"] else []
-    for what in params["allow"]:
-        flags += ["--allow", what]
     # Not on the command line, which every user of the host can read:
     index = params["index_url"]
     return flags, {"PIP_INDEX_URL": index, "UV_INDEX_URL": index} if index else {}
@@ -320,7 +323,8 @@ def bring(module, program):
     elif params["verify"] and not module.check_mode:
         verified = program.run("verify")
         values["verification"] = verified.document
-        if verified.code != HEALTHY:
+        enough = program.machine and verified.document["verdict"] in UP_TO_THE_DRIVER
+        if verified.code != HEALTHY and not enough:
             module.fail_json(
                 msg=f"the verification says {verified.document['verdict']}",
                 exit_code=verified.code,

@@ -23,20 +23,22 @@ options:
       - The folder on the controller for the fleet's files. C(facts) has the facts of each host,
         C(gpu.txt) or C(gpu.cuda12.txt) and so on are the locks, C(wheels) are the wheels, and
         C(plan.json), C(report.json) and C(report.html) say what was planned and what came of it.
+        Required where O(state) is V(planned) or V(reported).
     type: path
-    required: true
   state:
     description:
       - V(planned) writes facts, plan, locks and wheels. In check mode no locks and no wheels.
       - V(reported) adds what came of the hosts of this batch to the report, also in check mode.
+      - V(left_out) ends the run of a host as unreachable, where its facts could not be read because
+        of that, so that the recap tells it from hosts that failed.
     type: str
-    choices: [planned, reported]
+    choices: [planned, reported, left_out]
     required: true
   hosts:
-    description: The hosts to plan for or to report on.
+    description:
+      - The hosts to plan for or to report on. Required where O(state) is V(planned) or V(reported).
     type: list
     elements: str
-    required: true
   more_facts:
     description: Facts files of machines that are no hosts here, such as those with Windows.
     type: list
@@ -96,6 +98,11 @@ impossible:
   returned: O(state=planned)
   type: dict
   sample: {old1: "it is built for CUDA 11, which needs driver 450.36.06 or newer"}
+msg:
+  description: One line on all hosts, with the names of those that somebody has to look at.
+  returned: success
+  type: str
+  sample: 38 ok, 1 failed (gpu03), 1 unreachable (gpu07)
 counts:
   description: How many hosts are in which state.
   returned: O(state=reported)

@@ -63,7 +63,7 @@ def _files() -> Iterator[tuple[str, Path]]:
                 continue
             raise BundleError(
                 f"{name} is not installed beside Ansible on the controller; "
-                f"install it with: pip install {PROGRAM}"
+                "install it there from a clone of its repository: pip install ."
             )
         yield from _files_of(name, found)
         waiting.extend(_required(found))

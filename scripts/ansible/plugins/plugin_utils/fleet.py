@@ -28,6 +28,8 @@ STATES = (
 """What can have come of a host, in the order in which a report counts them."""
 WRONG = frozenset({"drifted", "put back", "broken", "failed", "unreachable", "impossible"})
 """The states that somebody has to look at."""
+SHOWN = 10
+"""So many hosts of a state are named."""
 PUT_BACK, NOT_PUT_BACK, IMPOSSIBLE = 4, 5, 3
 
 
@@ -192,3 +194,14 @@ def report_of(plan: Json, hosts: dict[str, Json], *, date: str, check_mode: bool
         "hosts": {name: hosts[name] for name in sorted(hosts)},
         "matrix": plan["matrix"],
     }
+
+
+def summary(report: Json) -> str:
+    """Return one line on all hosts: how many are in which state, and which have to be looked at."""
+    said = []
+    for state, count in report["counts"].items():
+        names = [name for name, row in report["hosts"].items() if row["state"] == state]
+        more = [f"{count - SHOWN} more"] if count > SHOWN else []
+        listed = f" ({', '.join(names[:SHOWN] + more)})" if state in WRONG else ""
+        said.append(f"{count} {state}{listed}")
+    return ", ".join(said) or "no hosts"

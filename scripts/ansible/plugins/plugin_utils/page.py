@@ -28,28 +28,34 @@ def page_of(report: Json) -> str:
     hosts = sorted(report["hosts"].items(), key=lambda row: (row[1]["state"] not in WRONG, row[0]))
     counts = ", ".join(f"{count} {state}" for state, count in report["counts"].items())
     kind = "checked only, nothing was changed" if report["check_mode"] else "carried out"
-    groups = [
-        "<tr>"
-        + _cell(group["name"])
-        + _cell(f"{group['distribution']} {group['version']}")
-        + _cell(group["cuda"] or "none")
-        + _cell(len(group["hosts"]))
-        + "</tr>"
-        for group in report["groups"]
-    ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>ONNX Runtime on the GPU: {escape(counts)}</title><style>{_STYLE}</style></head>\n"
         f"<body><h1>ONNX Runtime on the GPU</h1><p>{escape(report['date'])}, {kind}: "
         f"<strong>{escape(counts)}</strong>. Matrix of {escape(report['matrix']['date'])}.</p>\n"
-        f"<h2>Groups</h2>{_table(('Group', 'Release', 'CUDA', 'Hosts'), groups)}"
+        f"{_groups(report['groups'])}"
         f"<h2>Hosts</h2>{_table(_COLUMNS, (_host(name, row) for name, row in hosts))}"
         "</body></html>\n"
     )
 
 
 _COLUMNS = ("Host", "State", "Group", "GPUs", "Driver", "Python", "What is to say")
+
+
+def _groups(groups: list[Json]) -> str:
+    """Return the table of the groups, or nothing where there are none."""
+    rows = [
+        "<tr>"
+        + _cell(group["name"])
+        + _cell(f"{group['distribution']} {group['version']}")
+        + _cell(group["cuda"] or "none")
+        + _cell(len(group["hosts"]))
+        + "</tr>"
+        for group in groups
+    ]
+    head = ("Group", "Release", "CUDA", "Hosts")
+    return f"<h2>Groups</h2>{_table(head, rows)}" if rows else ""
 
 
 def _host(name: str, row: Json) -> str:
