@@ -42,6 +42,8 @@ TOOLS = "/opt/tools"
 """On the PATH of every host."""
 SHARE = "/srv/wheels"
 """Where hosts see the folder that the controller downloads to."""
+CUDA_13_SINCE = (1, 27)
+"""The first release of onnxruntime-gpu that is built for CUDA 13."""
 SYSTEM = ("/usr", "/etc")
 """What all hosts share with this machine, for reading only."""
 PYENV = Path.home() / ".pyenv"
@@ -123,7 +125,8 @@ def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Pat
         name, version, _, _ = parse_wheel_filename(file)
         files: dict[str, str | bytes] = {f"nvidia/{name}/stand_in.txt": "x" * 4000}
         if name == "onnxruntime-gpu":
-            files = stand_in_files("onnxruntime-gpu", str(version), cuda="12.8")
+            cuda = "13.0" if version.release >= CUDA_13_SINCE else "12.8"
+            files = stand_in_files("onnxruntime-gpu", str(version), cuda=cuda)
         tag = file.removesuffix(".whl").split("-", 2)[2]
         made[file] = make_wheel(wheels, name, str(version), files=files, tag=tag)
     data = next(controller.parents[1].glob("lib/python*/site-packages/ortgpu_fix/data"))

@@ -8,93 +8,20 @@ real.
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import subprocess
 import sys
-import zipfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import environments
 import pytest
-from drivers import A100, RTX3090, Card
+from drivers import A100, RTX3090
+from local_hosts import Fleet, add_host, bring_wheels
 
-from support.local_index import make_wheel
-from support.standin_fleet import Kind, ansible, make_controller, make_stand_ins, stand_in_files
-from support.standin_wheels import find_uv, state_of
+from support.standin_fleet import Kind, ansible, make_controller
+from support.standin_wheels import state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.online, pytest.mark.timeout(1800)]
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SECRET = "vaulted-secret"  # noqa: S105
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fleet:
-    """The controller and its hosts."""
-
-    folder: Path
-    controller: Path
-
-    def inventory(self, **variables: object) -> str:
-        """Write the inventory, with `variables` for all hosts, and return its path."""
-        hosts = {}
-        for home in sorted((self.folder / "hosts").iterdir()):
-            hosts[home.name] = {
-                "ansible_python_interpreter": str(home / "python"),
-                "ansible_remote_tmp": str(home / "tmp"),
-                "ortgpu_fix_python": str(home / "venv"),
-            }
-        common = {"ansible_connection": "local", **variables}
-        path = self.folder / "inventory.json"
-        path.write_text(json.dumps({"all": {"vars": common, "hosts": hosts}}))
-        return str(path)
-
-    def run(self, *arguments: str, **variables: object) -> tuple[int, str]:
-        """Run the playbook, and return its exit code and what it said."""
-        words = ["ortgpu.fix.fleet", "-i", self.inventory(**variables), *arguments]
-        with ansible(self.controller, "playbook", *words, folder=self.folder) as process:
-            said, _ = process.communicate(timeout=600)
-        return process.returncode, said
-
-    def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            (self.folder / "ortgpu-fleet" / "report.json").read_text()
-        )
-        return found
-
-    def states(self) -> dict[str, str]:
-        """Return the state of each host in the report."""
-        return {name: row["state"] for name, row in self.report()["hosts"].items()}
-
-    def venv(self, host: str) -> Path:
-        return self.folder / "hosts" / host / "venv"
-
-    def installed(self, host: str) -> set[str]:
-        """Return the distributions that are installed on a host."""
-        folders = self.venv(host).glob("lib/python*/site-packages/*.dist-info")
-        return {folder.name.removesuffix(".dist-info") for folder in folders}
-
-
-def add_host(folder: Path, stubs: Path, card: Card | None) -> None:
-    """Make a host with the CPU build installed, and a driver where there is a `card`."""
-    venv = folder / "venv"
-    environments.make_venv(environments.own_base(), venv)
-    wheel = make_wheel(
-        folder, "onnxruntime", "1.22.1", files=stand_in_files("onnxruntime", "1.22.1")
-    )
-    with zipfile.ZipFile(wheel) as zipped:
-        zipped.extractall(environments.site_packages(venv / "bin" / "python"))
-    wheel.unlink()
-    lines = [f"export HOME={shlex.quote(str(folder))}"]
-    if card is not None:
-        driver = f"release 535.104.12\ncuda 12020\ngpu {card.line()}\n"
-        (folder / "driver.txt").write_text(driver)
-        lines.append(f"export LD_LIBRARY_PATH={stubs} ORTGPU_STUB={folder / 'driver.txt'}")
-    python = folder / "python"
-    python.write_text("\n".join(["#!/bin/sh", *lines, f'exec {environments.own_base()} "$@"', ""]))
-    python.chmod(0o755)
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +32,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, stubs: Path) -> Fleet:
     controller = make_controller(folder / "controller", Path(sys.executable))
     for name, card in (("gpu1", A100), ("gpu2", RTX3090), ("web1", None)):
         (folder / "hosts" / name).mkdir(parents=True)
-        add_host(folder / "hosts" / name, stubs, card)
-    facts = []
-    for card in (A100, RTX3090):
-        kind = Kind(
+        add_host(folder / "hosts" / name, None if card is None else (stubs, card))
+    kinds = [
+        Kind(
             name=card.name,
             driver="535.104.12",
             cuda=12020,
@@ -116,21 +42,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, stubs: Path) -> Fleet:
             capability=card.capability,
             python=VERSION,
         )
-        facts.append(folder / f"{card.memory_mib}.json")
-        facts[-1].write_text(json.dumps(kind.facts()))
-    words = [word for file in facts for word in ("--facts", str(file))]
-    planned = subprocess.run(
-        [controller, "-m", "ortgpu_fix", "--json", *words], check=True, capture_output=True
-    )
-    [group] = json.loads(planned.stdout)["groups"]
-    rows = [row for target in group["targets"] for row in target["install"]]
-    make_stand_ins(controller, rows, folder / "ortgpu-fleet" / "wheels")
+        for card in (A100, RTX3090)
+    ]
+    bring_wheels(controller, kinds, folder)
     return Fleet(folder=folder, controller=controller)
-
-
-def left_behind(fleet: Fleet) -> list[Path]:
-    """Return what lies in the hosts' folders for temporary files."""
-    return [path for home in (fleet.folder / "hosts").iterdir() for path in home.glob("tmp/*")]
 
 
 def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
@@ -149,7 +64,7 @@ def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
     )
     assert SECRET not in everything
     assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
-    assert not left_behind(fleet)
+    assert not fleet.left_behind()
 
     web = state_of(fleet.venv("web1"))
     code, said = fleet.run()
@@ -163,7 +78,7 @@ def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
     assert sets[0] == sets[1]
     assert len(sets[0]) > 5
     assert state_of(fleet.venv("web1")) == web, "a host without a GPU is left alone"
-    assert not left_behind(fleet)
+    assert not fleet.left_behind()
     lock = (fleet.folder / "ortgpu-fleet" / "gpu.txt").read_text()
     assert all(f"{name.rpartition('-')[2]}" in lock for name in sets[0])
     assert "verified: works" in (fleet.folder / "ortgpu-fleet" / "report.html").read_text()
@@ -247,37 +162,3 @@ def test_too_many_failures_end_the_run(fleet: Fleet) -> None:
     assert fleet.states() == {"gpu1": "failed", "gpu2": "waiting", "web1": "without GPU"}, said
     assert fleet.report()["hosts"]["gpu1"]["exit_code"] in {4, 7}
     assert {host: state_of(fleet.venv(host)) for host in before} == before
-
-
-@pytest.mark.parametrize("module", ["ortgpu_fix", "ortgpu_fix_facts", "ortgpu_fix_fleet"])
-def test_every_module_has_its_documentation(module: str, fleet: Fleet) -> None:
-    words = ["--json", "-t", "module", f"ortgpu.fix.{module}"]
-    with ansible(fleet.controller, "doc", *words, folder=fleet.folder) as process:
-        said, _ = process.communicate()
-
-    [found] = json.loads(said[said.index("{") :]).values()
-    assert found["doc"]["options"]
-    assert found["examples"]
-    assert found["return"]
-
-
-def test_the_collection_is_clean_for_the_linter(fleet: Fleet) -> None:
-    pytest.importorskip("ansiblelint")
-    collections = fleet.controller.parents[1] / "collections"
-    place = collections / "ansible_collections" / "ortgpu" / "fix"
-    environ = {
-        "ANSIBLE_COLLECTIONS_PATH": str(collections),
-        "HOME": str(fleet.folder),
-        "PATH": f"{Path(find_uv()).parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
-    }
-
-    found = subprocess.run(
-        [sys.executable, "-m", "ansiblelint", "--nocolor"],
-        cwd=place,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert found.returncode == 0, found.stdout + found.stderr

@@ -1,0 +1,165 @@
+"""The whole role in waves, on hosts that differ, each of which stands for a simulated machine.
+
+Two generations of GPUs with two drivers, a host without a GPU, one that is unreachable, and one
+whose environment is not there. The index is on this machine; the wheels are stand-ins.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from local_hosts import Fleet, add_host, bring_wheels
+
+from support.local_index import LocalIndex, make_wheel
+from support.standin_fleet import Kind, make_controller
+from support.standin_wheels import state_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SOME_UNREACHABLE = 4
+"""The exit code of ansible-playbook, whatever failed besides."""
+WAVES = '{"ortgpu_fix_waves": [1, "100%"]}'
+APPLIES = "Bring the environment to the set of its group"
+A100 = Kind(
+    name="A100",
+    driver="535.104.12",
+    cuda=12020,
+    gpu="NVIDIA A100-SXM4-80GB",
+    capability=(8, 0),
+    python=VERSION,
+)
+L4 = Kind(
+    name="L4",
+    driver="580.65.06",
+    cuda=13000,
+    gpu="NVIDIA L4",
+    capability=(8, 9),
+    python=VERSION,
+    requires="onnxruntime>=1.28",
+)
+WITHOUT = A100.facts() | {"driver": None, "gpus": []}
+REQUIRED = {
+    "coloredlogs": "15.0.1",
+    "flatbuffers": "25.9.23",
+    "numpy": "2.2.6",
+    "packaging": "26.0",
+    "protobuf": "6.33.0",
+    "sympy": "1.14.0",
+}
+"""What releases of onnxruntime-gpu require besides."""
+
+NUMPY = """
+float32 = "float32"
+
+class array(list):
+    def __init__(self, values, dtype=None):
+        super().__init__(values)
+        self.shape = (len(self),)
+
+    def reshape(self, shape):
+        self.shape = tuple(shape)
+        return self
+
+    def __sub__(self, other):
+        return array(mine - its for mine, its in zip(self, other))
+
+    def all(self):
+        return False not in self
+
+    def max(self):
+        return sorted(self)[-1]
+
+def abs(values):
+    return array(value if value > 0 else -value for value in values)
+
+def isfinite(values):
+    return array(True for value in values)
+"""
+"""As much of numpy as the verification asks for."""
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    """Six hosts, three of which can have a set; the first by name is not one of them."""
+    pytest.importorskip("ansible.release")
+    folder = tmp_path_factory.mktemp("waves")
+    controller = make_controller(folder / "controller", Path(sys.executable))
+    machines = {"gpu1": A100.facts(), "gpu2": L4.facts(), "gpu3": A100.facts()}
+    about: dict[str, dict[str, object]] = {
+        "cpu1": {"ortgpu_fix_machine": WITHOUT},
+        "far1": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9},
+        "lost1": {"ortgpu_fix_machine": A100.facts(), "ortgpu_fix_python": "/nowhere"},
+        **{name: {"ortgpu_fix_machine": machine} for name, machine in machines.items()},
+    }
+    for name in about:
+        (folder / "hosts" / name).mkdir(parents=True)
+        add_host(folder / "hosts" / name, requires=L4.requires if name == "gpu2" else None)
+    bring_wheels(controller, (A100, L4), folder)
+    for name, version in REQUIRED.items():
+        text = NUMPY if name == "numpy" else ""
+        make_wheel(folder / "index", name, version, files={f"{name}/__init__.py": text})
+    return Fleet(folder=folder, controller=controller, about=about)
+
+
+def recap(said: str) -> dict[str, dict[str, int]]:
+    """Return what the recap counts for each host."""
+    lines = said[said.index("PLAY RECAP") :].splitlines()[1:]
+    rows = [line.partition(":") for line in lines if ":" in line]
+    return {
+        host.strip(): {key: int(count) for key, count in re.findall(r"(\w+)=(\d+)", counts)}
+        for host, _, counts in rows
+    }
+
+
+def waves(said: str) -> list[set[str]]:
+    """Return the hosts of each wave that were changed or found right."""
+    parts = said[: said.index("PLAY RECAP")].split(APPLIES)[1:]
+    tasks = [part.partition("\nTASK ")[0] for part in parts]
+    return [set(re.findall(r"^(?:ok|changed): \[(\w+)\]", task, re.MULTILINE)) for task in tasks]
+
+
+def test_hosts_that_differ_get_the_sets_of_their_machines_in_waves(fleet: Fleet) -> None:
+    alone = state_of(fleet.venv("cpu1"))
+    with LocalIndex(fleet.folder / "index") as index:
+        code, said = fleet.run("-e", WAVES, ortgpu_fix_index_url=index.url)
+
+        assert code == SOME_UNREACHABLE
+        states = {"cpu1": "without GPU", "far1": "unreachable", "lost1": "failed"}
+        assert fleet.states() == states | dict.fromkeys(("gpu1", "gpu2", "gpu3"), "changed"), said
+        assert waves(said) == [{"gpu1"}, {"gpu2", "gpu3"}]
+        groups = {row["name"]: row["hosts"] for row in fleet.report()["groups"]}
+        assert groups == {"cuda12": ["gpu1", "gpu3"], "cuda13": ["gpu2"]}
+        old, new = fleet.installed("gpu1"), fleet.installed("gpu2")
+        assert old == fleet.installed("gpu3")
+        assert any(name.startswith("nvidia_cudnn_cu12-") for name in old)
+        assert any(name.startswith("nvidia_cudnn_cu13-") for name in new)
+        assert "onnxruntime-1.22.1" not in old | new
+        assert state_of(fleet.venv("cpu1")) == alone
+        counts = recap(said)
+        assert (counts["far1"]["unreachable"], counts["far1"]["failed"]) == (1, 0)
+        assert (counts["lost1"]["unreachable"], counts["lost1"]["failed"]) == (0, 1)
+        assert {host: row["changed"] for host, row in counts.items() if row["changed"]} == {
+            "gpu1": 1,
+            "gpu2": 1,
+            "gpu3": 1,
+        }
+        assert "3 changed, 1 failed (lost1), 1 unreachable (far1), 1 without GPU" in said
+        assert not fleet.left_behind()
+
+        before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2", "gpu3")}
+        _, said = fleet.run("-e", WAVES, ortgpu_fix_index_url=index.url)
+
+    assert fleet.states() == states | dict.fromkeys(before, "ok"), said
+    assert [row["changed"] for row in recap(said).values()] == [0] * 6
+    assert {host: state_of(fleet.venv(host)) for host in before} == before
+
+
+def test_a_variable_that_is_no_such_thing_is_refused_before_a_host_is_read(fleet: Fleet) -> None:
+    code, said = fleet.run("--limit", "gpu1", ortgpu_fix_allow=["everything"])
+
+    assert code != 0
+    assert "value of ortgpu_fix_allow must be one or more of: conda, conflicts" in said
+    assert "Read the facts of host" not in said
