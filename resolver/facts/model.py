@@ -70,6 +70,17 @@ class Driver(NamedTuple):
     error: str | None = None
     """Why it cannot be read or used: `version-mismatch: evidence`."""
 
+    @property
+    def error_code(self) -> str:
+        """The stable code that `error` begins with: `version-mismatch`."""
+        return (self.error or "").partition(":")[0]
+
+    @property
+    def error_evidence(self) -> str:
+        """What `error` says after its code; all of it where a person wrote no code."""
+        error = self.error or ""
+        return (error.removeprefix(f"{self.error_code}:") or error).strip()
+
 
 class Gpu(NamedTuple):
     """A GPU; the memory in MiB."""

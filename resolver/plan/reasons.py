@@ -5,6 +5,8 @@ Values travel as they are; `messages` makes words of them.
 
 from typing import Literal, NamedTuple
 
+from ..errors import Cause
+
 Severity = Literal["error", "warning", "info"]
 
 
@@ -40,13 +42,13 @@ class Wanting(NamedTuple):
         return f"{self.by} ({self.requires})"
 
 
-Fact = str | Named | RequirementLine | Wanting
+Fact = str | Named | RequirementLine | Wanting | Cause
 Values = tuple[tuple[str, Fact | tuple[Fact, ...]], ...]
 
 
 def words(value: Fact | tuple[Fact, ...]) -> str:
     """Return a value as people read it; several with commas."""
-    if isinstance(value, str | Named | RequirementLine | Wanting):
+    if isinstance(value, Fact):
         return str(value)
     return ", ".join(map(str, value))
 

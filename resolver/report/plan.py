@@ -26,7 +26,7 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
     if driver is None:
         driver_text = texts.label("driver-none")
     elif driver.error is not None and driver.version is None:
-        driver_text = driver.error
+        driver_text = driver.error_evidence
     elif driver.cuda is None:  # then the release decides
         driver_text = driver.version or texts.label("unknown")
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..errors import cause
 from ..facts.driver import COMPAT, EXPLAINED_ERRORS, MIG, MIG_ON
 from ..facts.model import EXPECTED_PLATFORM
 from ..plan.reasons import Finding, finding
@@ -40,13 +41,19 @@ def _driver(here: Situation) -> Iterator[Finding]:
     if driver is None:
         yield finding("no-driver", "error", source=sources.get("driver", ""))
     elif driver.error is not None:
-        code = EXPLAINED_ERRORS.get(driver.error.partition(":")[0], "driver-unreadable")
+        code = EXPLAINED_ERRORS.get(driver.error_code, "driver-unreadable")
         evidence: list[str] = []
         if code == "driver-forward-compatibility":
             evidence = [*([library] if library else []), *searched]
         if code == "driver-no-device" and sliced:
             code, evidence = "mig-without-instance", [sliced]
-        yield finding(code, "error", *evidence, error=driver.error)
+        place: str = here.facts.platform.system
+        if place != "windows":
+            place = "container" if here.facts.platform.container else "host"
+        library = "nvcuda.dll" if place == "windows" else "libcuda.so.1"
+        how = cause(f"driver-library-{place}")
+        error = driver.error_evidence
+        yield finding(code, "error", *evidence, error=error, library=library, how=how)
     elif here.driver_cuda is None:
         yield finding("driver-unknown", "error")
     elif library and driver.cuda:

@@ -45,7 +45,7 @@ def check_driver(subject: Candidate, here: Situation) -> Iterator[Reason]:
     if driver is None:
         yield reason("no-driver")
     elif here.driver_cuda is None and driver.error is not None:
-        yield reason("driver-unreadable", error=driver.error)
+        yield reason("driver-unreadable", error=driver.error_evidence)
     elif here.driver_cuda is None:
         yield reason("driver-unknown")
     elif refusal := too_old_driver(subject.build.cuda, here):

@@ -9,6 +9,7 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import Finding
@@ -93,7 +94,9 @@ def test_each_error_of_cuda_has_a_finding_of_its_own(
     assert (found.code, found.evidence) == (code, evidence)
     plan = planned(with_driver(driver, sources=sources, environment=environment))
     assert [row.code for row in plan.outside] == [code]
-    assert error in load_texts("en").summary(found)
+    said = load_texts("en").summary(found)
+    assert error.partition(": ")[2] in said
+    assert error.partition(":")[0] not in said  # the code is for programs
 
 
 def test_a_driver_library_of_another_release_that_works_is_worth_knowing() -> None:
@@ -164,3 +167,43 @@ def test_a_moved_environment_is_said_with_its_old_place() -> None:
 
     assert found.severity == "info"
     assert "/build/.venv" in load_texts("en").summary(found)
+
+
+@pytest.mark.parametrize(
+    ("platform", "library", "how"),
+    [
+        ({"system": "linux", "machine": "x86_64"}, "libcuda.so.1", "complete driver"),
+        (
+            {"system": "linux", "machine": "x86_64", "container": "docker"},
+            "libcuda.so.1",
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        ),
+        ({"system": "windows", "machine": "x86_64"}, "nvcuda.dll", "driver from nvidia.com"),
+    ],
+)
+def test_what_brings_the_cuda_library_of_the_driver_depends_on_the_place(
+    platform: dict[str, str], library: str, how: str
+) -> None:
+    error = {"version": "535.1", "error": "libcuda-missing: there is a driver"}
+    made = planned(with_driver(error, platform=platform))
+    [found] = [row for row in made.findings if row.code == "driver-libcuda-missing"]
+    texts = load_texts("en")
+    told = f"{texts.summary(found)}. {texts.remedy(found)}"
+
+    assert library in told
+    assert how in told
+    assert ("NVIDIA_DRIVER_CAPABILITIES" in told) is ("container" in platform)
+    assert ("libcuda" in told) is (platform["system"] == "linux")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "evidence"),
+    [
+        ("nvml-4: NVML answers 4, not supported", "nvml-4", "NVML answers 4, not supported"),
+        ("somebody wrote this", "somebody wrote this", "somebody wrote this"),
+    ],
+)
+def test_the_code_of_an_error_is_for_programs(error: str, code: str, evidence: str) -> None:
+    driver = Driver(error=error)
+
+    assert (driver.error_code, driver.error_evidence) == (code, evidence)
