@@ -15,6 +15,20 @@ from support.standin_wheels import find_uv
 
 COLLECTION = Path(__file__).parents[2] / "scripts" / "ansible"
 MODULES = ["ortgpu_fix", "ortgpu_fix_facts", "ortgpu_fix_fleet"]
+SANITY = [
+    "action-plugin-docs",
+    "compile",
+    "empty-init",
+    "ignores",
+    "line-endings",
+    "no-assert",
+    "no-illegal-filenames",
+    "no-smart-quotes",
+    "shebang",
+    "symlinks",
+    "use-argspec-type-path",
+]
+"""What ansible-test finds without further tools; scripts/prove/collection.py runs all of it."""
 pytestmark = pytest.mark.slow
 
 
@@ -62,6 +76,28 @@ def test_the_linter_notices_what_is_wrong(place: Path, tmp_path: Path) -> None:
         file.write("\n- shell: rm -r /opt/app\n")
 
     assert ansible(wrong, "ansiblelint", "--nocolor").returncode != 0
+
+
+def sanity(place: Path) -> subprocess.CompletedProcess[str]:
+    """Run what ansible-test finds without further tools."""
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    words = [word for name in SANITY for word in ("--test", name)]
+    return ansible(
+        place, "ansible", "test", "sanity", "--local", "--color", "no", "--python", python, *words
+    )
+
+
+def test_the_collection_is_sane_and_what_is_not_is_noticed(place: Path, tmp_path: Path) -> None:
+    found = sanity(place)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count("Running sanity test") == len(SANITY)
+
+    wrong = tmp_path / "ansible_collections" / "ortgpu" / "fix"
+    shutil.copytree(place, wrong)
+    (wrong / "plugins" / "modules" / "no_documentation.py").write_bytes(b"print(1)\r\n")
+    said = sanity(wrong).stdout
+    assert "no_documentation.py" in said
+    assert "line-endings" in said
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -14,13 +14,15 @@ import pytest
 from local_hosts import Fleet, add_host, bring_wheels
 
 from support.local_index import LocalIndex, make_wheel
-from support.standin_fleet import Kind, make_controller
+from support.standin_fleet import Kind, ansible, make_controller
 from support.standin_wheels import state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SOME_FAILED = 2
 SOME_UNREACHABLE = 4
-"""The exit code of ansible-playbook, whatever failed besides."""
+"""The exit codes of ansible-playbook; that of unreachable hosts goes before."""
+SERVED = ("gpu1", "gpu2", "gpu3")
 WAVES = '{"ortgpu_fix_waves": [1, "100%"]}'
 APPLIES = "Bring the environment to the set of its group"
 A100 = Kind(
@@ -121,6 +123,29 @@ def waves(said: str) -> list[set[str]]:
     return [set(re.findall(r"^(?:ok|changed): \[(\w+)\]", task, re.MULTILINE)) for task in tasks]
 
 
+ROLE = """\
+- name: The role alone
+  hosts: all
+  gather_facts: false
+  roles:
+    - role: ortgpu.fix.fleet
+"""
+
+
+def test_the_role_alone_shows_in_one_play_what_it_would_change(fleet: Fleet) -> None:
+    book = fleet.folder / "role.yml"
+    book.write_text(ROLE)
+    words = [str(book), "-i", fleet.inventory(), "--check"]
+    with ansible(fleet.controller, "playbook", *words, folder=fleet.folder) as process:
+        said, _ = process.communicate(timeout=300)
+
+    assert process.returncode == SOME_UNREACHABLE
+    states = {"cpu1": "without GPU", "far1": "unreachable", "lost1": "failed"}
+    assert fleet.states() == states | dict.fromkeys(SERVED, "drifted"), said
+    assert waves(said) == [set(SERVED)]
+    assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
+
+
 def test_hosts_that_differ_get_the_sets_of_their_machines_in_waves(fleet: Fleet) -> None:
     alone = state_of(fleet.venv("cpu1"))
     with LocalIndex(fleet.folder / "index") as index:
@@ -128,7 +153,7 @@ def test_hosts_that_differ_get_the_sets_of_their_machines_in_waves(fleet: Fleet)
 
         assert code == SOME_UNREACHABLE
         states = {"cpu1": "without GPU", "far1": "unreachable", "lost1": "failed"}
-        assert fleet.states() == states | dict.fromkeys(("gpu1", "gpu2", "gpu3"), "changed"), said
+        assert fleet.states() == states | dict.fromkeys(SERVED, "changed"), said
         assert waves(said) == [{"gpu1"}, {"gpu2", "gpu3"}]
         groups = {row["name"]: row["hosts"] for row in fleet.report()["groups"]}
         assert groups == {"cuda12": ["gpu1", "gpu3"], "cuda13": ["gpu2"]}
@@ -149,12 +174,24 @@ def test_hosts_that_differ_get_the_sets_of_their_machines_in_waves(fleet: Fleet)
         assert "3 changed, 1 failed (lost1), 1 unreachable (far1), 1 without GPU" in said
         assert not fleet.left_behind()
 
-        before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2", "gpu3")}
+        before = {host: state_of(fleet.venv(host)) for host in SERVED}
         _, said = fleet.run("-e", WAVES, ortgpu_fix_index_url=index.url)
 
     assert fleet.states() == states | dict.fromkeys(before, "ok"), said
     assert [row["changed"] for row in recap(said).values()] == [0] * 6
     assert {host: state_of(fleet.venv(host)) for host in before} == before
+
+
+def test_a_host_that_is_lost_during_its_change_counts_as_a_failure(fleet: Fleet) -> None:
+    lost = "{{ 'ssh' if ortgpu_fix_plan is defined else 'local' }}"
+    address = {"ansible_host": "127.0.0.1", "ansible_port": 9}
+
+    code, said = fleet.run("--check", "--limit", "gpu1", ansible_connection=lost, **address)
+
+    assert code == SOME_FAILED
+    assert fleet.states() == {"gpu1": "unreachable"}
+    assert (recap(said)["gpu1"]["unreachable"], recap(said)["gpu1"]["failed"]) == (0, 1)
+    assert "The host became unreachable during its change: " in said
 
 
 def test_a_variable_that_is_no_such_thing_is_refused_before_a_host_is_read(fleet: Fleet) -> None:
