@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,15 @@ ENDS = {
     **{f"ortgpu-fix help {command}": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
+NEEDS_ONE = ("ortgpu-fix", "ortgpu-fix plan", "ortgpu-fix lock --check gpu.txt")
+NEEDS_ONE += ("ortgpu-fix check", "ortgpu-fix --check", "ortgpu-fix undo --forget")
+NOWHERE = ENDS | {
+    **dict.fromkeys(NEEDS_ONE, 2),
+    **{command: 2 for command in ENDS if command.startswith("ortgpu-fix verify")},
+    **{command: 7 for command in ENDS if "--python .venv" in command},
+}
+"""The same after `uv tool install .` or `pipx install .`, with no environment in the folder: what
+is for one needs one, and what plans for another machine, locks or downloads does not."""
 
 
 def told() -> set[str]:
@@ -108,11 +118,35 @@ def test_each_is_tried() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the commands name."""
     project = tmp_path_factory.mktemp("told") / "project"
-    project.mkdir()
+    write_named_files(project)
     uv = find_uv()
     subprocess.run([uv, "venv", "-q", ".venv"], cwd=project, check=True)
     words = ["pip", "install", "-q", "--python", ".venv", "onnxruntime==1.22.1"]
     subprocess.run([uv, *words], cwd=project, check=True)
+    return project
+
+
+@pytest.fixture(scope="module", params=["uv tool install .", "pipx install ."])
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder without an environment; beside it `bin`, with the program as the README installs it."""
+    work = tmp_path_factory.mktemp("installed")
+    write_named_files(work / "project")
+    tool, *words = shlex.split(request.param)
+    places = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin"}
+    places |= {"PIPX_HOME": "pipx", "PIPX_BIN_DIR": "bin", "PIPX_DEFAULT_PYTHON": sys.executable}
+    env = os.environ | {name: str(work / place) for name, place in places.items()}
+    env |= {"UV_PYTHON": sys.executable, "PIPX_DEFAULT_PYTHON": sys.executable}
+    if tool == "pipx":
+        subprocess.run([sys.executable, "-m", "venv", work / "venv"], check=True)
+        subprocess.run([work / "venv/bin/pip", "install", "-q", "pipx"], check=True)
+    program = find_uv() if tool == "uv" else str(work / "venv/bin/pipx")
+    subprocess.run([program, *words], cwd=ROOT, env=env, check=True, capture_output=True)
+    return work / "project"
+
+
+def write_named_files(project: Path) -> None:
+    """Write the files that the commands name."""
+    project.mkdir()
     machine: Any = example_machine()
     for name in ("host1", "host2", "laptop", "production"):
         (project / f"{name}.json").write_text(json.dumps(machine))
@@ -128,7 +162,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """)
     for name in ("model.onnx", "MODEL.onnx"):
         onnx.save(model, project / name)
-    return project
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +172,34 @@ def driver(stubs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 @pytest.mark.parametrize("command", ENDS)
 def test_it_does_what_is_told(folder: Path, driver: dict[str, str], command: str) -> None:
-    home = folder.parent / "home"
+    done = typed(command, folder, Path(sys.executable).parent, driver)
+
+    assert done.returncode == ENDS[command], done.stdout + done.stderr
+    of_the_program = command == "ortgpu-fix run -- python app.py"  # which is passed on
+    assert of_the_program or "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", NOWHERE)
+def test_it_does_what_is_told_where_no_environment_is(
+    installed: Path, driver: dict[str, str], command: str
+) -> None:
+    done = typed(command, installed, installed.parent / "bin", driver)
+
+    assert done.returncode == NOWHERE[command], done.stdout + done.stderr
+    of_the_program = command == "ortgpu-fix run -- python app.py"
+    assert of_the_program or "Traceback" not in done.stderr
+
+
+def typed(
+    command: str, folder: Path, programs: Path, driver: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as it is typed in `folder`, by somebody whose home lies beside it."""
     if command.endswith("-d DIR"):  # gigabytes that are here already
         (folder / "wheels").rename(folder / "DIR")
-    path = os.pathsep.join([driver["PATH"], str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([driver["PATH"], str(programs), os.environ["PATH"]])
     handed = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    done = subprocess.run(
+    home = folder.parent / "home"
+    return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
         env=handed | driver | {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"},
@@ -154,7 +209,3 @@ def test_it_does_what_is_told(folder: Path, driver: dict[str, str], command: str
         encoding="utf-8",
         check=False,
     )
-
-    assert done.returncode == ENDS[command], done.stdout + done.stderr
-    of_the_program = command == "ortgpu-fix run -- python app.py"  # which is passed on
-    assert of_the_program or "Traceback" not in done.stderr
