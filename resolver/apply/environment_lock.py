@@ -104,7 +104,8 @@ def _release(descriptor: int, path: Path) -> None:
     """Let go of the lock, and of the whole state folder where nothing else is in it."""
     stage = path.parent / "stage"
     with contextlib.suppress(OSError):  # downloads that were begun stay
-        remove_tree(stage / "resolve")
+        for name in ("resolve", "tree", "engine"):  # of a run that was killed
+            remove_tree(stage / name)
         for folder in (stage / "wheels", stage):
             folder.rmdir()
     with contextlib.suppress(OSError):

@@ -79,6 +79,18 @@ def refusal(stand: Stand, act: Callable[[], object], code: str = "undo-changed")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_of_ours_stays_after_a_killed_change_is_undone(quick: Stand, moment: str) -> None:
+    """Not the lock, nor the engine's, nor the one of uv in the prefix that it filled."""
+    site = killed_apply(quick, moment)
+    assert (site.stage / "tree").exists()
+
+    recover_interrupted(site)
+
+    assert quick.unchanged()
+    assert not quick.state.exists()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: str) -> None:
     site = killed_apply(quick, moment)
     shutil.rmtree(quick.venv.site / "onnxruntime", ignore_errors=True)

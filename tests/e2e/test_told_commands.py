@@ -81,8 +81,10 @@ ENDS = {
     **{f"ortgpu-fix help {command}": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
-NEEDS_ONE = ("ortgpu-fix", "ortgpu-fix plan", "ortgpu-fix lock --check gpu.txt")
-NEEDS_ONE += ("ortgpu-fix check", "ortgpu-fix --check", "ortgpu-fix undo --forget")
+NEEDS_ONE = (
+    *("ortgpu-fix", "ortgpu-fix plan", "ortgpu-fix lock --check gpu.txt"),
+    *("ortgpu-fix check", "ortgpu-fix --check", "ortgpu-fix undo --forget"),
+)
 NOWHERE = ENDS | {
     **dict.fromkeys(NEEDS_ONE, 2),
     **{command: 2 for command in ENDS if command.startswith("ortgpu-fix verify")},
@@ -128,7 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["uv tool install .", "pipx install ."])
 def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder without an environment; beside it `bin`, with the program as the README installs it."""
+    """A folder without an environment; the program is in `bin` beside it, installed as told."""
     work = tmp_path_factory.mktemp("installed")
     write_named_files(work / "project")
     tool, *words = shlex.split(request.param)
