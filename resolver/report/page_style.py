@@ -78,7 +78,12 @@ pre {
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; }
 }
-@media print { .scroll { overflow: visible; } }
+@media print {
+  .scroll { overflow: visible; }
+  thead { display: table-header-group; }
+  tr, .bars, pre, li { break-inside: avoid; }
+  h1, h2, h3 { break-after: avoid; }
+}
 """
 SCRIPT = """
 const order = at => (left, right) => {

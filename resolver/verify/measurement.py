@@ -138,6 +138,11 @@ def say_shapes(shapes: Shapes) -> str:
     return ", ".join(f"{name}={'x'.join(map(str, sizes))}" for name, sizes in shapes)
 
 
+def shape_flags(shapes: Shapes) -> str:
+    """Return them to be pasted: `--shape x=1x3x224x224 --shape sr=`; the last is a scalar."""
+    return " ".join(f"--shape {say_shapes((one,))}" for one in shapes)
+
+
 def sizes_of(values: object) -> Shape:
     """Return the whole numbers of a JSON list."""
     listed = values if isinstance(values, list) else []

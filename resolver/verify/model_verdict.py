@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from ..plan.reasons import Reason, reason
-from .measurement import CPU, Measurement, NodeEvent, Tensor, say_shapes
+from .measurement import CPU, Measurement, NodeEvent, Tensor, shape_flags
 from .model_report import (
     FREE,
     Checked,
@@ -79,7 +79,7 @@ def judge_model(
     elif tried:
         verdict, values, notes = _verdict(measured, fallbacks, checked, without_tf32)
     if not measured.given and any(_is_free(row) for row in measured.inputs):
-        shapes = "; ".join(map(say_shapes, measured.shapes))
+        shapes = "; ".join(map(shape_flags, measured.shapes))
         notes.append(reason("shapes-guessed", shapes=shapes))
     if measured.broken_names:
         notes.append(reason("node-names-broken", count=str(measured.broken_names)))

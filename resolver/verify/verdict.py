@@ -74,7 +74,7 @@ def judge(
     if judgement.verdict == "driver-too-old" and not values:
         values = (("speaks", _driver_cuda(result, driver) or "?"), ("needs", result.cuda or "?"))
     evidence = [*result.lines(), *filter(None, [judgement.evidence])]
-    if judgement.verdict == "crashed" and not result.ended:
+    if judgement.verdict == "crashed" and not (result.ended and result.usable):
         evidence += last_words(result.log)
     return Verification(
         verdict=judgement.verdict,

@@ -328,3 +328,11 @@ def test_a_page_runs_its_own_style_and_script_alone() -> None:
         assert f"'sha256-{digest}'" in text
     assert "<title>a&lt;b</title>" in text
     assert "<main>\none\ntwo &amp; three\n</main>" in text
+
+
+def test_in_print_tables_repeat_their_head_and_no_chart_is_split() -> None:
+    """Browsers repeat a `thead` that is a header group, and keep together what they are told to."""
+    [rules] = re.findall(r"@media print \{\n(.*?)\n\}", STYLE, re.DOTALL)
+
+    assert "thead { display: table-header-group; }" in rules
+    assert re.search(r"\.bars[^{]*\{ break-inside: avoid; \}", rules)

@@ -77,5 +77,16 @@ def test_the_last_line_of_a_child_that_ended_is_shown(log: str, line: str) -> No
     assert found.evidence[-1].isprintable()
 
 
+def test_what_the_console_alone_says_of_an_import_that_failed_is_shown() -> None:
+    """numpy's own words: onnxruntime says that numpy failed, and no more."""
+    build = {"event": "onnxruntime", "whole": False, "error": "ImportError: import numpy failed"}
+    log = "ImportError: /lib/libnpymath.so: undefined symbol: crealf\n"
+
+    found = judge(stdout=json.dumps(build), stderr=log, returncode=0, timed_out=False, driver=None)
+
+    assert found.verdict == "crashed"
+    assert found.evidence[-1] == f"it printed last: {log.strip()}"
+
+
 def test_a_silent_child_has_no_last_line() -> None:
     assert last_words("\n \n") == []

@@ -349,7 +349,9 @@ def test_sizes_that_the_model_leaves_open_were_guessed(
     report = judge_model(measured, file="m.onnx", environment=Verification(verdict="no-gpu"))
 
     notes = {note.code: dict(note.values) for note in report.notes}
-    assert notes == ({"shapes-guessed": {"shapes": "x=1x8; x=1x16"}} if guessed else {})
+    assert notes == (
+        {"shapes-guessed": {"shapes": "--shape x=1x8; --shape x=1x16"}} if guessed else {}
+    )
 
 
 def test_of_a_long_error_the_beginning_is_shown() -> None:

@@ -17,6 +17,7 @@ from ortgpu_fix.verify.measurement import (
     Tensor,
     parse_measurement,
     say_shapes,
+    shape_flags,
     shapes_of,
     sizes_of,
 )
@@ -176,4 +177,5 @@ def test_shapes_are_said_as_they_are_given() -> None:
     shapes = shapes_of({"x": [1, 3, 224], "sr": []})
 
     assert say_shapes(shapes) == "x=1x3x224, sr="
+    assert shape_flags(shapes) == "--shape x=1x3x224 --shape sr="
     assert (sizes_of([1, "n", 2]), sizes_of("12")) == ((1, 2), ())

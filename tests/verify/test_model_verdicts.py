@@ -265,7 +265,9 @@ def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
     shapes = ((("n", (1, 3)),), (("n", (4, 3)),))
     found = ran(inputs=inputs, given=given, shapes=shapes)
 
-    assert notes(found) == ([("shapes-guessed", {"shapes": "n=1x3; n=4x3"})] if guessed else [])
+    assert notes(found) == (
+        [("shapes-guessed", {"shapes": "--shape n=1x3; --shape n=4x3"})] if guessed else []
+    )
     assert (found.inputs, found.shapes, found.shapes_given) == (inputs, shapes, given)
 
 
