@@ -8,7 +8,7 @@ for collections passes, on every Python that is here and that this ansible-core 
 `tests`: tests/ansible, but for those that need an index, pass under that ansible-core: the whole
 role in waves on hosts that differ is among them.
 
-Needs Linux, gcc, git, a Python 3.12 or 3.13 and a package index, and takes about three minutes for
+Needs Linux, gcc, git, a Python 3.12 or 3.13 and a package index, and takes about four minutes for
 each ansible-core. ansible-test takes pip from a server of its own; here it comes from the index.
 The dated result goes to scripts/prove/results/; the exit code is 1 where something is not as it
 must be.
