@@ -24,13 +24,16 @@ def resolved_json(chosen: Sequence[ChosenWheel]) -> list[dict[str, object]]:
     ]
 
 
-def resolved_sections(chosen: Sequence[ChosenWheel], texts: Texts) -> tuple[Section, ...]:
-    """Say which file of which index each of `chosen` is; nothing where there are none."""
+def resolved_sections(
+    chosen: Sequence[ChosenWheel], texts: Texts, *, verbose: bool = False
+) -> tuple[Section, ...]:
+    """Say from which index each of `chosen` is, with its hash if `verbose`; nothing for none."""
     rows = []
     for wheel, place in chosen:
         bytes_ = f", {size(wheel.size)}" if wheel.size else ""
         head = f"+ {wheel.name} {wheel.version}"
         rows.append(Row(head=head, text=texts.label("from-index", index=place) + bytes_))
-        rows.append(Row(text=f"sha256:{wheel.sha256}", style="dim"))
+        if verbose:
+            rows.append(Row(text=f"sha256:{wheel.sha256}", style="dim"))
     heading = texts.label("resolved")
     return (Section(heading=heading, rows=tuple(rows)),) if rows else ()

@@ -23,8 +23,10 @@ UNSIZED = ROW._replace(wheel=ROW.wheel._replace(name="packaging", size=0))
 
 
 def test_each_file_with_index_and_hash() -> None:
-    lines = plain(resolved_sections([ROW, UNSIZED], load_texts("en"))).splitlines()
+    brief = plain(resolved_sections([ROW, UNSIZED], load_texts("en"))).splitlines()
+    lines = plain(resolved_sections([ROW, UNSIZED], load_texts("en"), verbose=True)).splitlines()
 
+    assert brief == [line for line in lines if "sha256" not in line]
     assert [line.split() for line in lines[1:]] == [
         ["+", "protobuf", "6.33.0", "from", "https://mirror.example.org/simple,", "171", "kB"],
         ["sha256:" + "ab" * 32],

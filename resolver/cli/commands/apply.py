@@ -132,7 +132,7 @@ def _do(  # noqa: PLR0917
     def agreed(wheels: Sequence[ChosenWheel]) -> None:
         chosen.extend(wheels)
         if not arguments.json:
-            console.print_sections(resolved_sections(wheels, texts))
+            console.print_sections(resolved_sections(wheels, texts, verbose=arguments.verbose))
         confirm(arguments, texts)
 
     def verified() -> tuple[bool, str]:
