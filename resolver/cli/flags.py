@@ -10,6 +10,8 @@ FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
 """What `--platform` names."""
+SHELLS = ("bash", "zsh", "fish", "powershell")
+"""What `--completions` writes for."""
 ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
 
 
@@ -82,6 +84,7 @@ FLAGS = (
     Flag("ort-index-url", "value", "URL"),
     Flag("matrix", "values", "FILE"),
     Flag("version", "nothing", short="V"),
+    Flag("completions", "value", "SHELL", choices=SHELLS),
 )
 
 
@@ -140,6 +143,7 @@ class CommandLine(NamedTuple):
     ort_index_url: str | None = None
     matrix: tuple[str, ...] = ()
     version: bool = False
+    completions: str | None = None
     processes: ProbeProcesses | None = None
     """The children that look at this machine, where they have been started."""
 

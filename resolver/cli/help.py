@@ -9,9 +9,11 @@ from typing import Any
 from ..messages.catalog import Language
 from ..messages.sections import width
 from .flags import FLAGS, Flag
-from .parser import COMMANDS, PLAN
+from .parser import COMMANDS
 
 COLUMNS = 100
+GROUPS = ("mend", "share", "understand")
+"""Of commands, by what they are for."""
 _INDENT = 30
 _PIECES = re.compile(r"\s+|(?:[!-~]+|[^\s!-~])[，。：；、）]*")
 """A word, or a Chinese character, with the marks behind it, which never begin a line."""
@@ -25,36 +27,38 @@ def help_text(
 ) -> str:
     """Return the help of `command`, or of the whole program where it is None, in `columns`.
 
-    `table` is the parsed `help.toml`.
+    That of the whole fits a terminal of 80 x 24. `table` is the parsed `help.toml`.
     """
     headings = {name: text[language] for name, text in table["headings"].items()}
-    row = table["commands"].get(command, table["commands"][PLAN])
-    shown = {flag.name: flag for flag in FLAGS}
     if command is None:
-        names = [name for name in shown if name in table["flags"]]
-        blocks = [
-            headings["usage"].format(usage="ortgpu-fix [COMMAND] [FLAGS]"),
-            _wrapped(headings["whole"], columns),
-            _block(headings["commands"], _commands(table, language), 12, columns),
-        ]
-    else:
-        names = [*row["flags"], *table["common"]["flags"]]
-        blocks = [headings["usage"].format(usage=row["usage"])]
-        blocks += [_wrapped(text[language], columns) for text in (row["what"], *row["details"])]
-    examples = [(f"  {example}", "") for example in row["examples"]]
+        groups = (
+            _block(headings[group], _commands(table, group, language), 12, columns)
+            for group in GROUPS
+        )
+        usage = headings["usage"].format(usage="ortgpu-fix [COMMAND] [FLAGS]")
+        whole, more = (_wrapped(headings[name], columns) for name in ("whole", "more"))
+        return "\n\n".join([usage, whole, "\n".join(groups), more])
+    row, shown = table["commands"][command], {flag.name: flag for flag in FLAGS}
+    names = [*row["flags"], *table["common"]["flags"]]
     flags = [(_flag(shown[name]), table["flags"][name][language]) for name in names]
-    blocks.append(_block(headings["examples"], examples, 0, columns))
+    exits = [(f"  {code}", table["exits"][str(code)][language]) for code in row["exits"]]
+    blocks = [headings["usage"].format(usage=row["usage"])]
+    blocks += [_wrapped(text[language], columns) for text in (row["what"], *row["details"])]
+    rows = [(f"  {example}", "") for example in row["examples"]]
+    blocks.append(_block(headings["examples"], rows, 0, columns))
     blocks.append(_block(headings["flags"], flags, min(_INDENT, columns // 3), columns))
-    exits = [(f"  {code}", text[language]) for code, text in table["exits"].items()]
     blocks.append(_block(headings["exits"], exits, 5, columns))
-    if command is None:
-        blocks.append(headings["more"])
     return "\n\n".join(blocks)
 
 
-def _commands(table: Mapping[str, Any], language: Language) -> list[tuple[str, str]]:
+def _commands(table: Mapping[str, Any], group: str, language: Language) -> list[tuple[str, str]]:
+    """Return the commands of a group."""
     rows = table["commands"]
-    return [(f"  {name}", rows[name]["what"][language]) for name in COMMANDS if name in rows]
+    return [
+        (f"  {name}", rows[name]["brief"][language])
+        for name in COMMANDS
+        if rows[name]["group"] == group
+    ]
 
 
 def _flag(flag: Flag) -> str:

@@ -41,19 +41,27 @@ class Parser(argparse.ArgumentParser):
         raise Error("usage", problem=message)
 
 
-def parser() -> Parser:
-    """Return the parser of the whole command line; flags may stand before and after the command."""
+def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parser:
+    """Return the parser of the whole command line; flags may stand before and after the command.
+
+    `shown` gets each flag by its name, and `command` and `argument`, to add what a shell completes.
+    """
     made = Parser(prog="ortgpu-fix", add_help=False, allow_abbrev=False, exit_on_error=False)
-    made.add_argument("command", nargs="?", metavar="COMMAND", type=_known_command)
-    made.add_argument("argument", nargs="?", metavar="")
+    actions = {
+        "command": made.add_argument("command", nargs="?", metavar="COMMAND", type=_known_command),
+        "argument": made.add_argument("argument", nargs="?", metavar=""),
+    }
     for flag in FLAGS:
         if flag.takes == "nothing":
-            made.add_argument(*flag.spellings, dest=flag.field, action="store_true")
+            action = made.add_argument(*flag.spellings, dest=flag.field, action="store_true")
         else:
-            action = "append" if flag.takes == "values" else "store"
+            kind = "append" if flag.takes == "values" else "store"
             type_ = _one_of(flag) if flag.choices else str
-            words = {"dest": flag.field, "action": action, "metavar": flag.metavar, "type": type_}
-            made.add_argument(*flag.spellings, **words)  # type: ignore[arg-type]
+            words = {"dest": flag.field, "action": kind, "metavar": flag.metavar, "type": type_}
+            action = made.add_argument(*flag.spellings, **words)  # type: ignore[arg-type]
+        actions[flag.name] = action
+    for name, action in actions.items() if shown else ():
+        shown(name, action)  # type: ignore[misc]
     return made
 
 
@@ -105,7 +113,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
     values = {name: value for name, value in vars(found).items() if value}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     line = CommandLine(**values | lists, rest=rest)
-    if line.help or line.version:
+    if line.help or line.version or line.completions:
         return line._replace(named=found.command, command=found.command or PLAN)
     return _checked(line, found.command)
 
@@ -208,6 +216,11 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
 
     if line.version:
         console.print_result(f"ortgpu-fix {__version__}")
+        return 0
+    if line.completions:
+        from .completions import completions
+
+        console.print_result(completions(line.completions, console.user_language(environ)))
         return 0
     if line.help or line.command == "help":
         _print_help(line, environ)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -13,8 +16,8 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.cli.flags import FLAGS
-from ortgpu_fix.cli.help import COLUMNS, help_text
+from ortgpu_fix.cli.flags import FLAGS, FORMATS, SHELLS
+from ortgpu_fix.cli.help import COLUMNS, GROUPS, help_text
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.messages.sections import width
 
@@ -108,3 +111,89 @@ def test_a_terminal_that_says_no_width_gets_that_of_a_pipe(
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size(said))
 
     assert console.columns(COLUMNS) == wide
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
+    lines = help_text(None, TABLE, language, 80).splitlines()
+    named = [line.split()[0] for line in lines if line.startswith("  ")]
+
+    assert len(lines) <= 24
+    assert sorted(named) == sorted(cli.COMMANDS)
+    heads = [TABLE["headings"][group][language] for group in GROUPS]
+    assert [line for line in lines if line in heads] == heads
+
+
+@pytest.mark.parametrize("command", TABLE["commands"])
+def test_a_command_has_its_own_exit_codes_alone(command: str) -> None:
+    said = help_text(command, TABLE, "en").rpartition("exit codes:")[2]
+
+    assert [int(line.split()[0]) for line in said.splitlines() if line] == (
+        TABLE["commands"][command]["exits"]
+    )
+    assert 2 in TABLE["commands"][command]["exits"]  # a wrong command line
+
+
+COMPLETED = [
+    ("ortgpu-fix ve", ["verify"]),
+    ("ortgpu-fix lock --form", ["--format"]),
+    ("ortgpu-fix lock --format ", [*FORMATS]),
+    ("ortgpu-fix --facts exa", ["example.json"]),
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completions_are_printed_for_each_shell(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main(["--completions", shell]) == 0
+
+    script = capsys.readouterr().out
+    assert all(command in script for command in cli.COMMANDS)
+    assert "--torch-index-url" in script
+
+
+def test_completions_of_another_shell_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["--completions", "elvish"]) == 2
+    assert "bash, zsh, fish, powershell" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(("typed", "offered"), COMPLETED)
+def test_bash_completes(
+    typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "example.json").touch()
+    __main__.main(["--completions", "bash"])
+    words = [*shlex.split(typed), *([""] if typed.endswith(" ") else [])]
+    script = (
+        capsys.readouterr().out
+        + f"""
+complete -p ortgpu-fix
+COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}
+COMP_LINE={shlex.quote(typed)}; COMP_POINT=${{#COMP_LINE}}
+_shtab_ortgpu_fix && printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[1:] == offered
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+@pytest.mark.parametrize(("typed", "offered"), COMPLETED)
+def test_fish_completes(
+    typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "example.json").touch()
+    __main__.main(["--completions", "fish"])
+    script = capsys.readouterr().out + f"\ncomplete -C {shlex.quote(typed)}\n"
+    env = os.environ | {"HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["fish", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == offered
