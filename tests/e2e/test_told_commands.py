@@ -26,8 +26,16 @@ from support.standin_wheels import find_uv
 
 pytestmark = [pytest.mark.slow, pytest.mark.online]
 ROOT = Path(__file__).parents[2]
-SCRIPTS = {"python3 scripts/main_job.py", "python3 scripts/test.py"}
-"""Run by tests/repository/test_first_steps.py; and what runs this."""
+ELSEWHERE = {
+    "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
+    "python3 scripts/test.py",  # runs this
+    "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
+    "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
+    "ansible-galaxy collection install ./scripts/ansible",
+    "ansible-playbook -i inventory site.yml",
+    "ansible-playbook -i inventory site.yml --check --diff",
+}
+"""What other tests run."""
 ENDS = {
     "ortgpu-fix": 1,
     "ortgpu-fix plan": 1,
@@ -78,6 +86,12 @@ ENDS = {
     "ortgpu-fix matrix --forget": 0,
     "ortgpu-fix cache info": 0,
     "ortgpu-fix cache purge": 0,
+    "ortgpu-fix facts -o NAME.json": 0,
+    "ortgpu-fix --python .venv --json": 1,
+    "ortgpu-fix --check --python .venv": 1,
+    "ortgpu-fix run --json -o run.json --python .venv -- python app.py": 1,
+    "ortgpu-fix undo --yes --python .venv": 2,
+    "ortgpu-fix explain error.log --json": 0,
     **{f"ortgpu-fix help {command}": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
@@ -97,8 +111,9 @@ is for one needs one, and what plans for another machine, locks or downloads doe
 def told() -> set[str]:
     """Return the commands in the READMEs and in the help."""
     found = {words for row in load_table("help")["commands"].values() for words in row["examples"]}
-    for readme in ROOT.glob("README*.md"):
-        text = readme.read_text(encoding="utf-8")
+    guides = ["AGENTS.md", "README.md", "README.zh-CN.md", "scripts/ansible/README.md"]
+    for name in guides:
+        text = (ROOT / name).read_text(encoding="utf-8")
         lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
         found |= {line.partition("  #")[0].strip() for line in lines.splitlines()} - {""}
         found |= set(re.findall(r"`(ortgpu-fix[^`]*)`", text))
@@ -113,7 +128,7 @@ def told() -> set[str]:
 
 
 def test_each_is_tried() -> None:
-    assert told() - SCRIPTS == ENDS.keys()
+    assert told() - ELSEWHERE == ENDS.keys()
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +192,7 @@ def test_it_does_what_is_told(folder: Path, driver: dict[str, str], command: str
     done = typed(command, folder, Path(sys.executable).parent, driver)
 
     assert done.returncode == ENDS[command], done.stdout + done.stderr
-    of_the_program = command == "ortgpu-fix run -- python app.py"  # which is passed on
+    of_the_program = command.endswith("-- python app.py")  # which is passed on
     assert of_the_program or "Traceback" not in done.stderr
 
 
@@ -188,7 +203,7 @@ def test_it_does_what_is_told_where_no_environment_is(
     done = typed(command, installed, installed.parent / "bin", driver)
 
     assert done.returncode == NOWHERE[command], done.stdout + done.stderr
-    of_the_program = command == "ortgpu-fix run -- python app.py"
+    of_the_program = command.endswith("-- python app.py")
     assert of_the_program or "Traceback" not in done.stderr
 
 
