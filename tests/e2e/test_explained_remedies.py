@@ -21,6 +21,7 @@ import pytest
 from command import run_here
 from packaging.requirements import Requirement
 from stand import Stand
+from standins import make_standin, with_standins
 
 from ortgpu_fix.cli import inputs
 from ortgpu_fix.cli.commands import apply as changing
@@ -33,7 +34,6 @@ from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
 from support.standin_wheels import as_wheel
 
-ABOUT = "package_name = '{}'\n__version__ = '{}'\n"
 MISSING = (
     "Failed to load library libonnxruntime_providers_cuda.so with error: {}: cannot open shared"
     " object file: No such file or directory\n"
@@ -375,55 +375,12 @@ def test_on_windows_the_cause_is_not_in_the_facts_once_the_plan_is_done(
     assert shlex.split(after["mending"]["command"])[-1] == "verify"
 
 
-def make_standin(folder: Path, name: str, version: str) -> Path:
-    """Write the stand-in of a wheel: a build of onnxruntime says which it is."""
-    files: dict[str, str | bytes] = {}
-    requires: tuple[str, ...] = ()
-    if name.startswith("onnxruntime"):
-        files = {
-            "onnxruntime/__init__.py": f"# {name}",
-            "onnxruntime/capi/build_and_package_info.py": ABOUT.format(name, version),
-        }
-    elif name == "torch":
-        digits = version.partition("+cu")[2]
-        about = f"__version__ = '{version}'\ncuda = '{digits[:-1]}.{digits[-1]}'\n"
-        files = {"torch/__init__.py": "", "torch/version.py": about}
-    elif name == "fastembed":
-        requires = ("onnxruntime>=1.17.0",)
-    return make_wheel(folder, name, version, files=files, requires=requires)
-
-
 def plant(stand: Stand, case: Case, folder: Path) -> None:
     """Install what the case has, in its order, and take away what it lacks."""
     for one in case.installed:
         stand.venv.install(make_standin(folder, *one.split()))
     for path in case.remove:
         (stand.venv.site / path).unlink()
-
-
-def with_standins(matrix: Matrix, wheels: dict[tuple[str, str], Wheel]) -> Matrix:
-    """Return the tables, in which stand-ins have the place of the wheels that they stand for."""
-
-    def known(row: Any, name: str, version: str) -> Any:
-        wheel = wheels.get((name, version))
-        return row._replace(file=wheel.file, size=wheel.size, sha256=wheel.sha256) if wheel else row
-
-    builds = tuple(
-        one._replace(wheels=tuple(known(row, "onnxruntime-gpu", one.version) for row in one.wheels))
-        for one in matrix.builds
-    )
-    distributions = {
-        name: one._replace(releases=tuple(known(row, name, row.version) for row in one.releases))
-        for name, one in matrix.distributions.items()
-    }
-    torch = matrix.torch._replace(
-        builds=tuple(
-            one._replace(wheels=tuple(known(row, "torch", one.version) for row in one.wheels))
-            for one in matrix.torch.builds
-        )
-    )
-    numpy = tuple(known(row, "numpy", row.version) for row in matrix.numpy)
-    return matrix._replace(builds=builds, distributions=distributions, torch=torch, numpy=numpy)
 
 
 def facts_of(case: Case, version: str) -> str:
