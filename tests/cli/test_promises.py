@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -332,3 +334,15 @@ def test_apply_refuses_nothing_that_the_facts_told(
     refused = new_conflicts(target.installed, then.installed, target_markers(target))
 
     assert ("conflicts" in plan.allowances) == bool(refused), refused
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the machines that are made have Linux")
+def test_the_command_that_ends_a_plan_is_not_refused(tmp_path: Path) -> None:
+    """A sample of the proof, whose machines are real environments with stand-ins for wheels."""
+    script = Path(__file__).parents[2] / "scripts" / "prove" / "promises.py"
+    words = [sys.executable, str(script), "--count", "12", "--results", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(next(tmp_path.glob("promises-*.json")).read_text())["kept"] >= 4
