@@ -346,3 +346,31 @@ def test_the_command_that_ends_a_plan_is_not_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(next(tmp_path.glob("promises-*.json")).read_text())["kept"] >= 4
+
+
+@pytest.mark.parametrize(
+    ("platform", "named", "unsaid"),
+    [
+        ({"system": "windows", "machine": "x86_64"}, "nvcuda.dll", ("libcuda", "CAPABILITIES")),
+        ({"system": "linux", "machine": "x86_64"}, "libcuda.so.1", ("CAPABILITIES", "nvcuda")),
+        (
+            {"system": "linux", "machine": "x86_64", "container": "docker"},
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            ("nvcuda", "libcuda1"),
+        ),
+    ],
+)
+def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
+    platform: Document,
+    named: str,
+    unsaid: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = "libcuda-missing: there is a driver, and its library libcuda is not here"
+    facts = example() | {"platform": platform, "driver": {"version": "580.88", "error": error}}
+
+    _, said = told(facts, tmp_path, capsys)
+
+    assert named in said
+    assert not [word for word in ("libcuda-missing", *unsaid) if word in said]
