@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..engine.guard import wait_for_engine
 from ..errors import Error
 from .state_folder import Site, check_state_folder, read_only, remove_tree
 
@@ -104,9 +105,11 @@ def _release(descriptor: int, path: Path) -> None:
     """Let go of the lock, and of the whole state folder where nothing else is in it."""
     stage = path.parent / "stage"
     with contextlib.suppress(OSError):  # downloads that were begun stay
+        wait_for_engine(path.parent / "engine.lock")  # of a run that was killed just now
         for name in ("resolve", "tree", "engine"):  # of a run that was killed
             remove_tree(stage / name)
-        for folder in (stage / "wheels", stage):
+    for folder in (stage / "wheels", stage):
+        with contextlib.suppress(OSError):
             folder.rmdir()
     with contextlib.suppress(OSError):
         if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:

@@ -55,9 +55,15 @@ def pending_recovery(site: Site) -> bool:
 
 
 def recover_interrupted(
-    site: Site, restored: Callable[[], None] = lambda: None, *, allow_changed: bool = False
+    site: Site,
+    restored: Callable[[], None] = lambda: None,
+    *,
+    allow_changed: bool = False,
+    resumed: bool = True,
 ) -> tuple[RecordedChange, ...]:
     """Roll back every unfinished change, and return them; usually there is none.
+
+    Unless the change is `resumed`, what was downloaded for it is removed.
 
     `restored` is called when everything is as before, where there was one; what had been written is
     removed after that, which takes seconds for gigabytes. Raises Error `environment-locked`, those
@@ -71,6 +77,8 @@ def recover_interrupted(
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         if changes:
             restored()
+        if changes and not resumed:
+            remove_tree(site.stage)
         prune_history(site)
     return changes
 
@@ -103,11 +111,14 @@ def undo_last(
 def discard_downloads(site: Site) -> int | None:
     """Remove what a run downloaded that ended before it changed anything; return the bytes.
 
-    None where there is nothing. Raises as `hold_environment_lock`.
+    None where there is nothing; the locks of such a run go all the same. Raises as
+    `hold_environment_lock`.
     """
-    if not check_state_folder(site) or not site.stage.exists():
+    if not check_state_folder(site):
         return None
     with hold_environment_lock(site):
+        if not site.stage.exists():
+            return None
         size = size_of(site.stage)
         return size - remove_tree(site.stage)
 

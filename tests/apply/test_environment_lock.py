@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -71,6 +72,25 @@ def test_nothing_is_left_of_a_run_that_changed_nothing(site: Site) -> None:
         (site.state / "engine.lock").touch()
         (site.state / "stage" / "wheels").mkdir(parents=True)
         (site.state / "stage" / "resolve" / "installed").mkdir(parents=True)
+
+    assert not site.state.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its lock is another")
+def test_an_engine_that_just_ends_leaves_nothing_behind(site: Site) -> None:
+    """Whoever started it was killed: what it still writes comes before all is removed."""
+    import fcntl
+
+    def end(engine: int) -> None:
+        (site.stage / "tree").mkdir(parents=True)
+        os.close(engine)
+
+    with hold_environment_lock(site):
+        engine = os.open(site.engine_lock, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(engine, fcntl.LOCK_EX)
+        writing = threading.Timer(0.3, end, [engine])
+        writing.start()
+    writing.join()
 
     assert not site.state.exists()
 

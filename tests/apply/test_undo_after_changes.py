@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from command import run_here
 from stand import CUDA, GOOD, HANG_UP, Stand
 
 from ortgpu_fix.apply import journaled_change
@@ -21,6 +22,7 @@ from ortgpu_fix.apply.history import discard_undo_data
 from ortgpu_fix.apply.journaled_change import JournaledChange
 from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
 from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
@@ -78,16 +80,47 @@ def refusal(stand: Stand, act: Callable[[], object], code: str = "undo-changed")
     return str(caught.value.values.get("names") or caught.value.values["paths"])
 
 
+@pytest.mark.parametrize("by_uv", [True, False])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_nothing_of_ours_stays_after_a_killed_change_is_undone(quick: Stand, moment: str) -> None:
-    """Not the lock, nor the engine's, nor the one of uv in the prefix that it filled."""
+def test_nothing_of_ours_stays_after_a_killed_change_is_undone(
+    quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, *, by_uv: bool
+) -> None:
+    """Not the locks, nor the prefix that the engine filled, nor the wheels downloaded for it."""
+    if not by_uv:
+        monkeypatch.setattr(Uv, "fetch", lambda *_: False)
     site = killed_apply(quick, moment)
     assert (site.stage / "tree").exists()
+    assert any((site.stage / "wheels").iterdir()) != by_uv
 
-    recover_interrupted(site)
+    done = run_here(
+        *("undo", "--yes", "--python", str(quick.venv.folder)),
+        cwd=tmp_path,
+        env={**os.environ, "LANG": "C.UTF-8"},
+    )
 
+    assert (done.returncode, done.stderr) == (0, "")
     assert quick.unchanged()
     assert not quick.state.exists()
+
+
+@pytest.mark.parametrize("left", [(), ("lock",), ("lock", "engine.lock")])
+def test_locks_that_a_killed_run_left_alone_go_with_undo(
+    quick: Stand, tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    """It was killed before it had anything to keep, or after all was removed."""
+    quick.state.mkdir()
+    for name in left:
+        (quick.state / name).touch()
+
+    done = run_here(
+        *("undo", "--python", str(quick.venv.folder)),
+        cwd=tmp_path,
+        env={**os.environ, "LANG": "C.UTF-8"},
+    )
+
+    assert done.returncode == 2
+    assert not quick.state.exists()
+    assert quick.unchanged()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

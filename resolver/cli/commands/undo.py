@@ -42,7 +42,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     changed = "changed" in arguments.allow
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
-        recover_interrupted(site, lambda: say("recovered"), allow_changed=changed)
+        recover_interrupted(site, lambda: say("recovered"), allow_changed=changed, resumed=False)
         return 0
     if all(change.state != "committed" for change in recorded_changes(site)):
         return _discard_downloads(site, arguments, texts)
