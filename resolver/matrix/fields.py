@@ -22,7 +22,7 @@ from typing import (
 
 from packaging.specifiers import SpecifierSet
 
-from ..versions import version
+from ..versions import requirement, version
 
 R = TypeVar("R")
 FieldReader = Callable[[Any], Any]
@@ -47,6 +47,12 @@ def _is_version(text: str) -> bool:
     return _matches(r"[\w.+!-]{1,80}")(text) is not None and version(text) is not None
 
 
+def _is_requirement(text: str) -> bool:
+    """Tell whether pip and uv would resolve it by an index, and by nothing that it names itself."""
+    wanted = requirement(text) if _is_printable(text) else None
+    return wanted is not None and wanted.url is None
+
+
 VERSION = Annotated[str, _is_version]
 DOTTED = Annotated[str, _matches(r"\d{1,3}\.\d{1,3}")]
 MAJOR = Annotated[str, _matches(r"\d{1,3}")]
@@ -62,6 +68,8 @@ NAME = Annotated[str, _matches(r"[A-Za-z0-9](?:[\w.-]{0,100}[A-Za-z0-9])?")]
 LIBRARY = Annotated[str, _matches(r"[\w.+-]{1,200}")]
 PATH = Annotated[str, _matches(r"(?!.*\.\.)[\w+-][\w./+-]{0,500}")]
 TEXT = Annotated[str, _is_printable]
+REQUIREMENT = Annotated[str, _is_requirement]
+INDEX = Annotated[str, _matches(r"pypi|[a-z]{1,8}://[^\s\"'\\<>{}`$#\x00-\x1f\x7f-\x9f]{1,2000}")]
 
 
 def row_reader(kind: type[R], *, forms: bool = False) -> Callable[[object], R]:

@@ -13,12 +13,14 @@ from .fields import (
     DOTTED,
     FILE,
     HOW,
+    INDEX,
     LIBRARY,
     MAJOR,
     NAME,
     PATH,
     PLATFORM,
     PYTHON,
+    REQUIREMENT,
     SHA256,
     SIZE,
     TARGET,
@@ -53,7 +55,7 @@ class BuildWheel(NamedTuple):
     size: SIZE
     sha256: SHA256
     file: FILE
-    requires: tuple[TEXT, ...]
+    requires: tuple[REQUIREMENT, ...]
 
 
 class Build(NamedTuple):
@@ -74,8 +76,8 @@ class Build(NamedTuple):
     wheels: tuple[BuildWheel, ...]
     toolset: DOTTED | None = None
     """On Windows the version of the MSVC build tools that linked it: `14.40`."""
-    index_url: TEXT = DEFAULT_INDEX
-    requires: tuple[TEXT, ...] = ()
+    index_url: INDEX = DEFAULT_INDEX
+    requires: tuple[REQUIREMENT, ...] = ()
     """Of its wheels, but for those that say other."""
     partial: tuple[TARGET, ...] = ()
     """GPUs that some of the operators have machine code for."""
@@ -98,8 +100,8 @@ class Release(NamedTuple):
     size: SIZE
     sha256: SHA256
     file: FILE
-    requires: tuple[TEXT, ...] = ()
-    index_url: TEXT = DEFAULT_INDEX
+    requires: tuple[REQUIREMENT, ...] = ()
+    index_url: INDEX = DEFAULT_INDEX
 
 
 class WheelLibraries(NamedTuple):

@@ -18,10 +18,10 @@ from .fields import (
     NAME,
     PLATFORM,
     PYTHON,
+    REQUIREMENT,
     SHA256,
     SIZE,
     TARGET,
-    TEXT,
     VERSION,
     read_rows,
     row_reader,
@@ -56,7 +56,7 @@ class PypiRow(NamedTuple):
     sass: tuple[TARGET, ...] = ()
     ptx: tuple[TARGET, ...] = ()
     glibc: DOTTED | None = None
-    requires: tuple[TEXT, ...] = ()
+    requires: tuple[REQUIREMENT, ...] = ()
 
 
 class DocumentedRow(NamedTuple):

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""DEL, C1, what ends a line for some, and what turns the direction of text."""
 Value = str | bool | int | Sequence["Value"] | Mapping[str, "Value"]
 
 
@@ -56,5 +58,6 @@ def _key(name: str) -> str:
 
 
 def _scalar(value: str | int) -> str:
-    """Write it as JSON does, except DEL, which TOML must escape."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Write it as JSON does; TOML must escape DEL, and what cannot be seen should not be there."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

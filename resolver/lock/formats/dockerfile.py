@@ -8,13 +8,13 @@ driver is the host's.
 from __future__ import annotations
 
 import base64
-from pathlib import PurePosixPath
 
 from ...companions.contents import LIBRARIES
 from ...errors import Error
 from ...plan.wheels import HERE
 from ..model import Lock, header, place_text
 from .requirements_txt import pinned
+from .words import copy_line, docker_word
 
 BASE = "python:{python}-slim-bookworm"
 VENV = "/opt/venv"
@@ -56,8 +56,8 @@ def dockerfile(lock: Lock, model: bytes) -> str:
     """Return the text of the Dockerfile; `model` is the ONNX model of the check at the start.
 
     Raises Error `lock-docker-places` where the lock is not for one Python on Linux,
-    `lock-docker-context` where the companions are outside the folder that Docker can read, and
-    those of `pinned`.
+    `lock-docker-context` where the companions are outside the folder that Docker can read,
+    `lock-value-odd` for a value that would be more than a word of it, and those of `pinned`.
     """
     pythons = {place.python_version for place in lock.places}
     free_threaded = any(target.facts.python.free_threaded for target in lock.targets)
@@ -66,7 +66,7 @@ def dockerfile(lock: Lock, model: bytes) -> str:
         places = "; ".join(place_text(place) for place in lock.places)
         raise Error("lock-docker-places", places=places)
     [python] = pythons
-    base = BASE.format(python=python)
+    base = BASE.format(python=docker_word(python))
     parts = [
         header(lock, INSTALL if lock.cuda else INSTALL[:1], loaded=True),
         _build(lock, base),
@@ -87,7 +87,7 @@ def _build(lock: Lock, base: str) -> str:
         "WORKDIR /lock",
         "COPY <<'LOCK' requirements.txt",
         f"{pinned(lock)}LOCK",
-        *(f"COPY {path} {PurePosixPath(path).parent}/" for path in _copied(lock)),
+        *map(copy_line, _copied(lock)),
     ]
     pip = f"python -m pip --python {VENV} install --no-cache-dir --no-compile"
     lines += [
@@ -119,9 +119,10 @@ def _environment(lock: Lock, python: str) -> str:
         # The host needs no more than a driver of the CUDA major. Source:
         # https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
         lines += ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
-        lines += [f'NVIDIA_REQUIRE_CUDA="cuda>={lock.cuda}.0"']
+        lines += [f'NVIDIA_REQUIRE_CUDA="cuda>={docker_word(lock.cuda)}.0"']
     if lock.cuda and LIBRARIES not in lock.companions:
         site = f"{VENV}/lib/python{python}/site-packages"
-        folders = dict.fromkeys(path for target in lock.targets for path in target.libraries)
-        lines += ["LD_LIBRARY_PATH=" + ":".join(f"{site}/{folder}" for folder in folders)]
+        named = dict.fromkeys(path for target in lock.targets for path in target.libraries)
+        folders = [f"{site}/{docker_word(path)}" for path in named]
+        lines += [f"LD_LIBRARY_PATH={':'.join(folders)}"]
     return "ENV " + " \\\n    ".join(lines)

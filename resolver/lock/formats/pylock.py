@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...utils.toml_writer import Rows, Value, inline, table
 from ..markers import full_marker
 from ..model import Lock, LockedDistribution, LockedFile, header, locked_distributions
+from .words import hash_word, pin_word
 
 INSTALL = (
     "install with: uv pip sync FILE (installs this and nothing else), or pip install -r FILE;",
@@ -13,7 +14,11 @@ INSTALL = (
 
 
 def pylock(lock: Lock) -> str:
-    """Return the text of the file; every wheel has an address. Raises as `locked_distributions`."""
+    """Return the text of the file; every wheel has an address.
+
+    Raises Error `lock-value-odd` for a name, version or hash that is none, and those of
+    `locked_distributions`.
+    """
     environments = "".join(f"    {inline(full_marker(place))},\n" for place in lock.places)
     top = 'lock-version = "1.0"\ncreated-by = "ortgpu-fix"\n'
     packages = "\n".join(table("packages", _package(pin)) for pin in locked_distributions(lock))
@@ -21,6 +26,7 @@ def pylock(lock: Lock) -> str:
 
 
 def _package(pin: LockedDistribution) -> dict[str, Value | None]:
+    pin_word(pin.name, pin.version)
     return {
         "name": pin.name,
         "version": pin.version,
@@ -35,4 +41,4 @@ def _wheel(file: LockedFile) -> dict[str, Value]:
     row: dict[str, Value] = {"url" if "://" in url else "path": url}
     if wheel.size:
         row["size"] = wheel.size
-    return row | {"hashes": {"sha256": wheel.sha256}}
+    return row | {"hashes": {"sha256": hash_word(wheel.sha256)}}

@@ -13,6 +13,7 @@ from ...plan.wheels import HERE
 from ...utils.toml_writer import Rows, Value, single, table
 from ..markers import MarkerPlace, marker_for
 from ..model import Lock, LockedDistribution, header, locked_distributions
+from .words import pin_word
 
 INSTALL = (
     "add these lines to pyproject.toml (where a table is there already, to that table),",
@@ -25,7 +26,7 @@ _ELSEWHERE = MarkerPlace(sys_platform="darwin", platform_machine="arm64", python
 
 
 def uv_lines(lock: Lock) -> str:
-    """Return the tables to add to pyproject.toml. Raises as `locked_distributions` does."""
+    """Return the tables to add to pyproject.toml. Raises as `pylock` does."""
     chosen = locked_distributions(lock, closure=False, beside=[_ELSEWHERE])
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     platforms = {(place.sys_platform, place.platform_machine) for place in lock.places}
@@ -40,7 +41,7 @@ def uv_lines(lock: Lock) -> str:
     limits = _limits(lock)
     if lock.cuda and limits:
         settings["constraint-dependencies"] = Rows(limits)
-    required = [_requirement(f"{pin.name}=={pin.version}", pin.marker) for pin in chosen]
+    required = [_requirement(pin_word(pin.name, pin.version), pin.marker) for pin in chosen]
     texts = [
         header(lock, INSTALL),
         single("dependency-groups", {GROUP: Rows(required if lock.cuda else limits)}),

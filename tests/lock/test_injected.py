@@ -1,0 +1,260 @@
+"""A value from outside is a value in every format, for the reader of that format, or is refused."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from packaging.pylock import Pylock
+from packaging.requirements import Requirement
+from pip._internal.network.session import PipSession
+from pip._internal.req.req_file import RequirementsFileParser, get_line_parser
+
+import synthetic
+from ortgpu_fix.errors import Error
+from ortgpu_fix.index.page import without_credentials
+from ortgpu_fix.lock.formats.dockerfile import dockerfile
+from ortgpu_fix.lock.formats.pylock import pylock
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.model import Lock, LockTarget
+from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.matrix.model import AddedRows
+from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.utils.foreign_text import clean_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LINUX = synthetic.machine(libc="glibc 2.35")
+CU128 = "https://download.example/whl/cu128"
+PIECES = [
+    *(
+        "\n",
+        "\r",
+        "\r\n",
+        "\x0b",
+        "\x0c",
+        "\x1c",
+        "\x85",
+        "\u2028",
+        "\x9b",
+        "\x9d",
+        "\x00",
+        "\x1b[",
+    ),
+    *(
+        "RUN evil",
+        "--extra-index-url https://evil.example",
+        "-r evil.txt",
+        "LOCK",
+        "CHECK",
+        "a",
+        "1",
+    ),
+    *(" ", "\t", " -", " --", " #", "#", "\\", "\\\n", '"', "'", '"""', "]", "[tool]\n", ",", ";"),
+    *(" ; ", "${HOME}", "$PATH", "*", "?", "@", " @ ", "://", "/", "..", "%0a", "<<EOF", "{", "="),
+    *("# syntax=evil/x", "\u202e", "\ufeff", "ü", "0" * 64),
+]
+hostile = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join)
+
+
+def wheel(
+    name: str, version: str, index: str = PYPI, *, url: str = "", sha: str = "0" * 64
+) -> Pinned:
+    file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    row = Wheel(name=name, version=version, index_url=index, file=file, size=5, sha256=sha)
+    return Pinned(wheel=row, url=url or f"https://files.example/{file}")
+
+
+def lock(**values: str) -> Lock:
+    """Return a lock with `values` where they can come from outside."""
+    ort = wheel("onnxruntime-gpu", values.get("version", "1.26.0"), sha=values.get("sha", "0" * 64))
+    torch = wheel("torch", "2.10.0", f"{CU128}{values.get('index', '')}")
+    # What follows `?` or `#` in an address is cut off before.
+    address = (
+        f"{CU128}/{re.sub('[?#]', '', values.get('address', ''))}/torch-2.10.0-py3-none-any.whl"
+    )
+    torch = torch._replace(url=without_credentials(address))
+    companion = "onnxruntime-1.26.0-py3-none-any.whl"
+    path = f"./w{values.get('path', '').replace('://', ':')}/{companion}"  # else an address
+    other = wheel(f"numpy{values.get('name', '')}", "2.4.6", sha=values.get("sha", "0" * 64))
+    target = LockTarget(
+        machines=((f"a{values.get('machine', '')}", LINUX),),
+        facts=LINUX,
+        chosen=(ort, torch, wheel("onnxruntime", "1.26.0", HERE, url=path)),
+        closure=(other,),
+        ranges=("flatbuffers", "numpy>=1.21.6"),
+        libraries=(f"nvidia{values.get('library', '')}/lib",),
+    )
+    added = AddedRows(
+        read="2026-11-22",
+        index_url=f"https://x.example/{values.get('read', '')}",
+        releases=("onnxruntime-gpu 1.26.0",),
+        alone=False,
+    )
+    return Lock(
+        distribution="onnxruntime-gpu",
+        version="1.26.0",
+        cuda="12",
+        preload_dlls=True,
+        targets=(target,),
+        command=f"ortgpu-fix lock {values.get('command', '')}",
+        matrix_date="2026-01-01",
+        matrix_digest="sha256:invented",
+        matrix_added=(added,),
+    )
+
+
+def by_pip(text: str) -> list[object]:
+    """Return what pip reads: of each line all that it would do."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "r.txt")
+        file.write_text(text, encoding="utf-8", newline="")
+        parser = RequirementsFileParser(PipSession(), get_line_parser(None))
+        return [
+            (str(line.requirement).split(" ; ")[0], vars(line.opts))
+            for line in parser.parse(str(file), constraint=False)
+        ]
+
+
+def by_packaging(text: str) -> list[object]:
+    made = Pylock.from_dict(tomllib.loads(text))
+    return [
+        (
+            row.name,
+            str(row.version),
+            row.index,
+            [(each.url, each.path, each.hashes) for each in row.wheels or ()],
+        )
+        for row in made.packages
+    ]
+
+
+def by_uv(text: str) -> list[object]:
+    """Return the tables that uv reads, with requirements as they are parsed."""
+    document = tomllib.loads(text)
+    wanted = [str(Requirement(line)) for line in document["dependency-groups"]["gpu"]]
+    return [sorted(document), wanted, document["tool"]]
+
+
+def by_docker(text: str) -> list[object]:
+    """Return each instruction with its text, as BuildKit divides a Dockerfile into them.
+
+    Comments go first, a backslash continues a line, and a here-document ends at its word alone:
+    https://docs.docker.com/reference/dockerfile/. Its requirements are read by pip.
+    """
+    found: list[object] = []
+    lines = iter(re.split(r"\r?\n", text))
+    for line in lines:
+        whole = line.strip()
+        if not whole or whole.startswith("#"):
+            continue
+        while whole.endswith("\\"):
+            whole = whole[:-1] + next(lines).strip()
+        found.append(whole)
+        here = re.search(r"<<'(\w+)'", whole)
+        if here:
+            held = "".join(f"{each}\n" for each in iter(lambda: next(lines), here[1]))
+            found.append(by_pip(held) if here[1] == "LOCK" else held)
+    return found
+
+
+FORMATS: dict[str, tuple[Callable[[Lock], str], Callable[[str], list[object]]]] = {
+    "requirements": (requirements, by_pip),
+    "pylock": (pylock, by_packaging),
+    "uv": (uv_lines, by_uv),
+    "dockerfile": (lambda made: dockerfile(made, b"model"), by_docker),
+}
+COMMENTS = ("machine", "command", "read")
+FIELDS = (*COMMENTS, "path", "address", "index", "sha", "version", "name", "library")
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("field", COMMENTS)
+@settings(max_examples=40)
+@given(value=hostile)
+@example(value="\nRUN evil")
+@example(value="\n--extra-index-url https://evil.example")
+def test_a_comment_is_nothing_to_any_reader(field: str, format_name: str, value: str) -> None:
+    write, read = FORMATS[format_name]
+
+    text = clean_text(write(lock(**{field: value})))
+
+    assert read(text) == read(clean_text(write(lock())))
+    assert read_lock(text, "x").pins == read_lock(clean_text(write(lock())), "x").pins
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("field", [field for field in FIELDS if field not in COMMENTS])
+@settings(max_examples=40)
+@given(value=hostile)
+@example(value="\nRUN evil")
+@example(value="\n--extra-index-url https://evil.example")
+@example(value=" --hash=sha256:" + "1" * 64)
+@example(value='\x9b"\x9d')
+def test_a_value_is_one_value_or_is_refused(field: str, format_name: str, value: str) -> None:
+    """What is read differs from the reading of a harmless value in that value alone."""
+    write, read = FORMATS[format_name]
+    text = written(write, lock(**{field: value}))
+
+    usual = written(write, lock(**{field: harmless(field)}))
+
+    assert usual is not None
+    assert text is None or shape(read(text)) == shape(read(usual))
+
+
+def written(write: Callable[[Lock], str], made: Lock) -> str | None:
+    """Return what the command would write; None where it refuses."""
+    try:
+        return clean_text(write(made))
+    except Error as error:
+        if error.code != "lock-value-odd":
+            raise
+    return None
+
+
+def harmless(field: str) -> str:
+    return {"sha": "1" * 64, "version": "1.26.1"}.get(field, "x")
+
+
+def shape(value: object) -> object:
+    """Return `value` with every text as what it is one of; the number of words of Docker stays."""
+    if isinstance(value, str):
+        instruction = re.match(r"(FROM|WORKDIR|COPY|RUN|ENV|ENTRYPOINT|CMD) ", value)
+        return instruction[1] if instruction else ""
+    if isinstance(value, dict):
+        return sorted((shape(item) for item in value.values()), key=repr)
+    if isinstance(value, list | tuple):
+        return [shape(item) for item in value]
+    return value
+
+
+def test_folders_that_people_have_are_written() -> None:
+    made = lock(path=" (copy), a=b@c~")
+
+    text = dockerfile(made, b"model")
+
+    path = "./w (copy), a=b@c~"
+    assert f'COPY ["{path}/onnxruntime-1.26.0-py3-none-any.whl", ' in text
+    assert f"\n{path}/onnxruntime-1.26.0-py3-none-any.whl \\\n" in requirements(made)
+
+
+@pytest.mark.parametrize("sha256", ["0" * 63, "0" * 64 + "\nRUN evil", "", "G" * 64])
+def test_what_is_no_hash_is_refused(sha256: str) -> None:
+    with pytest.raises(Error, match="lock-value-odd"):
+        requirements(lock(sha=sha256))
+
+
+def test_an_address_is_encoded() -> None:
+    made = requirements(lock(address="a b${HOME} "))
+
+    assert f"torch @ {CU128}/a%20b%24%7BHOME%7D%20/torch-2.10.0-py3-none-any.whl" in made
