@@ -235,6 +235,8 @@ def _put_back(site: Site, change: JournaledChange) -> None:
 
 def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
     """Return what to raise after the roll back."""
+    if isinstance(error, BrokenPipeError):
+        return error
     if isinstance(error, OSError) and not change.touched:
         return disk_error(error, change.folder)
     if isinstance(error, _VerificationFailed):

@@ -38,7 +38,7 @@ from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import install_environment
 from support.local_index import make_wheel
-from support.standin_wheels import state_of
+from support.standin_wheels import clean_environment, state_of
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -570,3 +570,39 @@ def test_requirements_files_are_written_after_all_is_well(
     assert again.returncode == 0
     assert "requirements" not in json.loads(again.stdout)
     assert file.read_bytes() == wanted
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
+def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -> None:
+    """`ortgpu-fix --apply --yes | head -1`: it is not done, so it is not 0."""
+    quick.have("onnxruntime 1.22.1")
+    words = ["--apply", "--yes", "--offline", "--facts", "example"]
+    argv = [sys.executable, "-m", "ortgpu_fix", *words, "--python", str(quick.venv.folder)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        argv, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=clean_environment()
+    )
+    os.close(writer)
+
+    assert done.returncode == 4
+    assert "Interrupted, and everything is as it was before" in done.stderr
+    assert quick.unchanged()
+    assert not quick.state.exists()
+
+
+@pytest.mark.parametrize("step", ["resolve", "set-aside"])
+def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(quick: Stand, step: str) -> None:
+    quick.have("onnxruntime 1.22.1")
+    codes = []
+
+    def progress(code: str, /, **_: object) -> None:
+        codes.append(code)
+        if code == step:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    with pytest.raises(BrokenPipeError):
+        quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)), progress=progress)
+
+    assert step in codes
+    assert quick.unchanged()

@@ -5,7 +5,8 @@ Raises the Errors of what it calls, those of `apply_plan.apply` above all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...apply.apply_plan import apply
@@ -20,6 +21,7 @@ from ...apply.state_folder import Site
 from ...companions.build import LocalWheel, build_companions
 from ...companions.contents import LIBRARIES
 from ...engine.choose import choose_engine
+from ...errors import Error
 from ...facts.target import Target
 from ...index.client import Index
 from ...messages.catalog import Language, Texts, load_texts
@@ -67,14 +69,15 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             console.print_sections(sections)
         _print_document(files, document, arguments, texts)
         return plan_exit_code(plan)
-    if not arguments.json:
-        console.print_sections(sections[:-1])  # the last says which command does it: this one
-        console.print_result("")
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    check_environment_owner(inputs.target, allowed_by(arguments))
-    check_plan_allowed(plan, allowed_by(arguments))
-    check_answerable(arguments)  # before anything is asked of an index
-    verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
+    with _told():
+        if not arguments.json:
+            console.print_sections(sections[:-1])  # the last names the command that does it: this
+            console.print_result("")
+        check_environment_owner(inputs.target, allowed_by(arguments))
+        check_plan_allowed(plan, allowed_by(arguments))
+        check_answerable(arguments)  # before anything is asked of an index
+        verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
     document = plan_json(plan, texts) | {
         "resolved": resolved_json(chosen),
         "verification": verification.to_json(),
@@ -96,6 +99,15 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
                 console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
     _print_document(files, document, arguments, texts)
     return 0
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise Error("apply-interrupted") from error
 
 
 def _print_document(
