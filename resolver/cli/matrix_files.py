@@ -1,7 +1,8 @@
-"""The user's own rows of the matrix, and those of `--matrix FILE`."""
+"""What is kept for this user: the cache, and rows of the matrix; and those of `--matrix FILE`."""
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import sys
@@ -12,7 +13,7 @@ from ..data_files import load_table
 from ..errors import Error, cause
 from ..matrix.additions import LARGEST, Additions, parse_additions, parse_all
 from ..matrix.load import use_additions, used_additions
-from ..messages.catalog import load_texts
+from ..messages.catalog import Language, load_texts
 from .console import print_notice, user_language
 from .flags import CommandLine
 
@@ -27,16 +28,44 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
     return folder / "matrix.json" if folder else None
 
 
+def cache_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder that can be deleted at any time, whoever owns it; None without a home."""
+    return _user_folder(environ, "XDG_CACHE_HOME", ".cache")
+
+
 def readings_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of what was read so far; it can be deleted at any time."""
-    folder = _user_folder(environ, "XDG_CACHE_HOME", ".cache")
-    return folder / "readings" if folder else None
+    """Return the folder of what was read so far; None where this user should not write there."""
+    return _own_cache(environ, "readings")
 
 
-def wheels_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of wheels that were downloaded; it can be deleted at any time."""
-    folder = _user_folder(environ, "XDG_CACHE_HOME", ".cache")
-    return folder / "wheels" if folder else None
+def wheels_folder(environ: Mapping[str, str], *, quiet: bool = False) -> Path | None:
+    """Return the folder of wheels that were downloaded; None as for `readings_folder`."""
+    return _own_cache(environ, "wheels", quiet=quiet)
+
+
+def _own_cache(environ: Mapping[str, str], name: str, *, quiet: bool = False) -> Path | None:
+    """Return a folder of the cache; not one of another user, who could not use or remove it then.
+
+    So it is under sudo with the HOME of that user. It is said once.
+    """
+    folder = cache_folder(environ)
+    if folder is None or is_own_place(folder / name):
+        return folder and folder / name
+    if not quiet:
+        _tell_of_other(folder, user_language(environ))
+    return None
+
+
+@functools.cache
+def _tell_of_other(folder: Path, language: Language) -> None:
+    print_notice(load_texts(language).label("cache-not-own", folder=folder))
+
+
+def is_own_place(path: Path) -> bool:
+    """Tell whether `path`, or its nearest parent that is there, belongs to this user."""
+    places = (path, *path.parents)
+    there = next((one for one in places if os.path.exists(one)), None)  # noqa: PTH110 - or no right
+    return there is None or _is_ours(there)
 
 
 def _user_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:

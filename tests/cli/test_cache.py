@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ortgpu_fix.__main__ import main
-from ortgpu_fix.cli.matrix_files import user_file
+from ortgpu_fix.cli.matrix_files import readings_folder, user_file, wheels_folder
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.additions import additions_json
 
@@ -144,3 +149,131 @@ def test_a_link_goes_and_its_target_stays(rows: Path, tmp_path: Path) -> None:
 def test_to_read_and_to_forget_is_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "--update", "--forget"]) == 2
     assert "--update, --forget" in capsys.readouterr().err
+
+
+SOMEBODY = 12345
+"""A user who is not the one that runs the tests."""
+with_others = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can be another user, too"
+)
+
+
+def give(folder: Path, owner: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    """Be this user, as far as files and the program can tell."""
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@with_others
+def test_root_with_the_home_of_a_user_keeps_nothing_there_and_says_so_once(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = home / ".cache" / "ortgpu-fix"
+    shutil.rmtree(kept)
+    give(home, SOMEBODY)
+    environ = {"HOME": str(home)}
+
+    assert [wheels_folder(environ), readings_folder(environ), wheels_folder(environ)] == [None] * 3
+
+    said = capsys.readouterr().err
+    assert said.count(f"{kept} belongs to another user (with sudo: `sudo -H` ") == 1
+    assert not kept.exists()
+    assert main(["cache"]) == 0
+    assert "belongs to another user" in capsys.readouterr().out
+
+
+@with_others
+def test_root_leaves_what_a_user_keeps_to_that_user(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give(home, SOMEBODY)
+
+    assert main(["cache", "purge"]) == 0
+
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("Removed 0 B from ")
+    assert [line.partition(" belongs to another user: ")[0] for line in told[1:]] == [
+        str(home / ".cache" / "ortgpu-fix" / name) for name in ("wheels", "readings")
+    ]
+    assert (home / ".cache" / "ortgpu-fix" / "wheels" / "a-1-py3-none-any.whl").is_file()
+
+
+@with_others
+def test_a_user_is_told_what_of_the_cache_is_roots(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        kept = Path(folder, ".cache", "ortgpu-fix")
+        for name in ("wheels", "readings"):
+            (kept / name).mkdir(parents=True)
+            (kept / name / "x").write_bytes(bytes(2000))
+        give(Path(folder), SOMEBODY)
+        give(kept / "wheels", 0)
+        patch.setenv("HOME", folder)
+        patch.delenv("XDG_CACHE_HOME", raising=False)
+        assert main(["cache"]) == 0
+        capsys.readouterr()
+
+        with acting_as(SOMEBODY):
+            assert main(["cache", "purge"]) == 0
+            usable = wheels_folder({"HOME": folder}), readings_folder({"HOME": folder})
+
+        told = capsys.readouterr().out.splitlines()
+        assert told[0] == f"Removed 2 kB from {kept}"
+        assert told[1].startswith(f"{kept / 'wheels'} belongs to another user: ")
+        assert len(told) == 2
+        assert (kept / "wheels" / "x").is_file()
+        assert not (kept / "readings").exists()
+        assert usable == (None, kept / "readings")
+
+
+@with_others
+def test_a_home_that_nobody_may_look_into_has_no_cache(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / ".cache").mkdir(parents=True)
+    closed.chmod(0o700)
+
+    with acting_as(SOMEBODY):
+        assert wheels_folder({"HOME": str(closed)}, quiet=True) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_link_in_the_cache_goes_and_what_it_leads_to_stays(
+    home: Path, tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = home / ".cache" / "ortgpu-fix" / "wheels"
+    disk = link.rename(tmp_path / "disk")
+    link.symlink_to(disk)
+
+    assert main(["cache", "purge", *words]) == 0
+
+    done = capsys.readouterr()
+    said = f"Removed the link {link}; what it leads to stays: {disk}"
+    if words:
+        assert json.loads(done.out)["bytes"] == {"wheels": 0, "readings": 0}
+        assert said in done.err
+    else:
+        assert done.out.splitlines() == [f"Removed 2 kB from {link.parent}", said]
+    assert not link.is_symlink()
+    assert (disk / "a-1-py3-none-any.whl").stat().st_size == 3_000_000
+
+
+@with_others
+def test_root_adds_no_rows_to_the_data_of_a_user(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would be ignored from then on: the file would not be that user's."""
+    give(home, SOMEBODY)
+
+    assert main(["matrix", "--update"]) == 2
+
+    assert "is in the home of another user" in capsys.readouterr().err
+    assert not (home / ".local").exists()

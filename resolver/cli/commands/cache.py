@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from os.path import exists, islink
+from pathlib import Path
 
 from ...apply.state_folder import remove_tree, size_of
-from ...messages.catalog import Language, load_texts
+from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size as shown
 from .. import console
 from ..flags import CommandLine
-from ..matrix_files import readings_folder, user_file, wheels_folder
+from ..matrix_files import cache_folder, is_own_place, user_file
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -19,27 +21,57 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     `matrix --forget` drops them.
     """
     texts = load_texts("en" if arguments.json else language)
-    named = {"wheels": wheels_folder(environ), "readings": readings_folder(environ)}
-    folders = {name: folder for name, folder in named.items() if folder is not None}
+    parent = cache_folder(environ)
+    folders = {} if parent is None else {name: parent / name for name in ("wheels", "readings")}
     sizes = {name: size_of(folder) for name, folder in folders.items()}
-    parent = folders["wheels"].parent if folders else None
     if parent is None:
         rows = [texts.label("cache-none")]
     elif arguments.argument == "dir":
         rows = [str(parent)]
     elif arguments.argument == "purge":
-        had, sizes = sum(sizes.values()), {name: remove_tree(row) for name, row in folders.items()}
-        freed = shown(had - sum(sizes.values()))
-        rows = [texts.label("cache-purged", size=freed, folder=parent)]
+        real = [folder for folder in folders.values() if not _is_link(folder)]
+        had = sum(map(size_of, real))
+        rows = [row for folder in folders.values() for row in _purge(folder, texts)]
+        sizes = {name: size_of(folder) for name, folder in folders.items()}
+        freed = shown(had - sum(map(size_of, real)))
+        rows = [texts.label("cache-purged", size=freed, folder=parent), *rows]
     else:
         rows = [texts.label("cache-in", folder=parent)]
         rows += [texts.label(f"cache-{name}", size=shown(size)) for name, size in sizes.items()]
+        if not all(map(is_own_place, folders.values())):
+            rows.append(texts.label("cache-not-own", folder=parent))
         own = user_file(environ)
         if own is not None and own.is_file():
             rows.append(texts.label("cache-matrix", file=own, size=shown(own.stat().st_size)))
     if arguments.json:
         folder = None if parent is None else str(parent)
         console.print_json({"schema": 1, "folder": folder, "bytes": sizes})
+        for row in rows[1:] if arguments.argument == "purge" else ():
+            console.print_notice(row)
     else:
         console.print_result("\n".join(rows))
     return 0
+
+
+def _is_link(folder: Path) -> bool:
+    return islink(folder)  # noqa: PTH114 - False also without the right to look
+
+
+def _purge(folder: Path, texts: Texts) -> Iterator[str]:
+    """Remove `folder`, and yield what has to be said of that: no link is followed.
+
+    What belongs to another user is left to its owner.
+    """
+    if _is_link(folder):
+        target = folder.resolve()
+        try:
+            folder.unlink()
+        except OSError as error:
+            yield texts.label("cache-stays", folder=folder, cause=error.strerror or str(error))
+        else:
+            yield texts.label("cache-link-removed", folder=folder, target=target)
+    elif not is_own_place(folder):
+        if exists(folder):  # noqa: PTH110 - False also without the right to look
+            yield texts.label("cache-of-other", folder=folder)
+    elif left := remove_tree(folder):
+        yield texts.label("cache-stays", folder=folder, cause=shown(left))

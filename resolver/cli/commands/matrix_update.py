@@ -30,7 +30,7 @@ from ...utils.files import FULL, write
 from .. import console
 from ..flags import CommandLine
 from ..inputs import index_config_of
-from ..matrix_files import other_lines, readings_folder, user_file, wheels_folder
+from ..matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -46,6 +46,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     goal = Path(arguments.output) if arguments.output else user_file(environ)
     if goal is None:
         raise Error("usage", problem=cause("update-homeless"))
+    if not arguments.output and not is_own_place(goal):
+        raise Error("usage", problem=cause("update-not-own", file=goal))
     index = Index(index_config_of(arguments, environ, None))
     lock = threading.Lock()
 

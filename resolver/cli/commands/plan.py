@@ -83,7 +83,7 @@ def wheels_at_hand(
     environ: Mapping[str, str],
 ) -> frozenset[str]:
     """Return the files of `plan` in `--find-links`, our cache, or an apply that did not end."""
-    kept = wheels_folder(environ)
+    kept = wheels_folder(environ, quiet=True)
     folders = [] if kept is None else [kept]
     if arguments.find_links is not None:
         folders.append(Path(arguments.find_links))
