@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -157,8 +158,11 @@ class Workshop:
             done = self.run(here, *shlex.split(said[-1])[1:], "--yes", "--json")
         if done.returncode != 0:
             return f"{done.returncode}: {done.stdout}{done.stderr}"
-        listed = self.run(here, "facts", "--python", ".venv").stdout
-        there = {(row["name"], row["version"]) for row in json.loads(listed)["packages"]}
+        [site] = here.glob(".venv/lib/python3*/site-packages")
+        there = {
+            (canonicalize_name(found.name), found.version)
+            for found in distributions(path=[str(site)])
+        }
         promised = {(row["name"], row["version"]) for row in document_of_plan["install"]}
         lacking = {(canonicalize_name(name), version) for name, version in promised} - there
         return f"not installed: {sorted(lacking)}" if lacking else "kept"
