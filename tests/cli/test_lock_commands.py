@@ -19,6 +19,8 @@ import synthetic
 from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
 from ortgpu_fix.cli.flags import FORMATS
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.matrix.additions import additions_json
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, find_uv, make_venv
 
@@ -285,3 +287,67 @@ def test_in_ci_without_a_gpu_a_lock_is_held_against_the_machines_that_it_is_for(
     assert {row["code"] for row in json.loads(too_old.stdout)["reasons"]} == {"driver-too-old"}
     assert json.loads(no_line.stdout)["machine"] is None
     assert no_line.returncode == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file of Windows has such a name")
+@pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])
+def test_a_line_break_in_a_name_begins_no_line_of_a_lock(
+    name: str, run: Run, tmp_path: Path
+) -> None:
+    evil = "a\nRUN evil\n--extra-index-url evil"
+
+    done = run("lock", *machine(tmp_path, evil), "--format", name, "-o", "lock.txt")
+
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "lock.txt").read_text().splitlines()
+    assert [line for line in lines if "evil" in line and not line.startswith("#")] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder of Windows has such a name")
+@pytest.mark.parametrize("name", ["requirements", "dockerfile"])
+@pytest.mark.parametrize("folder", ["w\nRUN evil", "w --extra-index-url evil", "${HOME}", "w;x"])
+def test_a_folder_that_would_be_more_than_a_path_is_refused(
+    name: str, folder: str, run: Run, tmp_path: Path
+) -> None:
+    done = run("lock", "--facts", "example", "-d", folder, "--format", name, "-o", "lock.txt")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: The lock cannot hold `")
+    assert len(done.stderr.splitlines()) == 3  # one sentence, and a hint
+    assert not (tmp_path / "lock.txt").exists()
+    assert not (tmp_path / folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sha256", "0" * 64 + "\nRUN evil"),
+        ("file", "a-1-py3-none-any.whl\nRUN evil"),
+        ("index_url", "https://x.example/simple --extra-index-url evil"),
+        ("index_url", "https://x.example/simple\nRUN evil"),
+        ("version", "1.99.0\nRUN evil"),
+        ("requires", ["--extra-index-url https://evil.example"]),
+        ("requires", ["numpy @ https://evil.example/numpy-1-py3-none-any.whl"]),
+    ],
+)
+def test_a_row_of_a_file_that_would_be_more_than_a_value_is_refused(
+    field: str, value: object, run: Run, tmp_path: Path
+) -> None:
+    build = next(row for row in load_table("onnxruntime")["build"] if row["version"] == "1.26.0")
+    of_wheel = {"wheels": [build["wheels"][0] | {field: value}]}
+    row = build | {"version": "1.99.0"}
+    row |= of_wheel if field in {"sha256", "file"} else {field: value}
+    tables: dict[str, Any] = {
+        "onnxruntime": {"build": [row]},
+        "nvidia": {"distribution": []},
+        "toolkits": {"toolkit": []},
+        "torch": {"torch": [], "companion": []},
+    }
+    document = additions_json("2027-01-01", "https://pypi.org/simple", tables)
+    (tmp_path / "rows.json").write_text(json.dumps(document))
+
+    done = run("lock", "--facts", "example", "--matrix", "rows.json", "-o", "lock.txt")
+
+    assert done.returncode == 7
+    assert field in done.stderr
+    assert not (tmp_path / "lock.txt").exists()

@@ -31,7 +31,7 @@ _DOCKER = re.compile(r"[\w.+/-]+", re.ASCII)
 def pin_word(name: str, release: str) -> str:
     """Return `name==release`. Raises Error `lock-value-odd` where that is more than one word."""
     if version(release) is None:
-        raise Error("lock-value-odd", value=f"{name}=={release}")
+        raise _odd(f"{name}=={release}")
     return f"{_checked(_NAME.fullmatch, name)}=={_checked(_RELEASE.fullmatch, release)}"
 
 
@@ -72,5 +72,9 @@ def copy_line(path: str) -> str:
 
 def _checked(form: Callable[[str], object], text: str) -> str:
     if not form(text):
-        raise Error("lock-value-odd", value=text)
+        raise _odd(text)
     return text
+
+
+def _odd(text: str) -> Error:
+    return Error("lock-value-odd", value=json.dumps(text, ensure_ascii=False)[1:-1])  # on one line
