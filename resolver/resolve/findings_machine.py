@@ -47,11 +47,11 @@ def _driver(here: Situation) -> Iterator[Finding]:
             evidence = [*([library] if library else []), *searched]
         if code == "driver-no-device" and sliced:
             code, evidence = "mig-without-instance", [sliced]
-        place: str = here.facts.platform.system
-        if place != "windows":
-            place = "container" if here.facts.platform.container else "host"
-        library = "nvcuda.dll" if place == "windows" else "libcuda.so.1"
-        how = cause(f"driver-library-{place}")
+        library, how = "libcuda.so.1", cause("driver-library-host")
+        if here.facts.platform.system == "windows":
+            library, how = "nvcuda.dll", cause("driver-library-windows")
+        elif here.facts.platform.container:
+            how = cause("driver-library-container")
         error = driver.error_evidence
         yield finding(code, "error", *evidence, error=error, library=library, how=how)
     elif here.driver_cuda is None:
