@@ -198,3 +198,6 @@ def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a tabl
     if wanted == "crashed" and own:
         assert "it printed last: the last words" in said.stdout
         assert "it printed last: the last words" in shown.text
+    elif wanted == "crashed":  # the page is read without what the terminal said
+        for text in (said.stdout, shown.text):
+            assert text.count("CUDA failure 700: an illegal access") == 1, text

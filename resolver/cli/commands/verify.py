@@ -23,7 +23,7 @@ from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
 from ...utils.process import run as run_process
-from ...verify.model_report import without_run
+from ...verify.model_report import with_environment, without_run
 from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
@@ -147,7 +147,7 @@ def _write_page(  # noqa: PLR0917
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     page = Page(
-        report=measured.report,
+        report=with_environment(measured.report, verification),
         bench=measured.bench,
         advice=measured.advice,
         machine=machine_section(found, texts).rows,
