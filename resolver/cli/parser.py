@@ -48,8 +48,8 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
     """
     made = Parser(prog="ortgpu-fix", add_help=False, allow_abbrev=False, exit_on_error=False)
     actions = {
-        "command": made.add_argument("command", nargs="?", metavar="COMMAND", type=_known_command),
-        "argument": made.add_argument("argument", nargs="?", metavar=""),
+        "command": made.add_argument("command", nargs="?", type=_known_command),
+        "argument": made.add_argument("argument", nargs="?"),
     }
     for flag in FLAGS:
         if flag.takes == "nothing":
@@ -57,7 +57,7 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
         else:
             kind = "append" if flag.takes == "values" else "store"
             type_ = _one_of(flag) if flag.choices else str
-            words = {"dest": flag.field, "action": kind, "metavar": flag.metavar, "type": type_}
+            words = {"dest": flag.field, "action": kind, "type": type_}
             action = made.add_argument(*flag.spellings, **words)  # type: ignore[arg-type]
         actions[flag.name] = action
     for name, action in actions.items() if shown else ():

@@ -49,6 +49,8 @@ def test_it_fits(language: Any, command: str | None, columns: int) -> None:
 def test_nothing_is_lost_where_lines_break(language: Any, command: str) -> None:
     said = help_text(command, TABLE, language, 60)
 
+    for example in TABLE["commands"][command]["examples"]:
+        assert f"\n  {example}\n" in said
     for text in TABLE["commands"][command]["details"]:
         assert "".join(text[language].split()) in "".join(said.split())
 
@@ -119,6 +121,10 @@ def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
     named = [line.split()[0] for line in lines if line.startswith("  ")]
 
     assert len(lines) <= 24
+    usage = TABLE["headings"]["usage"][language]
+    assert lines[0] == usage.format(usage="ortgpu-fix [COMMAND] [FLAGS]")
+    assert f"  plan      {TABLE['commands']['plan']['brief'][language]}" in lines
+    assert lines[-1] in TABLE["headings"]["more"][language]
     assert sorted(named) == sorted(cli.COMMANDS)
     heads = [TABLE["headings"][group][language] for group in GROUPS]
     assert [line for line in lines if line in heads] == heads
@@ -139,6 +145,9 @@ COMPLETED = [
     ("ortgpu-fix lock --form", ["--format"]),
     ("ortgpu-fix lock --format ", [*FORMATS]),
     ("ortgpu-fix --facts exa", ["example.json"]),
+    ("ortgpu-fix explain exa", ["example.json"]),
+    ("ortgpu-fix --python exa", ["example.json"]),
+    ("ortgpu-fix --find-links whe", ["wheels"]),
 ]
 
 
@@ -151,6 +160,15 @@ def test_completions_are_printed_for_each_shell(
     script = capsys.readouterr().out
     assert all(command in script for command in cli.COMMANDS)
     assert "--torch-index-url" in script
+    assert shell == "bash" or TABLE["flags"]["text-only"]["en"] in script  # bash shows no words
+
+
+@pytest.mark.parametrize("asked", ["--help", "--version"])
+def test_help_and_version_need_nothing_to_be_right(
+    asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main([asked, "--driver", "580.65.06"]) == 0  # without `--gpu`
+    assert "ortgpu-fix" in capsys.readouterr().out
 
 
 def test_completions_of_another_shell_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,6 +182,8 @@ def test_bash_completes(
     typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "example.json").touch()
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels.txt").touch()
     __main__.main(["--completions", "bash"])
     words = [*shlex.split(typed), *([""] if typed.endswith(" ") else [])]
     script = (
@@ -189,6 +209,8 @@ def test_fish_completes(
     typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "example.json").touch()
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels.txt").touch()
     __main__.main(["--completions", "fish"])
     script = capsys.readouterr().out + f"\ncomplete -C {shlex.quote(typed)}\n"
     env = os.environ | {"HOME": str(tmp_path)}
@@ -196,4 +218,4 @@ def test_fish_completes(
         ["fish", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
 
-    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == offered
+    assert [line.partition("\t")[0].rstrip("/") for line in done.stdout.splitlines()] == offered
