@@ -235,14 +235,12 @@ def _put_back(site: Site, change: JournaledChange) -> None:
 
 def _outcome(error: BaseException, change: JournaledChange) -> BaseException:
     """Return what to raise after the roll back."""
-    if isinstance(error, BrokenPipeError):
-        return error
+    if isinstance(error, KeyboardInterrupt | BrokenPipeError):  # Ctrl-C; nobody reads any more
+        return Error("apply-interrupted")
     if isinstance(error, OSError) and not change.touched:
         return disk_error(error, change.folder)
     if isinstance(error, _VerificationFailed):
         return Error("verify-failed", reason=str(error))
-    if isinstance(error, KeyboardInterrupt):
-        return Error("apply-interrupted")
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return Error("apply-failed", cause=f"{error.strerror or type(error).__name__}{where}")

@@ -96,7 +96,9 @@ def stage_wheels(
         return StagedWheels(every, read_staged_tree(into.folder, site, every))
     except BaseException as error:
         remove_tree(into.folder)  # gigabytes that nobody goes on with
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError):
+            raise Error("apply-interrupted") from error
+        if isinstance(error, OSError):
             raise disk_error(error, folder) from error
         raise
 

@@ -503,7 +503,7 @@ def test_the_reader_of_what_is_said_is_gone(quick: Stand) -> None:
     def broken(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    assert quick.fails(plan, progress=quiet_until("verify", broken)).code == "apply-failed"
+    assert quick.fails(plan, progress=quiet_until("verify", broken)).code == "apply-interrupted"
 
 
 def quiet_until(code: str, act: Callable[[], None]) -> Callable[..., None]:
