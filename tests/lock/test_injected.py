@@ -23,6 +23,7 @@ from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.formats.words import pin_word
 from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.model import AddedRows
@@ -258,3 +259,12 @@ def test_an_address_is_encoded() -> None:
     made = requirements(lock(address="a b${HOME} "))
 
     assert f"torch @ {CU128}/a%20b%24%7BHOME%7D%20/torch-2.10.0-py3-none-any.whl" in made
+
+
+@pytest.mark.parametrize(
+    ("name", "release"), [("a", "not a version"), ("a", "1\n--pre"), ("A b", "1"), ("a", "1.0/x")]
+)
+def test_what_is_no_pin_is_refused(name: str, release: str) -> None:
+    with pytest.raises(Error, match="lock-value-odd"):
+        pin_word(name, release)
+    assert pin_word("nvidia-cudnn-cu12", "9.1.0+x") == "nvidia-cudnn-cu12==9.1.0+x"
