@@ -195,6 +195,20 @@ def _end(process: subprocess.Popen[str], lifeline: IO[str] | None) -> None:
     _kill_group(process)
 
 
+def _feed(stdin: IO[str], text: str) -> None:
+    """Write `text` to a child in a thread, and close its standard input.
+
+    `communicate` loses what it has not yet written when its time is up: called again it waits for a
+    child that waits for the rest (https://github.com/python/cpython/issues/141473).
+    """
+
+    def write() -> None:
+        with contextlib.suppress(OSError), stdin:
+            stdin.write(text)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
 def _communicate(
     process: subprocess.Popen[str], text_in: str | None, timeout: float
 ) -> tuple[str, str]:
@@ -204,12 +218,15 @@ def _communicate(
     left alone where it made itself a daemon. On Windows a wait does not notice Ctrl-C: so many
     short ones.
     """
+    if text_in is not None and process.stdin is not None:
+        _feed(process.stdin, text_in)
+        process.stdin = None
     end = time.monotonic() + timeout
     gone = None
     while True:
         now = time.monotonic()
         try:
-            return process.communicate(text_in, timeout=min(_PAUSE, max(end - now, 0.0)))
+            return process.communicate(timeout=min(_PAUSE, max(end - now, 0.0)))
         except subprocess.TimeoutExpired as stuck:  # once in a pause
             now = time.monotonic()
             if now >= end:
@@ -220,7 +237,6 @@ def _communicate(
                 if now > gone + 2 * GRACE_SECONDS:
                     _let_go(process)
                     return _so_far(stuck.stdout), _so_far(stuck.stderr)
-            text_in = None
 
 
 if sys.platform == "win32":

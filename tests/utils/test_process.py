@@ -41,6 +41,24 @@ def test_a_child_that_does_not_listen() -> None:
     assert run.run(python("pass"), timeout=120, text_in="x" * 1_000_000).returncode == 0
 
 
+def test_input_that_is_not_read_at_once_arrives_whole() -> None:
+    """A machine that stands still for a moment: the child got a part, and waited for the rest."""
+    code = "import sys, time; time.sleep(0.7); print(len(sys.stdin.read()))"
+
+    finished = run.run(python(code), timeout=30, text_in="x" * 1_000_000)
+
+    assert (finished.timed_out, finished.stdout.strip()) == (False, "1000000")
+
+
+def test_a_child_that_reads_nothing_and_hangs_is_ended_all_the_same() -> None:
+    began = time.monotonic()
+
+    finished = run.run(python("import time; time.sleep(60)"), timeout=1, text_in="x" * 1_000_000)
+
+    assert finished.timed_out
+    assert time.monotonic() - began < 20
+
+
 def test_a_crash() -> None:
     finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=120)
 
