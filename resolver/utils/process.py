@@ -218,8 +218,8 @@ def _communicate(
     left alone where it made itself a daemon. On Windows a wait does not notice Ctrl-C: so many
     short ones.
     """
-    if text_in is not None and process.stdin is not None:
-        _feed(process.stdin, text_in)
+    if process.stdin is not None:
+        _feed(process.stdin, text_in or "")
         process.stdin = None
     end = time.monotonic() + timeout
     gone = None
