@@ -16,7 +16,7 @@ ABOUT = "package_name = '{}'\n__version__ = '{}'\n"
 def make_standin(folder: Path, name: str, version: str, requires: Iterable[str] = ()) -> Path:
     """Write the stand-in of a wheel: a build of onnxruntime says which it is."""
     files: dict[str, str | bytes] = {}
-    if name.startswith("onnxruntime"):
+    if name.startswith("onnxruntime") and "genai" not in name:  # that has a folder of its own
         files = {
             "onnxruntime/__init__.py": f"# {name}",
             "onnxruntime/capi/build_and_package_info.py": ABOUT.format(name, version),
