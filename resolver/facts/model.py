@@ -78,8 +78,7 @@ class Driver(NamedTuple):
     @property
     def error_evidence(self) -> str:
         """What `error` says after its code; all of it where a person wrote no code."""
-        error = self.error or ""
-        return (error.removeprefix(f"{self.error_code}:") or error).strip()
+        return re.sub(r"^[a-z0-9-]+: ", "", self.error or "")  # no address: `https://…`
 
 
 class Gpu(NamedTuple):
