@@ -45,25 +45,26 @@ from drivers import compile_stubs
 
 from prove.outcomes import record
 from support.standin_fleet import (
+    A100,
+    APPLIES,
+    L4,
+    NEW,
     OWN_MOUNTS,
+    SOME_UNREACHABLE,
     Host,
     Kind,
     World,
     ansible,
+    bring_wheels,
     in_own_mounts,
     kill_tree,
     make_controller,
-    make_stand_ins,
 )
 from support.standin_wheels import state_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = Path("/mnt")
 """Where the work folder is mounted: sshd wants every folder above a host's root to be root's."""
-NEW = "onnxruntime>=1.28"
-L4 = Kind(
-    name="L4", driver="580.65.06", cuda=13000, gpu="NVIDIA L4", capability=(8, 9), requires=NEW
-)
 H100 = Kind(
     name="H100",
     driver="580.95.05",
@@ -72,9 +73,6 @@ H100 = Kind(
     capability=(9, 0),
     python="3.12",
     requires=NEW,
-)
-A100 = Kind(
-    name="A100", driver="535.104.12", cuda=12020, gpu="NVIDIA A100-SXM4-80GB", capability=(8, 0)
 )
 V100 = Kind(
     name="V100",
@@ -96,10 +94,6 @@ RTX3090 = Kind(
 NONE = Kind(name="none", driver=None, cuda=None)
 REAL = (L4, H100)
 STAND_INS = (A100, V100, T4, RTX3090)
-SOME_UNREACHABLE = 4
-"""The exit code of a playbook for which hosts were unreachable, whatever failed besides."""
-APPLIES = "Bring the environment to the set of its group"
-"""What a run says when it begins to change hosts."""
 CASES = [
     "fleet: first run",
     "fleet: second run",
@@ -145,23 +139,6 @@ class Proof:
         (self.work / "last-run.txt").write_text(said)
         return process.returncode, said, round(time.monotonic() - started, 1)
 
-    def stand_in_wheels(self, kinds: Iterable[Kind]) -> None:
-        """Put stand-ins for what a fleet of `kinds` gets where the controller downloads to."""
-        words: list[str] = []
-        for kind in kinds:
-            file = _fresh(self.work / "kinds" / kind.name) / f"{kind.name}.json"
-            file.write_text(json.dumps(kind.facts()))
-            words += ["--facts", str(file)]
-        argv = [str(self.controller), "-m", "ortgpu_fix", "--json", *words]
-        planned = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
-        rows = [
-            row
-            for group in planned["groups"]
-            for target in group["targets"]
-            for row in target["install"]
-        ]
-        make_stand_ins(self.controller, rows, self.work / "ortgpu-fleet" / "wheels")
-
     def change(self, host: Host) -> str | None:
         """Return what the program says of a change that it left in a host's environment."""
         argv = [str(self.controller), "-m", "ortgpu_fix", "facts", "--json", "--python"]
@@ -196,7 +173,7 @@ class Proof:
             )
         for at in range(2):
             world.add(f"cpu{at + 1}", NONE, {})
-        self.stand_in_wheels(STAND_INS)
+        bring_wheels(self.controller, STAND_INS, self.work)
         with world.served():
             self._fleet(world)
 
@@ -293,7 +270,7 @@ class Proof:
         world = World(folder=self.work, port=2208)
         for at, kind in enumerate((A100, V100), 1):
             world.add(f"host{at}", kind, self.libraries(real=False), uv=True, share=True)
-        self.stand_in_wheels((A100, V100))
+        bring_wheels(self.controller, (A100, V100), self.work)
         with world.served():
             self._kills(world, count)
 

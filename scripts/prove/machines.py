@@ -13,11 +13,8 @@ something.
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
 import json
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from checker import check
@@ -32,6 +30,7 @@ from packaging.utils import canonicalize_name
 from random_machines import BRANCHES, TABLES, Document, documents, is_no_worse, plan
 
 from ortgpu_fix.resolve.options import PlanOptions
+from prove.outcomes import prove_random
 
 CAPTURES = Path(__file__).resolve().parents[2] / "tests" / "captures"
 DRIVERS = [*(f"{branch}.10" for branch in BRANCHES), "650.10", "999.10"]
@@ -118,28 +117,14 @@ def prove_recorded() -> dict[str, Any]:
     return {"machines": len(folders), "wrong": wrong}
 
 
-def main() -> int:
-    """Judge them all, write the result, and return 1 where something is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args()
-    begin = time.monotonic()
-    result = {
-        "date": dt.datetime.now(tz=dt.timezone.utc).isoformat(timespec="minutes"),
-        "seed": options.seed,
+def prove(count: int, number: int) -> dict[str, dict[str, Any]]:
+    """Judge them all."""
+    return {
         "recorded": prove_recorded(),
-        "plans": prove_plans(options.count, options.seed),
-        "drivers": prove_drivers(options.count, options.seed),
+        "plans": prove_plans(count, number),
+        "drivers": prove_drivers(count, number),
     }
-    result["seconds"] = round(time.monotonic() - begin)
-    file = options.results / f"machines-{str(result['date'])[:10]}.json"
-    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(file.read_text(encoding="utf-8")[:4000])
-    parts = (result["recorded"], result["plans"], result["drivers"])
-    return int(any(part["wrong"] for part in parts if isinstance(part, dict)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(prove_random(__doc__, "machines", prove))

@@ -1,11 +1,16 @@
-"""What the cases of a proof came to, in today's file of `scripts/prove/results`."""
+"""What the cases of a proof came to, in today's file of `scripts/prove/results`.
+
+And what those that try random cases have in common: their flags, and their file.
+"""
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import json
 import platform
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +42,28 @@ def record(proof: str, outcome: dict[str, Any], order: Sequence[str], **about: o
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{proof}-{DATE}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def prove_random(
+    about: str | None, proof: str, prove: Callable[[int, int], Mapping[str, Mapping[str, Any]]]
+) -> int:
+    """Try random cases, write what they came to, and return 1 where something is wrong.
+
+    `prove` gets their count and a seed, and returns the parts of the result: `wrong` in each names
+    what is. `about`: the docstring of the proof.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    begin = time.monotonic()
+    date = dt.datetime.now(dt.timezone.utc).isoformat(timespec="minutes")
+    parts = prove(options.count, options.seed)
+    system = f"{platform.system()}, Python {platform.python_version()}"
+    seconds = round(time.monotonic() - begin)
+    result = {"date": date, "seed": options.seed, "machine": system, **parts, "seconds": seconds}
+    file = options.results / f"{proof}-{DATE}.json"
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(file.read_text(encoding="utf-8")[:4000])
+    return int(any(part["wrong"] for part in parts.values()))

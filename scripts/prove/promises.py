@@ -13,8 +13,6 @@ scripts/prove/results/; the exit code is 1 where a promise was broken.
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
 import json
 import os
 import platform
@@ -23,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from importlib.metadata import distributions
 from pathlib import Path
@@ -41,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from command import run_here
-from random_machines import ORDINARY, Document, documents
+from random_machines import ORDINARY, WISHES, Document, documents
 from standins import make_standin, with_standins
 
 from ortgpu_fix.cli import inputs
@@ -50,21 +47,9 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
+from prove.outcomes import prove_random
 from support.standin_wheels import as_wheel, clean_environment, find_uv, make_venv
 
-WISHES = (
-    "onnxruntime-training>=1.17",
-    "onnxruntime-directml",
-    "onnxruntime<1.25",
-    "onnxruntime>=1.26,<1.31",
-    "onnxruntime-gpu>=1.22",
-    "onnxruntime-gpu!=1.26.0",
-    "nvidia-cudnn-cu12<9.10",
-    "nvidia-cublas-cu12==12.8.4.1; sys_platform == 'linux'",
-    "numpy<2",
-    "app-two[gpu]>=1",
-)
-"""What the package that is added to each machine requires: up to three of these."""
 FLAGS: tuple[tuple[str, ...], ...] = ((), (), (), ("--ort", "latest"), ("--ort", "<1.27"))
 ENDS = {name: [*versions, "99"] for name, versions in ORDINARY.items()}
 
@@ -201,26 +186,5 @@ def prove(count: int, number: int) -> dict[str, Any]:
     return {**seen, "wrong": broken}
 
 
-def main() -> int:
-    """Try them all, write the result, and return 1 where a promise was broken."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
-    options = parser.parse_args()
-    begin = time.monotonic()
-    result = {
-        "date": dt.datetime.now(tz=dt.timezone.utc).isoformat(timespec="minutes"),
-        "seed": options.seed,
-        "machine": f"{platform.system()}, Python {platform.python_version()}",
-        **prove(options.count, options.seed),
-        "seconds": round(time.monotonic() - begin),
-    }
-    file = options.results / f"promises-{result['date'][:10]}.json"
-    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(file.read_text(encoding="utf-8")[:6000])
-    return int(bool(result["wrong"]))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(prove_random(__doc__, "promises", lambda *given: {"promises": prove(*given)}))

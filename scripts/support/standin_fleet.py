@@ -47,6 +47,10 @@ CUDA_13_SINCE = (1, 27)
 SYSTEM = ("/usr", "/etc")
 """What all hosts share with this machine, for reading only."""
 PYENV = Path.home() / ".pyenv"
+SOME_UNREACHABLE = 4
+"""The exit code of ansible-playbook where hosts were unreachable, whatever failed besides."""
+APPLIES = "Bring the environment to the set of its group"
+"""What a run says when it begins to change hosts."""
 OWN_MOUNTS = "ORTGPU_FIX_OWN_MOUNTS"
 """Set in the environment of a program that `in_own_mounts` began."""
 SESSION = """
@@ -138,6 +142,24 @@ def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Pat
         table.write_text(text)
 
 
+def bring_wheels(controller: Path, kinds: Iterable[Kind], folder: Path) -> None:
+    """Put stand-ins for what a fleet of `kinds` gets where the controller downloads to."""
+    words: list[str] = []
+    for kind in kinds:
+        file = folder / f"{kind.name}.json"
+        file.write_text(json.dumps(kind.facts()))
+        words += ["--facts", str(file)]
+    argv = [str(controller), "-m", "ortgpu_fix", "--json", *words]
+    planned = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+    rows = [
+        row
+        for group in planned["groups"]
+        for target in group["targets"]
+        for row in target["install"]
+    ]
+    make_stand_ins(controller, rows, folder / "ortgpu-fleet" / "wheels")
+
+
 def _replace(node: Any, made: dict[str, Path]) -> None:  # noqa: ANN401
     """Give every wheel in `node` that was made the hash and size of what was made."""
     if isinstance(node, dict):
@@ -192,6 +214,15 @@ class Kind:
             "python": {"version": f"{self.python}.0"},
             "packages": needs if self.requires else [],
         }
+
+
+NEW = "onnxruntime>=1.28"
+A100 = Kind(
+    name="A100", driver="535.104.12", cuda=12020, gpu="NVIDIA A100-SXM4-80GB", capability=(8, 0)
+)
+L4 = Kind(
+    name="L4", driver="580.65.06", cuda=13000, gpu="NVIDIA L4", capability=(8, 9), requires=NEW
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from drivers import A100, RTX3090
-from local_hosts import Fleet, add_host, bring_wheels
+from local_hosts import Fleet, add_host
 
-from support.standin_fleet import Kind, ansible, make_controller
+from support.standin_fleet import Kind, ansible, bring_wheels, make_controller
 from support.standin_wheels import state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.online, pytest.mark.timeout(1800)]

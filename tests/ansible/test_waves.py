@@ -8,40 +8,31 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from local_hosts import Fleet, add_host, bring_wheels
+from local_hosts import Fleet, add_host
 
+from support import standin_fleet
 from support.local_index import LocalIndex, make_wheel
-from support.standin_fleet import Kind, ansible, make_controller
+from support.standin_fleet import (
+    APPLIES,
+    SOME_UNREACHABLE,
+    ansible,
+    bring_wheels,
+    make_controller,
+)
 from support.standin_wheels import state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SOME_FAILED = 2
-SOME_UNREACHABLE = 4
-"""The exit codes of ansible-playbook; that of unreachable hosts goes before."""
+"""The exit code of ansible-playbook; that of unreachable hosts goes before."""
 SERVED = ("gpu1", "gpu2", "gpu3")
 WAVES = '{"ortgpu_fix_waves": [1, "100%"]}'
-APPLIES = "Bring the environment to the set of its group"
-A100 = Kind(
-    name="A100",
-    driver="535.104.12",
-    cuda=12020,
-    gpu="NVIDIA A100-SXM4-80GB",
-    capability=(8, 0),
-    python=VERSION,
-)
-L4 = Kind(
-    name="L4",
-    driver="580.65.06",
-    cuda=13000,
-    gpu="NVIDIA L4",
-    capability=(8, 9),
-    python=VERSION,
-    requires="onnxruntime>=1.28",
-)
+A100 = replace(standin_fleet.A100, python=VERSION)
+L4 = replace(standin_fleet.L4, python=VERSION)
 WITHOUT = A100.facts() | {"driver": None, "gpus": []}
 REQUIRED = {
     "coloredlogs": "15.0.1",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import environments
 from drivers import Card
 
 from support.local_index import make_wheel
-from support.standin_fleet import Kind, ansible, make_stand_ins, stand_in_files
+from support.standin_fleet import ansible, stand_in_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,21 +105,3 @@ def add_host(
     python = folder / "python"
     python.write_text("\n".join(["#!/bin/sh", *lines, f'exec {environments.own_base()} "$@"', ""]))
     python.chmod(0o755)
-
-
-def bring_wheels(controller: Path, kinds: Iterable[Kind], folder: Path) -> None:
-    """Put stand-ins for what `kinds` of machines get where the controller downloads to."""
-    words: list[str] = []
-    for kind in kinds:
-        file = folder / f"{kind.name}.json"
-        file.write_text(json.dumps(kind.facts()))
-        words += ["--facts", str(file)]
-    argv = [str(controller), "-m", "ortgpu_fix", "--json", *words]
-    planned = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
-    rows = [
-        row
-        for group in planned["groups"]
-        for target in group["targets"]
-        for row in target["install"]
-    ]
-    make_stand_ins(controller, rows, folder / "ortgpu-fleet" / "wheels")

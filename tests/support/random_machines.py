@@ -60,6 +60,20 @@ DEPENDENTS = [
     {"name": "nvidia-cusolver-cu12", "version": "11.4.5.107", "requires": ["nvidia-cublas-cu12"]},
 ]
 
+WISHES = [
+    "onnxruntime-training>=1.17",
+    "onnxruntime-directml",
+    "onnxruntime<1.25",
+    "onnxruntime>=1.26,<1.31",
+    "onnxruntime-gpu>=1.22",
+    "onnxruntime-gpu!=1.26.0",
+    "nvidia-cudnn-cu12<9.10",
+    "nvidia-cublas-cu12==12.8.4.1; sys_platform == 'linux'",
+    "numpy<2",
+    "torch>=2.6",
+    "app-two[gpu]>=1",
+]
+"""What an application may require of what a plan changes."""
 TENSORFLOW = "nvidia-cublas-cu12==12.5.3.2; extra == 'and-cuda'"
 USERS = [
     {"name": "ctranslate2", "version": "4.4.0"},  # for cuDNN 8
