@@ -106,7 +106,7 @@ def _release(descriptor: int, path: Path) -> None:
     stage = path.parent / "stage"
     with contextlib.suppress(OSError):  # downloads that were begun stay
         wait_for_engine(path.parent / "engine.lock")  # of a run that was killed just now
-        for name in ("resolve", "tree", "engine"):  # of a run that was killed
+        for name in ("resolve", "tree", "engine"):
             remove_tree(stage / name)
     for folder in (stage / "wheels", stage):
         with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import cause
+from ..errors import Cause, cause
 from ..facts.driver import COMPAT, EXPLAINED_ERRORS, MIG, MIG_ON
 from ..facts.model import EXPECTED_PLATFORM
 from ..plan.reasons import Finding, finding
@@ -47,18 +47,23 @@ def _driver(here: Situation) -> Iterator[Finding]:
             evidence = [*([library] if library else []), *searched]
         if code == "driver-no-device" and sliced:
             code, evidence = "mig-without-instance", [sliced]
-        library, how = "libcuda.so.1", cause("driver-library-host")
-        if here.facts.platform.system == "windows":
-            library, how = "nvcuda.dll", cause("driver-library-windows")
-        elif here.facts.platform.container:
-            how = cause("driver-library-container")
+        file, how = _driver_library(here)
         error = driver.error_evidence
-        yield finding(code, "error", *evidence, error=error, library=library, how=how)
+        yield finding(code, "error", *evidence, error=error, library=file, how=how)
     elif here.driver_cuda is None:
         yield finding("driver-unknown", "error")
     elif library and driver.cuda:
         values = {"cuda": driver.cuda, "version": driver.version or "?"}
         yield finding("forward-compatibility", "info", library, *searched, **values)
+
+
+def _driver_library(here: Situation) -> tuple[str, Cause]:
+    """Return the driver's CUDA library, and what brings it where it is not."""
+    if here.facts.platform.system == "windows":
+        return "nvcuda.dll", cause("driver-library-windows")
+    if here.facts.platform.container:
+        return "libcuda.so.1", cause("driver-library-container")
+    return "libcuda.so.1", cause("driver-library-host")
 
 
 def _gpus(here: Situation) -> Iterator[Finding]:

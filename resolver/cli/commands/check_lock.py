@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Error, cause
 from ...facts.model import Facts
 from ...lock.drift import drift
-from ...lock.parse import read_lock
+from ...lock.parse import ParsedLock, read_lock
 from ...matrix.load import add_torch
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
@@ -17,7 +17,7 @@ from ...messages.sections import size
 from ...report.drift import drift_json, drift_sections
 from .. import console
 from ..flags import CommandLine
-from ..inputs import gather_inputs
+from ..inputs import PlanInputs, gather_inputs
 
 MOST_BYTES = 20_000_000
 """What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
@@ -37,16 +37,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
-    facts = inputs.facts
-    no_gpu = facts.driver is None or facts.gpus == ()
-    made_for = [one for one in locked.machines if one.platform.key == facts.platform.key]
-    found = drift(locked, facts, inputs.options, matrix)
-    if no_gpu and not inputs.elsewhere and made_for:
-        held = (
-            replace(drift(locked, on_machine(facts, one), inputs.options, matrix), machine=one)
-            for one in made_for
-        )
-        found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
+    held = (
+        replace(drift(locked, facts, inputs.options, matrix), machine=machine)
+        for facts, machine in _held_against(locked, inputs)
+    )
+    found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
     if arguments.json:
         console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
     else:
@@ -55,9 +50,13 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return DRIFT_EXIT[found.verdict]
 
 
-def on_machine(facts: Facts, machine: Facts) -> Facts:
-    """Return `facts` as they would be with the driver and the GPUs of `machine`."""
-    return facts._replace(driver=machine.driver, gpus=machine.gpus)
+def _held_against(locked: ParsedLock, inputs: PlanInputs) -> Sequence[tuple[Facts, Facts | None]]:
+    """Return the facts to hold a lock against, each with the machine that stands for this one."""
+    facts = inputs.facts
+    made_for = [one for one in locked.machines if one.platform.key == facts.platform.key]
+    if inputs.elsewhere or not made_for or not (facts.driver is None or facts.gpus == ()):
+        return [(facts, None)]
+    return [(facts._replace(driver=one.driver, gpus=one.gpus), one) for one in made_for]
 
 
 def _read(file: str) -> str:

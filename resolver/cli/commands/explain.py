@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from io import BufferedIOBase
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -110,6 +110,7 @@ def _looked(
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
 
+    @cache
     def plan_with(flags: tuple[str, ...]) -> Plan:
         wanted = plan_options_of(_with(arguments, flags))
         return plan(wanted, add_torch(inputs.matrix))

@@ -40,7 +40,7 @@ def page_of(report: Json) -> str:
     )
 
 
-_COLUMNS = ("Host", "State", "Group", "GPUs", "Driver", "Python", "What is to say")
+_COLUMNS = ("Host", "State", "Group", "GPUs", "Driver", "Python", "Note")
 
 
 def _groups(groups: list[Json]) -> str:
