@@ -72,6 +72,7 @@ def test_nothing_is_left_of_a_run_that_changed_nothing(site: Site) -> None:
         (site.state / "engine.lock").touch()
         (site.state / "stage" / "wheels").mkdir(parents=True)
         (site.state / "stage" / "resolve" / "installed").mkdir(parents=True)
+        (site.state / "stage" / "engine" / "work").mkdir(parents=True)
 
     assert not site.state.exists()
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,14 @@ from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 import synthetic
 from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
+from ortgpu_fix.cli.commands.check_lock import held_against
 from ortgpu_fix.cli.flags import FORMATS
+from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.data_files import load_table
+from ortgpu_fix.facts.model import Driver, Gpu
+from ortgpu_fix.lock.parse import ParsedLock
 from ortgpu_fix.matrix.additions import additions_json
+from ortgpu_fix.resolve.options import PlanOptions
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, find_uv, make_venv
 
@@ -351,3 +357,40 @@ def test_a_row_of_a_file_that_would_be_more_than_a_value_is_refused(
     assert done.returncode == 7
     assert field in done.stderr
     assert not (tmp_path / "lock.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpus", "elsewhere", "stands_in"),
+    [
+        (None, (), False, True),
+        (None, None, False, True),
+        (Driver("580.65.06", "13.0"), (), False, True),
+        (Driver("580.65.06", "13.0"), None, False, False),
+        (Driver("580.65.06", "13.0"), (Gpu(compute_capability="8.9"),), False, False),
+        (None, (), True, False),
+    ],
+)
+def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
+    driver: Driver | None, gpus: tuple[Gpu, ...] | None, *, elsewhere: bool, stands_in: bool
+) -> None:
+    facts = synthetic.machine(libc="glibc 2.35")._replace(driver=driver, gpus=gpus)
+    machine = facts._replace(
+        driver=Driver("535.104.12", "12.2"), gpus=(Gpu(compute_capability="8.0"),)
+    )
+    windows = machine._replace(platform=machine.platform._replace(system="windows"))
+    locked = ParsedLock(
+        format="requirements",
+        pins=(),
+        matrix_date=None,
+        matrix_digest=None,
+        machines=(machine, windows),
+    )
+    inputs = PlanInputs(facts, PlanOptions(), synthetic.matrix(), None, elsewhere)
+
+    [(held, named)] = held_against(locked, inputs)
+
+    assert named == (machine if stands_in else None)
+    assert (held.driver, held.gpus) == (
+        (machine.driver, machine.gpus) if stands_in else (driver, gpus)
+    )
+    assert held_against(replace(locked, machines=()), inputs) == [(facts, None)]

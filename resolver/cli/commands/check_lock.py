@@ -39,7 +39,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
     held = (
         replace(drift(locked, facts, inputs.options, matrix), machine=machine)
-        for facts, machine in _held_against(locked, inputs)
+        for facts, machine in held_against(locked, inputs)
     )
     found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
     if arguments.json:
@@ -50,7 +50,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return DRIFT_EXIT[found.verdict]
 
 
-def _held_against(locked: ParsedLock, inputs: PlanInputs) -> Sequence[tuple[Facts, Facts | None]]:
+def held_against(locked: ParsedLock, inputs: PlanInputs) -> Sequence[tuple[Facts, Facts | None]]:
     """Return the facts to hold a lock against, each with the machine that stands for this one."""
     facts = inputs.facts
     made_for = [one for one in locked.machines if one.platform.key == facts.platform.key]
