@@ -33,7 +33,7 @@ class PlanOptions(NamedTuple):
     """The base of the indexes of torch; a mirror has the same folders, `cu128` and so on."""
 
     conflicts: bool = False
-    """Other distributions that use CUDA have no say; torch has."""
+    """Where nothing works otherwise, other distributions that use CUDA have no say; torch has."""
     providers: bool = False
     """What gives onnxruntime another provider than that of onnxruntime-gpu may go."""
 

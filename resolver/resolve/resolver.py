@@ -39,8 +39,14 @@ from .unlock import unlock
 def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
     """Return the plan for the machine and environment of `facts`.
 
+    What installed packages demand is let go, where that is allowed, only if nothing works with it:
+    so a plan that tells of a conflict is made again as it is when the conflict is allowed.
     `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
+    if options.conflicts:
+        strict = resolve(facts, options._replace(conflicts=False), matrix, unlocking=unlocking)
+        if strict.verdict != "impossible":
+            return strict
     matrix, unknown = with_installed_releases(facts, matrix)
     here = situation(facts, options, matrix)
     if plugin := plugin_kept(here):
@@ -92,6 +98,10 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
     The first release that works tells the verdict: the installed one has changes or none, and any
     other has to be installed.
     """
+    if options.conflicts:
+        strict = resolve_for_check(facts, options._replace(conflicts=False), matrix)
+        if strict.verdict != "impossible":
+            return strict
     installed, _ = with_installed_releases(facts, matrix)
     here = situation(facts, options, installed)
     if chooses_torch(here) or plugin_kept(here):

@@ -52,10 +52,9 @@ def unlock(
         *_without_blockers(here, rejected, now, newest),
         *_without_lines(here, rejected, now, newest),
     ]
-    changes = list(_changes(here))
     if any(why.code == "library-pins-differ" for row in rejected for why in row.reasons):
-        allowing = here.options._replace(conflicts=True)
-        changes.append((reason("allow-conflicts"), here.facts, allowing))
+        rows += _with_conflicts(here, now, newest)
+    changes = list(_changes(here))
     for change, facts, options in changes:
         version = newest(situation(facts, options, here.matrix), now)
         if version is not None:
@@ -169,6 +168,16 @@ def _without_lines(
         if release is not None:
             change = reason("other-requirement", file=line.file, requirement=line.text)
             yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
+
+
+def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterator[Unlock]:
+    """Yield what goes where installed packages lose their say: they keep it where anything works."""
+    options = here.options._replace(conflicts=True)
+    release = newest(situation(here.facts, options, here.matrix), now)
+    if release is not None:
+        flags = "--allow conflicts" if now is None else f"--ort {release} --allow conflicts"
+        change = reason("allow-conflicts", flags=flags)
+        yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
 
 
 def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:

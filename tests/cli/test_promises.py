@@ -260,6 +260,28 @@ def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
     assert (code, "--allow conflicts --apply" in said) == (1, True)
 
 
+def test_a_way_out_that_breaks_packages_names_the_release_that_it_gains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where another release works without, the flag alone would take that one."""
+    facts = example() | {"driver": {"version": "580.95.05", "cuda": "13.0"}}
+    facts["packages"] = [
+        {"name": "one", "version": "1.0", "requires": ["nvidia-cublas==13.1.0.3"]},
+        {"name": "two", "version": "1.0", "requires": ["nvidia-cublas==13.0.2.14"]},
+    ]
+    _, said = told(facts, tmp_path, capsys, "--json")
+    plan = json.loads(said)
+    [way] = [row for row in plan["unlock"] if "--allow" in row["change"]]
+    flags = way["change"].split()
+    _, said = told(facts, tmp_path, capsys, "--json", *flags)
+    allowed = json.loads(said)
+    [gained] = [row for row in allowed["selection"]["packages"] if row["name"] == "onnxruntime-gpu"]
+    _, said = told(facts, tmp_path, capsys, "--json", "--allow", "conflicts")
+
+    assert f"onnxruntime-gpu {gained['version']}" in way["gains"]
+    assert json.loads(said)["selection"] == plan["selection"] != allowed["selection"]
+
+
 @pytest.mark.parametrize(
     ("machine", "release"),
     [
@@ -317,6 +339,8 @@ def test_apply_refuses_nothing_that_the_facts_told(
     refused = new_conflicts(target.installed, then.installed, target_markers(target))
 
     assert ("conflicts" in plan.allowances) == bool(refused), refused
+    allowing = PlanOptions(torch=torch, conflicts=True)
+    assert resolve(read, allowing, random_machines.MATRIX) == plan
 
 
 @pytest.mark.slow

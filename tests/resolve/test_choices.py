@@ -87,7 +87,8 @@ def test_one_cuda_for_all_is_taken_before_a_newer_release() -> None:
 
     assert taken(user) == "1.26.0"
     assert taken(user, latest=True) == "1.31.0"
-    assert taken(user, conflicts=True) == "1.31.0"
+    assert taken(user, conflicts=True) == "1.26.0", "allowed, and not needed"
+    assert taken(user, conflicts=True, onnxruntime="==1.31.0") == "1.31.0"
     assert taken(user, "onnxruntime-gpu 1.31.0") == "1.31.0"
     assert taken("dataloader 1.0") == "1.31.0"  # it has no CUDA of its own
 

@@ -145,8 +145,11 @@ def test_genai_for_another_cuda_names_the_command_that_finds_the_version_for_thi
     )
 
 
-def test_conflicts_that_are_allowed_take_their_say() -> None:
-    made = planned("tensorflow-and-cuda-2.19", "580.95.05", conflicts=True)
+def test_conflicts_that_are_allowed_take_their_say_where_nothing_else_works() -> None:
+    kept = planned("tensorflow-and-cuda-2.19", "580.95.05", conflicts=True)
+    assert kept == planned("tensorflow-and-cuda-2.19", "580.95.05")
+
+    made = planned("tensorflow-and-cuda-2.19", "580.95.05", onnxruntime="==1.31.1", conflicts=True)
 
     assert made.release == "1.31.1"
     assert [row.name for row in made.consumers] == ["tensorflow"]

@@ -201,9 +201,10 @@ def test_what_brings_the_cuda_library_of_the_driver_depends_on_the_place(
     [
         ("nvml-4: NVML answers 4, not supported", "nvml-4", "NVML answers 4, not supported"),
         ("somebody wrote this", "somebody wrote this", "somebody wrote this"),
+        (None, "", ""),
     ],
 )
-def test_the_code_of_an_error_is_for_programs(error: str, code: str, evidence: str) -> None:
+def test_the_code_of_an_error_is_for_programs(error: str | None, code: str, evidence: str) -> None:
     driver = Driver(error=error)
 
     assert (driver.error_code, driver.error_evidence) == (code, evidence)
