@@ -171,7 +171,7 @@ def _without_lines(
 
 
 def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterator[Unlock]:
-    """Yield what goes where installed packages lose their say: they keep it where anything works."""
+    """Yield what goes where installed packages, which keep their say otherwise, have none."""
     options = here.options._replace(conflicts=True)
     release = newest(situation(here.facts, options, here.matrix), now)
     if release is not None:
