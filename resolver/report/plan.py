@@ -20,7 +20,8 @@ from .rejected import rejected_section
 def machine_section(facts: Facts, texts: Texts) -> Section:
     """Say which machine and environment the plan is for."""
     platform, driver = facts.platform, facts.driver
-    system = [platform.distribution or platform.system, platform.machine, platform.libc]
+    name = platform.distribution or platform.system.capitalize()
+    system = [name, platform.machine, platform.libc]
     if facts.sources.get("platform") == "":
         system.append(texts.label("assumed", flag="`--platform`"))
     if driver is None:

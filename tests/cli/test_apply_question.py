@@ -102,6 +102,21 @@ def test_and_in_the_document(
     assert [LACKS, "25.9.23", "pypi", digest] in begin["packages"]
 
 
+def test_a_check_that_crashes_is_told_with_its_last_words(
+    lacking: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ("import onnxruntime", "it printed last: ImportError: DLL load failed")
+    bad = Verification(verdict="crashed", evidence=said)
+    monkeypatch.setattr(applying, "verify", lambda *_, **__: bad)
+
+    done = run_here(*arguments(lacking, "--yes"), cwd=tmp_path, env=environment(tmp_path))
+
+    assert done.returncode == 4
+    assert f"ended with an error or a crash: {said[1]}" in done.stderr
+    assert "import onnxruntime" not in done.stderr
+    assert lacking.unchanged()
+
+
 def test_where_nobody_can_answer_no_index_is_asked(lacking: Stand, tmp_path: Path) -> None:
     done = run_here(*arguments(lacking), cwd=tmp_path, env=environment(tmp_path))
 

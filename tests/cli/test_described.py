@@ -69,7 +69,7 @@ def test_what_was_assumed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     _, named = outcome(capsys, *RTX, "--platform", "windows", "--python", "3.12")
     version = ".".join(map(str, sys.version_info[:3]))
 
-    assert "windows, x86_64, assumed; `--platform` names another" in assumed
+    assert "Windows, x86_64, assumed; `--platform` names another" in assumed
     assert f"Python {version}, venv, assumed; `--python 3.12` names another" in assumed
     assert "assumed" not in named
     assert "Python 3.12, venv" in named

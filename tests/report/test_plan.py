@@ -35,7 +35,7 @@ def told(
 def test_a_plan() -> None:
     assert told("onnxruntime 1.22.1", "numpy 2.2.6") == (
         """\
-  Machine      linux, x86_64, glibc 2.35
+  Machine      Linux, x86_64, glibc 2.35
 ✓ Driver       not known, supports up to CUDA 12.2
 ✓ GPUs         GPU 8.0 (8.0)
   Environment  Python 3.11.7
@@ -121,7 +121,7 @@ def test_a_healthy_environment() -> None:
         driver="12.8",
     ) == (
         """\
-  Machine      linux, x86_64, glibc 2.35
+  Machine      Linux, x86_64, glibc 2.35
 ✓ Driver       not known, supports up to CUDA 12.8
 ✓ GPUs         GPU 12.0 (12.0)
   Environment  Python 3.11.7
@@ -150,7 +150,7 @@ Healthy: everything that onnxruntime-gpu 1.26.0 needs is here"""
 def test_an_impossible_machine() -> None:
     assert told(driver=None, gpus=()) == (
         """\
-  Machine      linux, x86_64, glibc 2.35
+  Machine      Linux, x86_64, glibc 2.35
 ✗ Driver       none
   GPUs         none
   Environment  Python 3.11.7

@@ -158,7 +158,10 @@ def _do(  # noqa: PLR0917
         )
         seen.append(verification)
         right = verification_exit_code(verification, elsewhere=inputs.elsewhere) == 0
-        return right, texts.verdict(verification.verdict, verification.values)
+        said = [texts.verdict(verification.verdict, verification.values)]
+        if verification.verdict == "crashed":
+            said += verification.evidence[-1:]  # how it ended, or what it printed last
+        return right, ": ".join(said)
 
     sources = index_config_of(arguments, environ, Path(target.prefix))
     allowed = allowed_by(arguments)
