@@ -181,6 +181,7 @@ def prove(count: int, number: int) -> dict[str, Any]:
             seen[how if good else "broken"] += 1
             if not good:
                 broken.append(f"{how}: {json.dumps(row)}")
+                print(broken[-1], file=sys.stderr, flush=True)
 
         judge()
     return {**seen, "wrong": broken}
