@@ -133,7 +133,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
     return FailureTable(
         failures=_rows(table, "failure", _failure),
         libraries=_rows(table, "library", _library),
-        statuses=_rows(table, "status", _status) if "status" in table else (),
+        statuses=_rows(table, "statuses", _status) if "statuses" in table else (),
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
         owner_commands=tuple(table.get("owner_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
@@ -162,8 +162,9 @@ def _library(row: Mapping[str, Any]) -> LoggedLibrary:
     )
 
 
-def _status(row: Mapping[str, Any]) -> Status:
-    return Status(number=row["number"], names=tuple(row["names"]), text=row.get("text", ""))
+def _status(row: Sequence[Any]) -> Status:
+    number, names, text = row
+    return Status(number, tuple(names), text)
 
 
 def _wording(row: Sequence[str]) -> Wording:

@@ -208,6 +208,25 @@ CASES = {
         V100,
         gone=("onnxruntime-gpu 1.31.1",),
     ),
+    "PTX that nobody compiles": Case(
+        "ptx-not-compiled",
+        "CUDA failure 221: PTX JIT compiler library not found ; GPU=0\n",
+        ("onnxruntime-gpu 1.31.1",),
+        V100,
+        gone=("onnxruntime-gpu 1.31.1",),
+    ),
+    "what the driver does not offer": Case(
+        "cuda-call-not-supported",
+        "CUDA failure 801: operation not supported ; GPU=0\n",
+        ("onnxruntime-gpu 1.31.1",),
+        gone=("onnxruntime-gpu 1.31.1",),
+    ),
+    "a call that came with 1.21": Case(
+        "preload-dlls-unknown",
+        "AttributeError: module 'onnxruntime' has no attribute 'preload_dlls'\n",
+        ("onnxruntime 1.20.1",),
+        gone=("onnxruntime 1.20.1",),
+    ),
     "TensorRT is missing": Case(
         "tensorrt-cpu-fallback",
         "onnxruntime 1.22.0\nEP Error when using ['TensorrtExecutionProvider',"
@@ -254,6 +273,12 @@ CASES = {
         (GPU_BUILD, "torch 2.5.1+cu124"),
         RTX5090,
         gone=("torch 2.5.1+cu124",),
+    ),
+    "torch without CUDA": Case(
+        "torch-without-cuda",
+        "AssertionError: Torch not compiled with CUDA enabled\n",
+        (GPU_BUILD, "torch 2.8.0+cpu"),
+        gone=("torch 2.8.0+cpu",),
     ),
     "an extra that cannot be had": Case(
         "extras-unresolvable",
@@ -539,6 +564,7 @@ def test_every_command_is_run_here_or_shows_something_or_is_for_the_owner() -> N
     assert lines == {
         "nvidia-smi",
         "nvidia-smi -L",
+        "nvidia-smi -q",
         "pip config debug",
         "pip download --no-deps onnxruntime-gpu",
         "pip install --upgrade numpy",

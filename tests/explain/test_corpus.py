@@ -3,7 +3,9 @@
 `cases/logs/first` is for whoever writes rules, `second` measures them: nobody looks into it while
 a rule is written. A thread belongs to a half by its address alone, so all of its excerpts do.
 `code--thread.txt` holds what the thread found to be the cause; `none--…` is a failure of another
-kind, of which nothing may be said. `# also:` names what stands in the same excerpt besides.
+kind, of which nothing may be said. `# also:` names what stands in the same excerpt besides. Nine
+that were of another kind (CUDA's status 700, a torch without CUDA, the system's libraries) were
+named by the rows that came on 2026-11-23, after those rows: they tell nothing of unseen texts.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def test_a_thread_is_in_the_half_that_its_address_says() -> None:
 def test_there_is_enough_of_both_kinds() -> None:
     kinds = Counter(expected(path) == "none" for path in FILES)
     assert kinds[False] >= 200
-    assert kinds[True] >= 80
+    assert kinds[True] >= 75
     assert len({thread(path) for path in FILES}) >= 250
 
 
@@ -69,11 +71,27 @@ SELDOM = {
     "onnxruntime-shadowed",
     "optional-library-unavailable",
     "other-build-in-use",
+    "plugin-not-registered",
+    "preload-dlls-unknown",
     "preload-failed",
     "torch-cuda-differs",
 }
 """Failures of which fewer than two public threads with the text itself were found, on 2026-11-22.
 Their excerpts are what wheels, pip, uv and Python print: recorded, or read in their sources."""
+
+
+STATUSES = {
+    "cuda-call-failed",
+    "cuda-call-not-supported",
+    "cuda-graph-not-captured",
+    "driver-stub-library",
+    "gpu-hardware-fault",
+    "gpu-timeout",
+    "mps-failed",
+    "ptx-not-compiled",
+    "vgpu-unlicensed",
+}
+"""Failures by statuses of CUDA alone, as its headers name them: no threads were looked for."""
 
 
 def test_every_failure_is_there_twice() -> None:
@@ -92,10 +110,15 @@ def test_every_failure_is_there_twice() -> None:
         for code in {expected(path), *also}:
             files[code] += 1
             threads.setdefault(code, set()).update(addresses)
-    known = {row.code for row in TABLE.failures}
+    known = {row.code for row in TABLE.failures} - STATUSES
+    once = {
+        "cuda-plugin-not-registered",
+        "plugin-not-registered",
+        "preload-dlls-unknown",
+    }
 
     assert {code for code in known if len(threads[code]) < 2} == SELDOM
-    assert {code for code in known if files[code] < 2} == {"cuda-plugin-not-registered"}
+    assert {code for code in known if files[code] < 2} == once
 
 
 # What is said of them

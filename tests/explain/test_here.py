@@ -333,7 +333,7 @@ def test_a_program_that_brings_all_itself_says_nothing_of_this_environment() -> 
 
 def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
     """Everything else has findings, or is looked up: the index's releases, the C library."""
-    looked_up = {"platform", "system"}
+    looked_up = {"driver", "platform", "system"}
     never = {
         row.code
         for row in TABLE.failures
@@ -343,11 +343,18 @@ def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
     assert never == {
         "conv-fallback-mode",
         "conv-search-exhaustive",
+        "cuda-after-fork",
+        "cuda-call-failed",
+        "cuda-graph-not-captured",
+        "device-discovery-failed",
         "extras-unresolvable",
         "feed-refused",
+        "gpu-program-fault",
+        "gpu-timeout",
         "index-unreachable",
         "nodes-on-cpu",
         "out-of-memory",
+        "plugin-not-registered",
         "providers-not-given",
         "tensorrt-unavailable",
         "tensorrt-cpu-fallback",  # by the release that is installed
