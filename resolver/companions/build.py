@@ -63,7 +63,7 @@ def build_companions(
 
 def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
     """Return the wheel that loads `entries` when onnxruntime (`release`) is asked for CUDA."""
-    files = library_files(entries, modules)
+    files = library_files(release, entries, modules)
     summary = (
         "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
         " (made here by ortgpu-fix)"

@@ -44,18 +44,24 @@ def expected_companions(
     if release is None:
         return {}
     entries = libraries(selection, matrix, platform)
-    loader = {LIBRARIES: library_version(release, library_files(entries, modules))}
+    loader = {LIBRARIES: library_version(release, library_files(release, entries, modules))}
     return (loader if entries else {}) | {STAND_IN: release}
 
 
-def library_files(entries: Sequence[Entry], modules: Mapping[str, str]) -> dict[str, str]:
-    """Return the files, by path, that load `entries` when CUDA is asked for."""
+def library_files(
+    release: str, entries: Sequence[Entry], modules: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the files, by path, that load `entries` when CUDA is asked for.
+
+    `release` is the onnxruntime-gpu that they are for.
+    """
     guarded = f"try:\\n    {LINE}\\nexcept ImportError:\\n    pass"
     listed = "".join(f"{entry.when} {entry.distribution} {entry.path}\n" for entry in entries)
     return {
         "ortgpu_fix_libraries.pth": f'import sys; exec("{guarded}")\n',
         "ortgpu_fix_libraries.start": f"{PACKAGE}:start\n",
         f"{PACKAGE}/libraries.txt": listed,
+        f"{PACKAGE}/release.txt": f"{release}\n",
         **{f"{PACKAGE}/{name}": text for name, text in modules.items()},
     }
 

@@ -82,6 +82,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make(PROVIDER, LT, BLAS, DNN)
     (root / "onnxruntime/__init__.py").write_text(ONNXRUNTIME)
     (root / "onnxruntime/part.py").write_text("")
+    (root / "onnxruntime_gpu-1.26.0.dist-info").mkdir()
     return root
 
 
@@ -286,8 +287,9 @@ def test_a_gutted_onnxruntime_is_still_a_namespace(python: Path) -> None:
 
 
 def test_a_missing_library_leaves_the_message_to_onnxruntime(python: Path) -> None:
+    """Beside the line that the loader has for it."""
     (environments.site_packages(python) / LT).unlink()
-    error, mapped = answer(python, IMPORT)
+    error, mapped = answer(python, IMPORT, ORTGPU_FIX_NOTICE="0")
 
     assert "libcublasLt.so.12: cannot open shared object file" in error
     assert names(mapped) == ["libcudnn.so.9", "libcudnn_graph.so.9"]
@@ -302,7 +304,9 @@ def test_debug_says_what_was_loaded_from_where(python: Path) -> None:
 
     assert lines[0] == f"ortgpu-fix: loaded {site / LT}"
     assert lines[1].startswith(f"ortgpu-fix: not loaded: {site / BLAS}: ")
-    assert lines[2:] == [f"ortgpu-fix: missing: {site / DNN}"]
+    assert lines[2] == f"ortgpu-fix: missing: {site / DNN}"
+    assert lines[3].startswith("ortgpu-fix: libraries of CUDA that were installed here are gone: ")
+    assert len(lines) == 4
 
 
 def test_a_broken_list_is_not_the_end_of_the_import(python: Path) -> None:

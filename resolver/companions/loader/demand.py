@@ -102,6 +102,10 @@ def demand() -> None:
     """Load the libraries, once; threads that come at the same time load the same ones."""
     if not LOADED:
         load.load_all()
+        if load.MISSED:
+            from . import lost  # noqa: PLC0415 - few environments lose any
+
+            lost.missing(load.MISSED)
         if os.environ.pop(UNAVAILABLE, None) is not None:
             preload = sys.modules.get("onnxruntime.capi._ld_preload")
             if preload is not None:
@@ -129,7 +133,15 @@ def links_the_runtime(folder: str) -> bool:
 
 
 def after_onnxruntime(module: ModuleType) -> None:
-    """Let `preload_dlls` load the same libraries, unless it is given a folder."""
+    """Let `preload_dlls` load the same libraries, unless it is given a folder.
+
+    And look whether this is the release that the libraries are for.
+    """
+    release = load.release()
+    if release and not load.is_release(module, release):
+        from . import lost  # noqa: PLC0415
+
+        lost.watch(module, release)
     if for_a_service():
         from . import service  # noqa: PLC0415
 

@@ -18,12 +18,12 @@ runtime, loaded only where they are newer than what Windows has.
 
 What is done on Windows was tested against a simulation of it only.
 
-Nothing here raises, and without ORTGPU_FIX_DEBUG=1 nothing is printed: where a file is missing,
-onnxruntime's own message appears.
+Nothing here raises, and without ORTGPU_FIX_DEBUG=1 nothing is printed: what is missing is told by
+`lost`, once, and by onnxruntime.
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
+# ruff: noqa: ANN401, PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
 from __future__ import annotations
 
 import ctypes
@@ -31,9 +31,15 @@ import os
 import struct
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
 RTLD_DI_LINKMAP = 2
+MISSED: list[str] = []
+"""Libraries of the list that are not there."""
 KEPT: list[object] = []
 """The folders that Windows searches, for as long as this process lives."""
 
@@ -51,6 +57,28 @@ def has_provider(folder: str) -> bool:
         return True
     say("no CUDA provider in " + capi + ": nothing is loaded")
     return False
+
+
+def release() -> str:
+    """Return the release of onnxruntime-gpu that the libraries belong to."""
+    try:
+        with open(os.path.join(HERE, "release.txt"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def is_release(module: Any, release: str) -> bool:
+    """Tell whether onnxruntime-gpu `release` is there by its metadata, and has CUDA."""
+    site = os.path.dirname(os.path.dirname(module.__file__))
+    there = os.path.isdir(os.path.join(site, "onnxruntime_gpu-" + release + ".dist-info"))
+    return there and has_cuda(module)
+
+
+def has_cuda(module: Any) -> bool:
+    """Tell whether the onnxruntime `module` is built for CUDA; a very old one does not tell."""
+    available = getattr(module, "get_available_providers", None)
+    return available is None or "CUDAExecutionProvider" in available()
 
 
 def load_all(only: str = "") -> None:
@@ -81,6 +109,8 @@ def load_group(entries: list[tuple[str, str]], roots: list[str]) -> None:
         if there is not None:
             say(name + " is loaded already: " + there)
         elif WANTED[when](name, files[name]):
+            if when == "always" and folder is None and not os.path.isfile(files[name]):
+                MISSED.append(files[name])
             load(files[name])
 
 
