@@ -146,9 +146,13 @@ def attend(
     it runs. Raises OSError where it cannot be started.
     """
     started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+    """What came while the program was started: it may run already."""
 
     def pass_on(number: int, _: object) -> None:
-        if started and not (number == signal.SIGINT and _terminal_is_ours()):
+        if not started:
+            early.append(number)
+        elif not (number == signal.SIGINT and _terminal_is_ours()):
             with contextlib.suppress(OSError):
                 started[0].send_signal(number)
 
@@ -159,6 +163,8 @@ def attend(
             handlers[number] = signal.signal(number, pass_on)
     try:
         started.append(subprocess.Popen(list(argv), env=dict(env)))
+        for number in early:
+            pass_on(number, None)
         while sys.platform == "win32" or now_and_then is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return started[0].wait(_PAUSE)

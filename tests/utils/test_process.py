@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,7 @@ def test_no_child_outlives_us(tmp_path: Path) -> None:
     program = """
 import sys, time
 from pathlib import Path
+from typing import Any
 from ortgpu_fix.utils.background_call import BackgroundCall
 from ortgpu_fix.utils.process import run
 BackgroundCall(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
@@ -278,3 +280,21 @@ def test_what_a_child_leaves_behind_ends_too(hear: Callable[[str], None] | None)
             return
         time.sleep(0.05)
     pytest.fail("it is still there")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_signal_that_comes_while_the_program_is_started_is_passed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The program can be ready before its starter knows that it runs."""
+    real = subprocess.Popen
+
+    def slow(*given: Any, **named: Any) -> Any:
+        made = real(*given, **named)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return made
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    code = "import time; time.sleep(30)"
+
+    assert run.attend(python(code), env=os.environ) == -signal.SIGTERM
