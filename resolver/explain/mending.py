@@ -59,7 +59,8 @@ def mending(
     if said.state == "unseen" and worst[0].severity == "error" and not worst[0].fixable:
         return Mending(reason("mend-by-hand"))
     if plan.verdict == "fixable":
-        return Mending(reason("mend-here"), arguments or ("--apply",))
+        flags = _flags_that_mend((arguments[:-1],), plan_with)  # else without: it is possible
+        return Mending(reason("mend-here"), (*flags, "--apply"))
     asked = plan.verdict == "impossible" or said.state == "confirmed"
     flags = _flags_that_mend((arguments[:-1], MATCH), plan_with) if asked else ()
     if flags:

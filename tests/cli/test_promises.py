@@ -258,6 +258,10 @@ def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
     assert said.rstrip().splitlines()[-3].endswith("; or --allow conflicts")
     code, said = told(facts, tmp_path, capsys, "--allow", "conflicts")
     assert (code, "--allow conflicts --apply" in said) == (1, True)
+    facts["packages"][1] |= {"name": "torchvision", "version": "0.23.0"}  # torch keeps its say
+    _, said = told(facts, tmp_path, capsys)
+    assert "installed packages exclude each other's nvidia-cudnn-cu12" in said
+    assert "--allow conflicts" not in said, "it would not help there"
 
 
 def test_a_way_out_that_breaks_packages_names_the_release_that_it_gains(

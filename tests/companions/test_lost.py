@@ -47,6 +47,7 @@ class InferenceSession:
 CPU, BOTH = ["CPUExecutionProvider"], ["CUDAExecutionProvider", "CPUExecutionProvider"]
 ASKS = f"import onnxruntime; onnxruntime.InferenceSession('m.onnx', providers={BOTH})"
 OPTIONS = "[('CUDAExecutionProvider', {}), 'CPUExecutionProvider']"
+LISTS = "[['CUDAExecutionProvider', {}]]"
 
 
 @pytest.fixture(params=["3.8", f"{sys.version_info[0]}.{sys.version_info[1]}"])
@@ -124,6 +125,7 @@ def test_a_whole_set_is_silent(python: Path, code: str) -> None:
         ASKS,
         ASKS + f"; onnxruntime.InferenceSession('n.onnx', None, {BOTH})",
         f"import onnxruntime; onnxruntime.InferenceSession('m.onnx', None, {OPTIONS})",
+        f"import onnxruntime; onnxruntime.InferenceSession('m.onnx', None, {LISTS})",
         "from onnxruntime import get_available_providers; get_available_providers()",
         "import onnxruntime; onnxruntime.get_device()",
     ],
@@ -181,7 +183,10 @@ def test_files_that_nobody_claims_are_named_by_their_folder(python: Path) -> Non
     (site / "onnxruntime/capi/_pybind_state.py").write_text(BINDINGS.format(providers=CPU))
     _, text = said(python, ASKS)
 
-    assert text.startswith(f"ortgpu-fix: the onnxruntime in {site / 'onnxruntime'}, built without")
+    begin = f"ortgpu-fix: the onnxruntime in {site / 'onnxruntime'}, built without CUDA, is in the"
+    assert text.startswith(begin)
+    (site / f"onnxruntime_gpu-{RELEASE}.dist-info").rename(site / "gone")
+    assert said(python, ASKS)[1].startswith(begin)
 
 
 def test_another_name_for_the_folder_of_metadata_is_not_another_build(python: Path) -> None:
@@ -224,6 +229,15 @@ def test_the_real_build_for_cpus_is_told_by_the_real_onnxruntime(
     assert came(python).replace("1.32.0", version).strip() in text
     code, text = said(python, asks, ORTGPU_FIX_REQUIRE="cuda")
     assert (code, "cannot have it (ORTGPU_FIX_REQUIRE=cuda)" in text) == (1, True)
+
+
+def test_the_same_release_in_a_folder_of_another_spelling_is_the_same(python: Path) -> None:
+    site = environments.site_packages(python)
+    (site / f"onnxruntime_gpu-{RELEASE}.dist-info").rename(
+        site / f"OnnxRuntime_GPU-{RELEASE}.dist-info"
+    )
+
+    assert said(python, ASKS) == (0, "")
 
 
 def test_a_loader_without_its_release_looks_at_nothing(python: Path) -> None:

@@ -117,9 +117,24 @@ def test_an_error_that_no_package_mends_is_not_sent_to_apply(
 def test_a_plan_that_mends_it_is_applied_with_the_flags_of_the_remedy(
     commands: tuple[str, ...], arguments: tuple[str, ...]
 ) -> None:
-    made = mending([cause(commands=commands)], [Here("confirmed")], FIXABLE)
+    asked: list[tuple[str, ...]] = []
+    causes, here = [cause(commands=commands)], [Here("confirmed")]
+
+    made = mending(causes, here, FIXABLE, planned_with(asked, FIXABLE))
 
     assert made == Mending(reason("mend-here"), arguments)
+
+
+def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None:
+    """A driver that runs no newer release: `--ort ">=1.19" --apply` was promised, and refused."""
+    asked: list[tuple[str, ...]] = []
+    causes = [cause(commands=('ortgpu-fix --ort ">=1.19" --apply',))]
+    none = PLAN._replace(verdict="impossible")
+
+    made = mending(causes, [Here("confirmed")], FIXABLE, planned_with(asked, none))
+
+    assert made == Mending(reason("mend-here"), ("--apply",))
+    assert asked == [("--ort", ">=1.19")]
 
 
 def test_a_plan_is_made_anew_for_other_flags_alone() -> None:

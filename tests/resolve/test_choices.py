@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from packaging.version import Version
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 from ortgpu_fix.resolve.situation import situation
 from ortgpu_fix.resolve.torch_choice import _nearest_first, chooses_torch, without_torch
 
@@ -91,6 +92,17 @@ def test_one_cuda_for_all_is_taken_before_a_newer_release() -> None:
     assert taken(user, conflicts=True, onnxruntime="==1.31.0") == "1.31.0"
     assert taken(user, "onnxruntime-gpu 1.31.0") == "1.31.0"
     assert taken("dataloader 1.0") == "1.31.0"  # it has no CUDA of its own
+
+
+def test_a_check_that_allows_conflicts_says_what_the_plan_says() -> None:
+    fits = synthetic.facts("transformer 4.7", *WHOLE[2:], driver="13.0")
+    jax = {"name": "jax13", "version": "1", "requires": ["nvidia-cudnn-cu13"]}
+    cudnn = "nvidia-cudnn-cu13 9.12.0"
+    rivals = synthetic.facts("transformer 4.5", WHOLE[1], jax, cudnn, driver="13.0")
+    for facts, wish in itertools.product((fits, rivals), ("", "==1.31.0")):
+        asked = facts, PlanOptions(conflicts=True, onnxruntime=wish), MATRIX
+        made = resolve(*asked, unlocking=False)
+        assert resolve_for_check(*asked).verdict == made.verdict
 
 
 def test_that_is_worth_no_release_with_an_older_cudnn() -> None:

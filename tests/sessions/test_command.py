@@ -81,7 +81,9 @@ print("ready", flush=True); time.sleep(60)
 """
     )
     argv = [sys.executable, "-m", "ortgpu_fix", "run", "--", sys.executable, "app.py"]
-    with subprocess.Popen(
+    # Tests in the background of a script have it ignored, and so have their children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
         argv,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(packages), "LANG": "C"},
@@ -89,7 +91,9 @@ print("ready", flush=True); time.sleep(60)
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+    signal.signal(signal.SIGINT, before)
+    with process:
         assert process.stdout is not None
         while "ready" not in process.stdout.readline():
             time.sleep(0.01)

@@ -64,9 +64,7 @@ def name_of(provider: Any) -> str:
 
 def call_before(owner: Any, name: str, function: Callable[..., None]) -> None:
     """Put a function in the place of `owner.name` that first calls `function` likewise."""
-    original = getattr(owner, name, None)
-    if original is None:
-        return
+    original = getattr(owner, name)
 
     def calling(*arguments: Any, **named: Any) -> Any:
         function(*arguments, **named)

@@ -1,0 +1,53 @@
+"""What `explain` ends with is not refused by its own plan: every recorded log, every capture."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from command import run_here
+
+from ortgpu_fix.utils.process import install_environment
+
+TESTS = Path(__file__).parents[1]
+LOGS = sorted((TESTS / "cases/logs").rglob("*.txt"))
+MACHINES = sorted((TESTS / "captures").glob("*/facts.json"))
+
+
+def pairs() -> list[tuple[Path, Path]]:
+    """Return each log with the next machine, and the first log of a failure with all of them."""
+    firsts = {path.stem.partition("--")[0]: path for path in reversed(LOGS)}
+    turns = zip(LOGS, itertools.cycle(MACHINES))
+    return sorted({*turns, *itertools.product(firsts.values(), MACHINES[::3])})
+
+
+@pytest.mark.slow
+def test_the_last_line_of_an_explanation_is_no_refusal(tmp_path: Path) -> None:
+    environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    asked: dict[tuple[str, ...], int] = {}
+    refused: list[str] = []
+    promised = 0
+    for log, machine in pairs():
+        facts = ["--facts", str(machine)]
+        done = run_here("explain", str(log), *facts, cwd=tmp_path, env=environ)
+        assert done.returncode in {0, 1}, (log, machine, done)
+        lines = done.stdout.rstrip().splitlines()
+        if lines[-1].startswith("ortgpu-fix") and lines[-1].endswith("--apply"):
+            promised += 1
+            words = shlex.split(lines[-1].replace("\\", "/"))[1:-1]
+            if "--python" in words and "--facts" not in words:  # typed there
+                words[words.index("--python") : words.index("--python") + 2] = facts
+            command = tuple(words)
+            if command not in asked:
+                told = run_here(*command, "--json", cwd=tmp_path, env=environ)
+                asked[command] = told.returncode
+                json.loads(told.stdout)
+            if asked[command] != 1:  # 0: nothing is wrong; 3: nothing can work
+                refused.append(f"{log.stem}, {machine.parent.name}: {lines[-1]}")
+
+    assert promised > 100
+    assert refused == []
