@@ -63,6 +63,7 @@ FLAGS = (
     Flag("json", "nothing"),
     Flag("verbose", "nothing", short="v"),
     Flag("output", "value", "FILE", short="o"),
+    Flag("from-text", "value", "FILE", commands=("facts",), partner="facts"),
     Flag("format", "value", "FORMAT", choices=FORMATS),
     Flag("directory", "value", "DIR", short="d"),
     Flag("yes", "nothing"),
@@ -122,6 +123,7 @@ class CommandLine(NamedTuple):
     json: bool = False
     verbose: bool = False
     output: str | None = None
+    from_text: str | None = None
     format: str = FORMATS[0]
     directory: str | None = None
     yes: bool = False

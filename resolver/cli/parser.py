@@ -202,6 +202,8 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for clash in ("offline", "forget"):
         if line.update and getattr(line, clash):
             raise Error("flags-clash", flags=f"--update, --{clash}")
+    if line.from_text and (line.elsewhere or line.python or line.platform):
+        raise Error("flags-clash", flags="--from-text, --facts, --driver, --python, --platform")
     if (line.driver is None) != (line.gpu is None):
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:
@@ -225,7 +227,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
     if line.help or line.command == "help":
         _print_help(line, environ)
         return 0
-    if line.command in LOOKING and not line.facts:
+    if line.command in LOOKING and not line.facts and not line.from_text:
         from .described import start_looking
 
         line = line._replace(processes=start_looking(line, environ))

@@ -191,7 +191,9 @@ def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
     document = explained(run("explain", "--text-only", "--json", text_in=MISSING))
 
     assert [row["here"] for row in document["explanations"]] == [None]
-    assert document["mending"]["command"] == "ortgpu-fix --apply"
+    assert document["mending"]["code"] == "mend-depends"
+    assert document["mending"]["command"] == "ortgpu-fix"
+    assert document["machine"]["unknown"] == ["driver", "gpus", "python"]
 
 
 def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(

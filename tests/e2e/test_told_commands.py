@@ -47,6 +47,8 @@ ENDS = {
     "ortgpu-fix run --require-gpu -- uvicorn app:app --workers 2": 2,
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
+    "ortgpu-fix facts --from-text issue.txt -o machine.json": 0,
+    "ortgpu-fix explain issue.txt --text-only": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
     'ortgpu-fix --driver 551.61 --gpu "RTX 4060" --platform windows': 1,
@@ -169,7 +171,7 @@ def write_named_files(project: Path) -> None:
         (project / f"{name}.json").write_text(json.dumps(machine))
     (project / "ci.json").write_text(json.dumps({**machine, "driver": None, "gpus": []}))
     log = "libcublasLt.so.12: cannot open shared object file: No such file or directory\n"
-    for name in ("LOG", "error.log"):
+    for name in ("LOG", "error.log", "issue.txt"):
         (project / name).write_text(log)
     (project / "app.py").write_text(f"raise ImportError({log.strip()!r})\n")
     model = onnx.parser.parse_model("""

@@ -19,3 +19,8 @@ DATA = Path(__file__).parents[2] / "data"
 def tables() -> dict[str, Any]:
     """Return every table of `data/`, by its name, for all who only read; parsing takes a while."""
     return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in DATA.glob("*.toml")}
+
+
+def table(path: Path) -> dict[str, Any]:
+    """Return one table of the tests' own."""
+    return tomllib.loads(path.read_text("utf-8"))

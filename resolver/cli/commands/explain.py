@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from io import BufferedIOBase
-from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ...data_files import load_table
 from ...errors import Error
@@ -17,17 +15,22 @@ from ...explain.matcher import Search
 from ...explain.mending import mending
 from ...explain.reading import text_of
 from ...facts.model import Facts
-from ...matrix.model import Build
+from ...matrix.model import Build, Matrix
+from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
+from ...pasted.machine import ToldMachine, is_another
+from ...pasted.reader import MachineReader
 from ...plan.model import Plan, Where
+from ...plan.reasons import reason
 from ...report.explanation import explanation_json, explanation_sections
+from ...report.told import told_json, told_sections, unknown_names
+from ...resolve.options import PlanOptions
 from .. import console
 from ..command_line import applying, command_line
 from ..flags import FLAGS, CommandLine, given
+from ..inputs import gather_inputs, plan_options_of
 from ..parser import parse
-
-STDIN = "-"
-BLOCK = 1 << 20
+from ..text_files import STDIN, blocks, machine_of
 
 
 class Looked(NamedTuple):
@@ -51,13 +54,18 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
     search = Search(table)
-    log = text_of(_blocks(file))
+    reader = MachineReader()
+    log = text_of(blocks(file))
     if isinstance(log, str):
         search.feed(log, joined=True)
+        reader.feed(log)
     else:
         for piece in log:
             search.feed(piece)
-    looked = None if arguments.text_only else _looked(arguments, environ, language)
+            reader.feed(piece)
+    machine = machine_of(reader)
+    only = arguments.text_only
+    looked = (_told if only else _looked)(arguments, machine, environ, language)
     build = looked.facts.onnxruntime if looked else None
     found = search.explanations(texts.language, build.version if build else None, _build_of)
     here: tuple[Here, ...] = ()
@@ -71,11 +79,18 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
         command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
+    if not looked and only and mends.arguments[-1:] == ("--apply",):
+        depends = reason("mend-depends", facts=unknown_names(machine, texts))
+        mends = mends._replace(why=depends, arguments=mends.arguments[:-1])
+        command = command_line(arguments, *mends.arguments)
     if arguments.json:
-        console.print_json(explanation_json(found, texts, here, mends, command))
+        document = explanation_json(found, texts, here, mends, command)
+        console.print_json(document | {"machine": told_json(machine)})
     else:
         names = {each.code: each.name[language] for each in table.origins}
         sections = explanation_sections(found, texts, here, mends, command=command, origins=names)
+        if only or (looked and is_another(machine, looked.facts)):
+            console.print_sections(told_sections(machine, texts))
         console.print_sections(sections)
     return 0
 
@@ -88,21 +103,32 @@ def _build_of(release: str) -> Build | None:
     return next((each for each in builds if each.version == release and each.tensorrt), None)
 
 
+def _told(
+    arguments: CommandLine, machine: ToldMachine, environ: Mapping[str, str], language: Language
+) -> Looked | None:
+    """Return what the text tells, and the plan for it; None where that is too little."""
+    from ...matrix.load import add_torch, load_matrix
+
+    del environ, language
+    if machine.unknown:
+        return None
+    matrix, options = load_matrix(torch=False), plan_options_of(arguments)
+    if options.torch != "keep" or machine.facts.package(TORCH) is not None:
+        matrix = add_torch(matrix)
+    return _planned(arguments, machine.facts, options, matrix, "there")
+
+
 def _looked(
-    arguments: CommandLine, environ: Mapping[str, str], language: Language
+    arguments: CommandLine, machine: ToldMachine, environ: Mapping[str, str], language: Language
 ) -> Looked | None:
     """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
 
     A log can be explained without: what keeps the machine from being read is said, and no more.
     """
-    from ...matrix.load import add_torch
-    from ...resolve.resolver import resolve
-    from ..inputs import gather_inputs, plan_options_of
-
+    del machine
     try:
         inputs = gather_inputs(arguments, environ)
-        plan = partial(resolve, inputs.facts, unlocking=False)
-        made = plan(inputs.options, inputs.matrix)
+        return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
         if arguments.facts or arguments.python is not None:
             raise
@@ -110,13 +136,23 @@ def _looked(
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
         return None
 
+
+def _planned(
+    arguments: CommandLine, facts: Facts, options: PlanOptions, matrix: Matrix, where: Where
+) -> Looked:
+    """Return a machine with the plan for it."""
+    from ...matrix.load import add_torch
+    from ...resolve.resolver import resolve
+
+    plan = partial(resolve, facts, unlocking=False)
+
     @cache
     def plan_with(flags: tuple[str, ...]) -> Plan:
         wanted = plan_options_of(_with(arguments, flags))
-        return plan(wanted, add_torch(inputs.matrix))
+        return plan(wanted, add_torch(matrix))
 
-    releases = frozenset(build.version for build in inputs.matrix.builds)
-    return Looked(inputs.facts, made, plan_with, releases, inputs.where)
+    releases = frozenset(build.version for build in matrix.builds)
+    return Looked(facts, plan(options, matrix), plan_with, releases, where)
 
 
 def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:
@@ -124,20 +160,3 @@ def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:
     besides = parse(flags)
     changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
     return arguments._replace(**changed)
-
-
-def _blocks(file: str) -> Iterator[bytes]:
-    """Yield the bytes of a log; `-` is standard input. Raises Error `log-unreadable`."""
-    try:
-        if file == STDIN:
-            yield from _read(cast("BufferedIOBase", sys.stdin.buffer))
-        else:
-            with Path(file).open("rb") as stream:
-                yield from _read(stream)
-    except OSError as error:
-        raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
-
-
-def _read(stream: BufferedIOBase) -> Iterator[bytes]:
-    """Yield what is there, until the end: `read` would ask a terminal for its end twice."""
-    return iter(partial(stream.read1, BLOCK), b"")

@@ -1,0 +1,131 @@
+"""How the outputs of common programs, and people, name what a machine has.
+
+Every pattern is for one line of at most `LONGEST` characters, and none has a repetition in another.
+"""
+
+import re
+
+LONGEST = 500
+"""What is looked at of a line."""
+
+HINT = re.compile(
+    r"NVIDIA|nvidia|[Dd]river|[Pp]ython|GPU|Torch|torch|onnx|ONNX|RTX|GTX|[A-Za-z_]==\d|^Name: "
+    r"|^Version: |Windows|windows|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky|Alpine|Manjaro|WSL"
+    r"|[Ll]ibc|OS:|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
+    r"|Package |Tesla|Quadro|GeForce|Jetson|驱动"
+)
+"""What a line has that tells something: most lines of a log have nothing."""
+EXAMPLE = re.compile(r"\(e\.g\.[^)]*\)")
+"""In the forms that projects have their users fill in."""
+QUOTE = re.compile(r"^[>\s|*+`-]*")
+"""What Markdown, and uv, put before a line."""
+
+SMI = re.compile(
+    r"NVIDIA-SMI\s{1,40}(?P<smi>\d{3}\.[\d.]{2,6})"
+    r"(?:\s{1,40}(?:Driver|KMD) Version:\s{0,9}(?P<driver>\d{3}\.[\d.]{2,6}))?"
+    r"\s{1,40}CUDA (?:UMD )?Version:\s{0,9}(?P<cuda>\d+\.\d+)?"
+)
+"""The head of nvidia-smi's table."""
+SMI_GPU = re.compile(
+    r"^\W{0,9}\|\s{1,9}\d{1,3}\s{1,9}(?P<gpu>\S.{0,60}?)\s{1,40}"
+    r"(?:On|Off|WDDM|TCC|MCDM|N/A)\s{1,9}\|\s{1,9}[0-9A-Fa-f]{4,8}:"
+)
+SMI_ROW = re.compile(
+    r"^(?P<gpu>(?:NVIDIA|Tesla|GeForce|Quadro) [^,|]+), ?(?P<driver>\d{3}\.[\d.]+)"
+)
+"""`nvidia-smi --query-gpu=name,driver_version --format=csv`."""
+LISTED_GPU = re.compile(r"\bGPU (?P<index>\d+): (?P<gpu>[^(:]+)")
+"""`nvidia-smi -L` and torch.utils.collect_env."""
+TORCH_GPU = re.compile(r"\bcuda:(?P<index>\d+) (?P<gpu>NVIDIA [^:]+?) :")
+"""ComfyUI: `Device: cuda:0 NVIDIA GeForce RTX 3070 Laptop GPU : cudaMallocAsync`."""
+NAMED_GPU = re.compile(
+    r"(?i)\b(?:RTX|GTX)[ -]?(?:PRO ?)?A?\d{3,4}(?:[ -]?(?:Ti|SUPER|Ada)\b)*(?![ -]?series|\d|x)"
+    r"|\b(?:NVIDIA|Tesla|GPU|g4dn|g5|g6|p4d|p5)\b[^\n,;]{0,20}?\b"
+    r"(?:A100|A10G?|A30|A40|A16|H100|H200|B200|L4|L40S?|T4|V100|P100|P40|P4|K80|TITAN \w+)\b"
+    r"|\bGPU\W{1,6}\d{4} ?ti\b|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
+)
+GPU_WORDS = re.compile(
+    r"(?i)\b((?:RTX|GTX|TITAN|Jetson)\b.*|(?:RTX|GTX)\d.*|[AHLTVPKB]\d{1,3}[GS]?|\d{4} ?ti)$"
+)
+"""The product in what `NAMED_GPU` finds."""
+
+_RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\d.]*\d)"
+DRIVER_LINE = re.compile(rf"(?i)^Nvidia driver version: {_RELEASE}")
+DRIVER = re.compile(rf"(?i)(?:driver|驱动)[^\d\n]{{0,40}}?{_RELEASE}")
+RELEASE_FIRST = re.compile(
+    r"(?i)(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?)\W{1,3}(?:as my |nvidia |game ready )?driver"
+)
+WDDM = re.compile(r"(?i)driver.{0,60}?\b\d{2}\.\d\.1(\d)\.(\d{2})(\d{2})\b")
+"""Windows' own number: its last five digits are NVIDIA's, `31.0.15.2686` is 526.86.
+
+Source: https://learn.microsoft.com/windows-hardware/drivers/display/wddm-driver-version-numbers
+"""
+
+_PYTHON = r"(3\.\d{1,2}(?:\.\d{1,2})?)(?!\.?\d)"
+PYTHON_BANNER = re.compile(
+    r"\b(3\.\d{1,2}\.\d{1,2})[+\w]* (?:\| packaged|\((?:main|default|tags/|heads/|v3|conda))"
+)
+PYTHON = re.compile(
+    r"(?i)\bC?Python\b(?: version)?(?: \([^)]{0,20}\))?"
+    rf"[\s:*|_`=(]{{1,12}}(?:portable_ |version )?v?{_PYTHON}"
+)
+PYTHON_LINE = re.compile(r"(?i)^(?:Python[ *]+version|Using C?Python|Python 3\.\d+\.\d+(?: \(|$))")
+PYTHON_PATH = re.compile(r"(?i)[/\\]python(3)\.?(\d{1,2})[/\\]")
+
+ADVICE_BEFORE = re.compile(
+    r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad\w* to|downgrad\w*|update|try|use|should"
+    r"|please|recommend\w*|supports?|from)\b|[<>]=?"
+)
+ADVICE_AFTER = re.compile(r"(?i)^\W*(?:\+|(?:is|are) required|or (?:newer|later|above|higher))")
+"""What stands about a version that somebody should have."""
+
+PACKAGE = re.compile(r"^\[?(?:pip3?|conda)?\]? *([A-Za-z][\w.-]*)==(\d[\w.+!-]*)(?:$| at | *;| *#)")
+"""pip freeze, uv, print_debug_info and collect_env."""
+TABLE = re.compile(r"^Package +Version\b")
+TABLE_ROW = re.compile(r"^([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
+KNOWN_ROW = re.compile(
+    r"^((?:onnxruntime|nvidia-[a-z-]+-cu\d\d|faster-whisper|ctranslate2|torch(?:vision|audio)?"
+    r"|numpy|insightface|rembg|fastembed)[\w-]*) +(\d+(?:\.[\w+]+)+)$"
+)
+SHOWN_NAME = re.compile(r"^Name: ([A-Za-z][\w.-]*)$")
+SHOWN_VERSION = re.compile(r"^Version: (\d[\w.+!-]*)$")
+COMMAND = re.compile(r"pip3? install|uv (?:add|pip)|No matching|Could not find|requirement")
+NAMED_PACKAGE = re.compile(
+    r"\b(onnxruntime[-_]gpu|torch)(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
+)
+TORCH_LINE = re.compile(r"(?i)^(?:py)?torch[ *]*version[ *:]+(\d+\.\d[\w.+]*)")
+ORT_LINE = re.compile(r"(?i)^ONNX ?Runtime( GPU)? version[ *:]+(\d+\.\d+(?:\.\d+)?)\b")
+ORT_HEADING = re.compile(r"(?i)ONNX Runtime Version or Commit ID$")
+BARE_VERSION = re.compile(r"^v?(1\.\d{1,2}\.\d)$")
+GPU_BUILD_NAMED = re.compile(r"onnxruntime[-_]gpu")
+
+PLATFORM = re.compile(r"(?i)\bplatform: *(Linux|Windows)-")
+GLIBC = re.compile(r"\bglibc-?(2\.\d{1,2})\b")
+DISTRIBUTION = re.compile(
+    r"\b(Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux)(?: Linux)?[ :]{1,3}(\d\d?(?:\.\d\d)?)\b"
+)
+IMAGE = re.compile(
+    r"(?:^FROM [\w./-]{1,80}|\bnvidia/cuda|\bpytorch/pytorch|\bnvcr\.io/nvidia/[\w-]{1,30})"
+    r":([\w.-]{1,80})"
+)
+IMAGE_SYSTEM = re.compile(r"(ubuntu)(\d\d\.\d\d)")
+ARM = re.compile(r"\baarch64\b|\barm64\b|\bJetson\b")
+SYSTEMS = (
+    (2, "linux", re.compile(r"Persistence-M|\] on linux$")),
+    (2, "windows", re.compile(r"TCC/WDDM|Driver-Model|\[MSC v\.|\bOS:\W* nt\b|on win32$")),
+    (2, "wsl", re.compile(r"microsoft-standard")),
+    (1, "wsl", re.compile(r"\bWSL ?2?\b")),
+    (
+        1,
+        "windows",
+        re.compile(r"\bW(?:i)?ndows (?:1[01]|7|8|Server)|^Windows$|\bwindows (?:laptop|1[01])"),
+    ),
+    (
+        1,
+        "linux",
+        re.compile(r"\b(?:Ubuntu|Debian|CentOS|Fedora|Rocky|Manjaro|Arch Linux)\b|^Linux$"),
+    ),
+    (0, "windows", re.compile(r"\b[A-Za-z]:\\\w|\.dll\b|\\site-packages")),
+    (0, "linux", re.compile(r"(?:^|[\s\"'`(=:])/(?:usr|home|opt|root|mnt|app)/|\.so(?:\.\d|\b)")),
+)
+"""How sure each is: 2 what a program says of its system, 1 what people write, 0 paths."""

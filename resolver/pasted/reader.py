@@ -1,0 +1,213 @@
+"""The lines of a pasted text that tell of a machine, read one by one.
+
+A text of any length is read: what tells something is kept up to a bound, and beyond `MOST`
+characters nothing is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from ..facts.model import GPU_BUILD
+from . import patterns as p
+
+MOST = 8_000_000
+"""How many characters are looked at: people paste a machine at the begin of what they write."""
+KEPT = 5_000
+"""How many things are kept of what a text tells."""
+NEAR = 3
+"""How many lines of something else a list of packages may have between its lines."""
+PRINTED, WRITTEN, PATH = 2, 1, 0
+"""How sure it is: a program printed it, a person wrote it, a path shows it."""
+
+
+class Seen(NamedTuple):
+    """What one line tells."""
+
+    fact: str
+    """`system`, `driver`, `cuda`, `gpu`, `python`, `libc`, `package`, …"""
+    value: str
+    line: int
+    weight: int
+    block: int = 0
+    """The table or list that it stands in."""
+    name: str = ""
+    """Of a package."""
+
+
+class MachineReader:
+    """Reads a text piece by piece; what it tells is in `seen`."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.gpu_build_named = False
+        self._line = 0
+        self._read = 0
+        self._block = 0
+        self._last_package = -NEAR
+        self._in_table = False
+        self._shown: str | None = None
+        self._asked_version = False
+
+    def feed(self, piece: str) -> None:
+        """Read a piece of the text that ends where a line does."""
+        if self._read >= MOST:
+            return
+        piece = piece[: MOST - self._read]
+        self._read += len(piece)
+        for text in piece.split("\n"):
+            self._line += 1
+            line = text[: p.LONGEST].rstrip()
+            if self._in_table or self._asked_version or p.HINT.search(line):
+                self._look(line)
+            if len(self.seen) >= KEPT:
+                self._read = MOST
+                return
+        self._line -= not piece or piece.endswith("\n")
+
+    def _look(self, line: str) -> None:
+        if "(e.g." in line:
+            line = p.EXAMPLE.sub("", line)
+        bare = p.QUOTE.sub("", line)
+        if not self.gpu_build_named and p.GPU_BUILD_NAMED.search(line):
+            self.gpu_build_named = True
+        self._machine(line, bare)
+        self._python(line, bare)
+        self._packages(line, bare)
+
+    def _add(self, fact: str, value: str, weight: int, name: str = "") -> None:
+        self.seen.append(Seen(fact, value, self._line, weight, self._block, name))
+
+    def _machine(self, line: str, bare: str) -> None:
+        head = p.SMI.search(line)
+        if head:
+            self._block += 1
+            self._add("driver", head["driver"] or head["smi"], PRINTED)
+            if head["cuda"]:
+                self._add("cuda", head["cuda"], PRINTED)
+        else:
+            self._driver(line, bare)
+        self._gpus(line, bare)
+        self._system(line, bare)
+
+    def _gpus(self, line: str, bare: str) -> None:
+        row = p.SMI_ROW.search(bare)
+        printed = p.SMI_GPU.search(line) or row
+        listed = p.LISTED_GPU.search(line) or p.TORCH_GPU.search(line)
+        if row:
+            self._add("driver", row["driver"], PRINTED)
+        if listed and not printed:
+            self._block += listed["index"] == "0"
+        found = printed or listed
+        if found:
+            self._add("gpu", found["gpu"].strip(), PRINTED)
+            return
+        for named in p.NAMED_GPU.finditer(line):
+            words = p.GPU_WORDS.search(named[0])
+            if words and not advice(line, named.start(), named.end()):
+                self._add("gpu", words[1], WRITTEN)
+
+    def _system(self, line: str, bare: str) -> None:
+        platform, glibc = p.PLATFORM.search(line), p.GLIBC.search(line)
+        if platform:
+            self._add("system", platform[1].lower(), PRINTED)
+        if glibc:
+            self._add("libc", f"glibc {glibc[1]}", PRINTED)
+        if p.ARM.search(line):
+            self._add("machine", "aarch64", PRINTED)
+        distribution = p.DISTRIBUTION.search(line)
+        if distribution:
+            self._add("distribution", f"{distribution[1]} {distribution[2]}", WRITTEN)
+        image = p.IMAGE.search(bare)
+        if image:
+            self._add("container", "docker", WRITTEN)
+            self._add("system", "linux", WRITTEN)
+            system = p.IMAGE_SYSTEM.search(image[1])
+            if system:
+                self._add("distribution", f"Ubuntu {system[2]}", WRITTEN)
+        for weight, name, pattern in p.SYSTEMS:
+            if pattern.search(bare):
+                self._add("system", name, weight)
+
+    def _driver(self, line: str, bare: str) -> None:
+        printed = p.DRIVER_LINE.search(bare)
+        if printed:
+            self._add("driver", printed[1], PRINTED)
+            return
+        found = p.RELEASE_FIRST.search(line) or p.DRIVER.search(line)
+        if found and not advice(line, found.start(), found.end()):
+            self._add("driver", found[1], WRITTEN)
+        windows = p.WDDM.search(line)
+        if windows:
+            self._add("driver", f"{windows[1]}{windows[2]}.{windows[3]}", WRITTEN)
+
+    def _python(self, line: str, bare: str) -> None:
+        banner = p.PYTHON_BANNER.search(line)
+        if banner:
+            self._add("python", banner[1], PRINTED)
+            return
+        for found in p.PYTHON.finditer(line):
+            if p.PYTHON_LINE.search(bare):
+                self._add("python", found[1], PRINTED)
+            elif not advice(line, found.start(), found.end()):
+                self._add("python", found[1], WRITTEN)
+        path = p.PYTHON_PATH.search(line)
+        if path:
+            self._add("python", f"{path[1]}.{path[2]}", PATH)
+
+    def _packages(self, line: str, bare: str) -> None:
+        if p.TABLE.search(bare):
+            self._in_table = True
+            return
+        row = p.PACKAGE.search(bare)
+        if not row and self._in_table:
+            row = p.TABLE_ROW.search(bare)
+            self._in_table = bool(row) or not bare
+        row = row or p.KNOWN_ROW.search(bare)
+        shown, self._shown = self._shown, None
+        version = p.SHOWN_VERSION.search(bare)
+        if row:
+            self._add_package(row[1], row[2])
+        elif shown and version:
+            self._add_package(shown, version[1])
+        name = p.SHOWN_NAME.search(bare)
+        if name:
+            self._shown = name[1]
+        if row:
+            return
+        for found in self._written(line, bare):
+            self._add("package", found[1], WRITTEN, found[0])
+
+    def _add_package(self, name: str, version: str) -> None:
+        if self._line - self._last_package > NEAR:
+            self._block += 1
+        self._last_package = self._line
+        self._add("package", version, PRINTED, canonicalize_name(name))
+
+    def _written(self, line: str, bare: str) -> Iterator[tuple[str, str]]:
+        """Yield the packages that a sentence, or a form that was filled in, names."""
+        asked = self._asked_version
+        self._asked_version = bool(p.ORT_HEADING.search(bare)) or (asked and not bare)
+        filled, bare_version = p.ORT_LINE.search(bare), p.BARE_VERSION.search(bare)
+        if filled:
+            yield GPU_BUILD if filled[1] else "", filled[2]
+        elif asked and bare_version:
+            yield "", bare_version[1]
+        torch = p.TORCH_LINE.search(bare)
+        if torch:
+            yield "torch", torch[1]
+        if torch or p.COMMAND.search(line):
+            return
+        for found in p.NAMED_PACKAGE.finditer(line):
+            yield canonicalize_name(found[1]), found[2]
+
+
+def advice(line: str, start: int, end: int) -> bool:
+    """Tell whether a line says what somebody should have, not what there is."""
+    if ">" in line[start:end] or "<" in line[start:end]:
+        return True
+    before, after = line[max(0, start - 25) : start], line[end : end + 20]
+    return bool(p.ADVICE_BEFORE.search(before) or p.ADVICE_AFTER.search(after))

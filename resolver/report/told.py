@@ -1,0 +1,41 @@
+"""What a pasted text tells of a machine, in words and as JSON."""
+
+from __future__ import annotations
+
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section
+from ..pasted.machine import Contradiction, ToldMachine
+
+
+def told_sections(machine: ToldMachine, texts: Texts) -> tuple[Section, ...]:
+    """Return a line for each fact that a text tells, and for each that it contradicts itself in."""
+    rows = [
+        Row(text=texts.label(f"told-{each.fact}", value=each.value, line=each.line))
+        for each in machine.told
+    ]
+    rows += [Row(text=_contradiction(each, texts)) for each in machine.contradictions]
+    return (Section(rows=tuple(rows)),) if rows else ()
+
+
+def unknown_names(machine: ToldMachine, texts: Texts) -> str:
+    """Return what a plan has to know and the text does not tell: `the driver, the GPU`."""
+    return ", ".join(texts.label(f"fact-{each}") for each in machine.unknown)
+
+
+def _contradiction(each: Contradiction, texts: Texts) -> str:
+    kind, _, package = each.fact.partition(" ")
+    return texts.label(
+        "told-first" if each.taken else "told-neither",
+        fact=package or texts.label(f"fact-{kind}"),
+        values=", ".join(each.values),
+        lines=", ".join(map(str, each.lines)),
+    )
+
+
+def told_json(machine: ToldMachine) -> dict[str, object]:
+    """Return the same as one object: `unknown` is what a plan would have to know."""
+    return {
+        "told": [each._asdict() for each in machine.told],
+        "contradictions": [each._asdict() for each in machine.contradictions],
+        "unknown": list(machine.unknown),
+    }

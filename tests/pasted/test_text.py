@@ -1,0 +1,219 @@
+"""`facts --from-text` and `explain --text-only`: the machine that a text tells of, as a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run_here
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.pasted.machine import ToldMachine, told_machine
+from ortgpu_fix.pasted.reader import MachineReader
+from ortgpu_fix.utils.process import install_environment
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+LOG = (
+    "Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot"
+    " open shared object file: No such file or directory\n"
+)
+SMI = (
+    "| NVIDIA-SMI 535.104.12             Driver Version: 535.104.12   CUDA Version: 12.2     |\n"
+    "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    0 |\n"
+)
+PYTHON = "Python 3.11.7 (main, Dec  8 2023, 18:56:58) [GCC 11.2.0] on linux\n"
+ISSUE = f"{LOG}{SMI}{PYTHON}onnxruntime==1.22.1\nnumpy==2.2.3\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the command in an empty folder, with an empty home."""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def start(*argv: str, text_in: str = "", env: Mapping[str, str] | None = None) -> Any:
+        environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+        done = run_here(*argv, cwd=home, env=environ | dict(env or {}), text_in=text_in)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return start
+
+
+def machine(text: str) -> ToldMachine:
+    reader = MachineReader()
+    reader.feed(text)
+    return told_machine(reader, load_table("gpus"), "3.12.0")
+
+
+def test_the_file_that_is_written_plans_as_explain_does(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    wrote = run("facts", "--from-text", "-", "-o", str(file), text_in=ISSUE)
+    assert wrote.returncode == 0, wrote.stderr
+    document = json.loads(file.read_text())
+    assert document["driver"]["version"] == "535.104.12"
+    assert document["gpus"][0]["compute_capability"] == "8.0"
+    assert document["sources"]["driver"] == "text, line 2"
+
+    by_text = json.loads(run("explain", "--text-only", "--json", text_in=ISSUE).stdout)
+    by_file = json.loads(run("explain", "--facts", str(file), "--json", text_in=ISSUE).stdout)
+
+    assert by_text["mending"] == by_file["mending"]
+    assert by_text["explanations"] == by_file["explanations"]
+    assert by_text["mending"]["command"] == "ortgpu-fix --apply"
+    assert run("--facts", str(file)).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("C.UTF-8", "From this text"), ("zh_CN.UTF-8", "文本所述")]
+)
+def test_each_fact_is_told_with_its_line(language: str, words: str, run: Run) -> None:
+    done = run("explain", "--text-only", text_in=ISSUE, env={"LANG": language})
+
+    told = [line for line in done.stdout.splitlines() if words in line]
+    assert len(told) == 5
+    assert any("535.104.12 (CUDA 12.2)" in line and "2" in line for line in told)
+    assert done.stdout.splitlines()[-1].strip() == "ortgpu-fix --apply"
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        (LOG + PYTHON, ["driver", "gpus"]),
+        (LOG + SMI, ["python"]),
+        (LOG + SMI.splitlines()[0] + "\n" + PYTHON, ["gpus"]),
+        ("libcudnn.so.9: cannot open shared object file\n", ["driver", "gpus", "python"]),
+    ],
+)
+def test_what_is_not_told_is_named_and_nothing_is_promised(
+    text: str, unknown: list[str], run: Run
+) -> None:
+    document = json.loads(run("explain", "--text-only", "--json", text_in=text).stdout)
+
+    assert document["machine"]["unknown"] == unknown
+    assert document["mending"]["code"] == "mend-depends"
+    assert "--apply" not in document["mending"]["command"]
+
+
+def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:
+    old = ISSUE.replace("535.104.12", "390.157").replace("12.2", "9.1")
+
+    document = json.loads(run("explain", "--text-only", "--json", text_in=old).stdout)
+
+    assert document["mending"]["command"] is None
+
+
+def test_what_is_assumed_in_the_file_is_said(run: Run) -> None:
+    done = run("facts", "--from-text", "-", text_in=LOG)
+
+    assert done.returncode == 0
+    assert "does not tell the driver, the GPU, the Python" in done.stderr
+    document = json.loads(done.stdout)
+    assert (document["driver"], document["gpus"]) == (
+        {"version": None, "cuda": None, "error": None},
+        None,
+    )
+    assert document["sources"]["python"] == "assumed"
+
+
+def test_the_machine_of_another_is_told_where_this_one_is_looked_at(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "machine.json"
+    run("facts", "--from-text", "-", "-o", str(file), text_in=ISSUE)
+    other = ISSUE.replace("535.104.12", "550.54.14")
+
+    same = run("explain", "--facts", str(file), text_in=ISSUE)
+    another = run("explain", "--facts", str(file), text_in=other)
+
+    assert "From this text" not in same.stdout
+    assert "From this text: driver 550.54.14" in another.stdout
+
+
+def test_a_text_that_is_not_there_and_flags_that_clash(run: Run) -> None:
+    assert run("facts", "--from-text", "nowhere.txt").returncode == 7
+    clash = run("facts", "--from-text", "-", "--driver", "535.104.12", "--gpu", "8.0")
+    assert clash.returncode == 2
+    assert run("plan", "--from-text", "-").returncode == 2
+
+
+# Contradictions
+
+
+def test_of_two_tables_the_first_is_taken_whole() -> None:
+    other = SMI.replace("535.104.12", "550.54.14").replace("A100-SXM4-80GB", "H100 PCIe      ")
+
+    told = machine(SMI + other)
+
+    assert told.facts.driver is not None
+    assert told.facts.driver.version == "535.104.12"
+    assert [gpu.compute_capability for gpu in told.facts.gpus or ()] == ["8.0"]
+    assert [(each.fact, each.taken) for each in told.contradictions] == [("driver", True)]
+
+
+def test_of_two_sentences_neither_is_taken() -> None:
+    told = machine("My driver is 535.104.12\nMy driver is 550.54.14\n")
+
+    assert told.unknown == ("system", "driver", "gpus", "python")
+    assert [(each.fact, each.taken) for each in told.contradictions] == [("driver", False)]
+
+
+def test_a_list_that_contradicts_the_first_is_of_another_machine() -> None:
+    lists = "numpy==1.26.4\ntorch==2.2.1\n" + "\n" * 5 + "numpy==2.0.0\nonnxruntime==1.22.1\n"
+
+    packages = {row.name: row.version for row in machine(lists).facts.packages}
+
+    assert packages == {"numpy": "1.26.4", "torch": "2.2.1"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "requires driver 525.60.13",
+        "driver >= 580.65.06",
+        "please use Python 3.10",
+        "Python 3.10 is required",
+        "pip install onnxruntime-gpu==1.20.1",
+        "No matching distribution found for onnxruntime-gpu==1.16.3",
+        "supports the RTX 3000 series",
+    ],
+)
+def test_advice_is_no_fact(line: str) -> None:
+    assert machine(line).told == ()
+
+
+# Any text
+
+
+PARTS = st.sampled_from(
+    [*ISSUE.splitlines(), "Package Version", "Name: torch", "Version: 2.1", "GPU 0: NVIDIA T4", "|"]
+)
+
+
+@given(st.lists(st.one_of(PARTS, st.text(max_size=60)), max_size=30))
+def test_any_text_is_read_and_its_facts_can_be_read_back(lines: list[str]) -> None:
+    told = machine("\n".join(lines))
+
+    assert told.facts.platform.system in {"linux", "windows"}
+    assert all(1 <= each.line <= sum(1 + part.count("\n") for part in lines) for each in told.told)
+
+
+@given(st.text(alphabet="|NVIDIA-SMI driver python3.1 GPU:RTX\\/=", max_size=20))
+def test_reading_is_linear(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = (unit or "x") * (size // max(1, len(unit)))
+        begun = time.process_time()
+        machine(text)
+        machine("\n".join(text[at : at + 400] for at in range(0, len(text), 400)))
+        return time.process_time() - begun
+
+    assert seconds(100_000) < 1
