@@ -43,6 +43,8 @@ class Contradiction(NamedTuple):
     lines: tuple[int, ...]
     taken: bool
     """True where the first is taken, false where the fact is left out."""
+    package: str | None = None
+    """The package, where the fact is one's version."""
 
 
 class ToldMachine(NamedTuple):
@@ -94,7 +96,9 @@ class _Choice:
         top = max((each.weight for each in seen), default=0)
         return [each for each in seen if each.weight == top]
 
-    def one(self, fact: str, seen: Sequence[Seen], keys: Sequence[str]) -> Seen | None:
+    def one(
+        self, fact: str, seen: Sequence[Seen], keys: Sequence[str], package: str | None = None
+    ) -> Seen | None:
         """Return the one that is taken: `keys` are equal where two say the same."""
         if not seen:
             return None
@@ -105,7 +109,7 @@ class _Choice:
         taken = seen[0].weight == PRINTED
         values = tuple(each.value for each in several)
         lines = tuple(each.line for each in several)
-        self.contradictions.append(Contradiction(fact, values, lines, taken))
+        self.contradictions.append(Contradiction(fact, values, lines, taken, package))
         return seen[0] if taken else None
 
     def tell(self, fact: str, value: str, line: int) -> None:
@@ -270,7 +274,7 @@ def _packages(choice: _Choice, *, gpu_build: bool) -> dict[str, str]:
         written[GPU_BUILD] += unnamed
     for name, seen in written.items():
         if name not in found:
-            taken = choice.one(f"package {name}", seen, [each.value for each in seen])
+            taken = choice.one("packages", seen, [each.value for each in seen], name)
             if taken is not None:
                 found[name] = taken
     if found:
@@ -291,8 +295,9 @@ def _listed(choice: _Choice, blocks: Mapping[int, Sequence[Seen]]) -> dict[str, 
         else:
             known = found[other.name]
             values, lines = (known.value, other.value), (known.line, other.line)
-            named = f"package {other.name}"
-            choice.contradictions.append(Contradiction(named, values, lines, taken=True))
+            choice.contradictions.append(
+                Contradiction("packages", values, lines, taken=True, package=other.name)
+            )
     return found
 
 

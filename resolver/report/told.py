@@ -23,10 +23,9 @@ def unknown_names(machine: ToldMachine, texts: Texts) -> str:
 
 
 def _contradiction(each: Contradiction, texts: Texts) -> str:
-    kind, _, package = each.fact.partition(" ")
     return texts.label(
         "told-first" if each.taken else "told-neither",
-        fact=package or texts.label(f"fact-{kind}"),
+        fact=each.package or texts.label(f"fact-{each.fact}"),
         values=", ".join(each.values),
         lines=", ".join(map(str, each.lines)),
     )

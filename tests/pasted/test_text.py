@@ -170,8 +170,10 @@ def test_of_two_sentences_neither_is_taken() -> None:
 def test_a_list_that_contradicts_the_first_is_of_another_machine() -> None:
     lists = "numpy==1.26.4\ntorch==2.2.1\n" + "\n" * 5 + "numpy==2.0.0\nonnxruntime==1.22.1\n"
 
-    packages = {row.name: row.version for row in machine(lists).facts.packages}
+    told = machine(lists)
+    packages = {row.name: row.version for row in told.facts.packages}
 
+    assert [each.package for each in told.contradictions] == ["numpy"]
     assert packages == {"numpy": "1.26.4", "torch": "2.2.1"}
 
 
