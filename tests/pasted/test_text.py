@@ -104,6 +104,14 @@ def test_what_is_not_told_is_named_and_nothing_is_promised(
     assert "--apply" not in document["mending"]["command"]
 
 
+def test_the_command_is_for_the_machine_of_the_text_alone(run: Run) -> None:
+    flags = ("--driver", "580.65.06", "--gpu", "12.0", "--ort", "1.26.0", "--json")
+
+    document = json.loads(run("explain", "--text-only", *flags, text_in=ISSUE).stdout)
+
+    assert document["mending"]["command"] == "ortgpu-fix --ort 1.26.0 --apply"
+
+
 def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:
     old = ISSUE.replace("535.104.12", "390.157").replace("12.2", "9.1")
 
