@@ -104,12 +104,20 @@ def test_what_is_not_told_is_named_and_nothing_is_promised(
     assert "--apply" not in document["mending"]["command"]
 
 
-def test_the_command_is_for_the_machine_of_the_text_alone(run: Run) -> None:
-    flags = ("--driver", "580.65.06", "--gpu", "12.0", "--ort", "1.26.0", "--json")
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--driver", "580.65.06", "--gpu", "12.0", "--platform", "windows"),
+        ("--facts", "example"),
+        ("--driver", "580.65.06", "--gpu", "12.0", "--python", "3.13"),
+    ],
+)
+def test_the_command_is_for_the_machine_of_the_text_alone(flags: tuple[str, ...], run: Run) -> None:
+    said = run("explain", "--text-only", *flags, "--ort", "1.26.0", "--json", text_in=ISSUE)
+    unknown = run("explain", "--text-only", *flags, "--json", text_in=LOG)
 
-    document = json.loads(run("explain", "--text-only", *flags, text_in=ISSUE).stdout)
-
-    assert document["mending"]["command"] == "ortgpu-fix --ort 1.26.0 --apply"
+    assert json.loads(said.stdout)["mending"]["command"] == "ortgpu-fix --ort 1.26.0 --apply"
+    assert json.loads(unknown.stdout)["mending"]["command"] == "ortgpu-fix"
 
 
 def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:

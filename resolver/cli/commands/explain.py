@@ -66,7 +66,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     machine = machine_of(reader)
     only = arguments.text_only
     looked = (_told if only else _looked)(arguments, machine, environ, language)
-    if only and looked:  # the machine is the text's, whatever flags describe another
+    if only:  # the machine is the text's, whatever flags describe another
         arguments = arguments._replace(driver=None, gpu=None, platform=None, facts=(), python=None)
     build = looked.facts.onnxruntime if looked else None
     found = search.explanations(texts.language, build.version if build else None, _build_of)

@@ -1,0 +1,219 @@
+"""Each form in which programs and people name what a machine has, and what is read from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.pasted import reader as reading
+from ortgpu_fix.pasted.machine import ToldMachine, told_machine
+from ortgpu_fix.pasted.reader import MachineReader
+from ortgpu_fix.report.told import told_json, told_sections
+
+ASSUMED = "3.12.0"
+FORMS: list[tuple[str, list[str], str, str]] = [
+    (
+        "NVIDIA GeForce RTX 3090, 535.104.12",
+        ["system 1: Linux", "driver 1: 535.104.12", "gpus 1: NVIDIA GeForce RTX 3090"],
+        "",
+        "",
+    ),
+    ("GPU 0: NVIDIA A10G\nGPU 1: Tesla T4", ["gpus 1: NVIDIA A10G, Tesla T4"], "", ""),
+    (
+        "GPU 0: Tesla T4 (UUID: GPU-1)\nGPU 1: Tesla T4 (UUID: GPU-2)\nGPU 0: NVIDIA H100 PCIe",
+        ["gpus 1: Tesla T4, Tesla T4"],
+        "",
+        "",
+    ),
+    (
+        "Device: cuda:0 NVIDIA GeForce RTX 3070 Laptop GPU : cudaMallocAsync",
+        ["gpus 1: NVIDIA GeForce RTX 3070 Laptop GPU"],
+        "",
+        "",
+    ),
+    ("Nvidia driver version: 550.54.14", ["system 1: Linux", "driver 1: 550.54.14"], "", ""),
+    ("I have the 566.36 nvidia driver", ["system 1: Windows", "driver 1: 566.36"], "windows", ""),
+    ("Driver 31.0.15.2686", ["system 1: Windows", "driver 1: 526.86"], "windows", ""),
+    ("My card is an RTX 4070 Ti SUPER", ["gpus 1: RTX 4070 Ti SUPER"], "", ""),
+    ("GPU: A100", ["gpus 1: A100"], "", ""),
+    ("AWS g5 with A10G", [], "", ""),
+    ("We use an RTX 3060 and an RTX 4090", [], "", ""),
+    ("Two RTX 3090 here, RTX 3080 there", ["gpus 1: RTX 3090"], "", ""),
+    (
+        "platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35",
+        ["system 1: Linux"],
+        "glibc 2.35",
+        "",
+    ),
+    ("Platform: Windows-10-10.0.22631-SP0", ["system 1: Windows"], "windows", ""),
+    ("OS: Ubuntu 22.04.3 LTS (x86_64)", ["system 1: Ubuntu 22.04"], "", ""),
+    ("Debian 12\nlibc: glibc-2.36", ["system 1: Debian 12"], "glibc 2.36", ""),
+    ("FROM nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", ["system 1: Ubuntu 22.04"], "docker", ""),
+    ("nvcr.io/nvidia/pytorch:24.05-py3", ["system 1: Linux"], "docker", ""),
+    ("running on aarch64, Ubuntu 20.04", ["system 1: Ubuntu 20.04"], "aarch64", ""),
+    ("Windows 10\nLinux", ["system neither: windows, linux"], "", ""),
+    (
+        "uname: Linux x 5.15.90.1-microsoft-standard-WSL2 x86_64",
+        ["system 1: Linux (WSL)"],
+        "wsl",
+        "",
+    ),
+    ("I use WSL2 with Ubuntu 22.04", ["system 1: Ubuntu 22.04 (WSL)"], "wsl", ""),
+    ('Traceback:\n  File "C:\\Users\\me\\app.py"', ["system 2: Windows"], "windows", ""),
+    ("/usr/lib/libcudnn.so.9", ["system 1: Linux"], "", ""),
+    (
+        "Python version: 3.10.12 (main, Nov 20 2023, 15:14:05) [GCC 11.4.0] (64-bit runtime)",
+        ["python 1: 3.10.12"],
+        "",
+        "3.10.12",
+    ),
+    (
+        "Python 3.11.7 (tags/v3.11.7:fa7a6f2, Dec  4 2023, 19:24:49) [MSC v.1937 64 bit (AMD64)] on win32",
+        ["system 1: Windows", "python 1: 3.11.7"],
+        "windows",
+        "3.11.7",
+    ),
+    ("Python 3.10\nPython 3.12", ["python neither: 3.10, 3.12"], "", ""),
+    ("Python 3.10\nPython 3.10.4", ["python 2: 3.10.4"], "", "3.10.4"),
+    (
+        "/opt/venv/lib/python3.11/site-packages/x.py",
+        ["system 1: Linux", "python 1: 3.11"],
+        "",
+        "3.11",
+    ),
+    ("C:\\Python312\\lib\\x.py", ["system 1: Windows", "python 1: 3.12"], "windows", "3.12"),
+    (
+        "Package    Version\n---------- -------\nnumpy      1.26.4\nonnxruntime-gpu 1.20.1\n\nother 1.0\nword one\nlast 2.0",
+        ["packages 3: onnxruntime-gpu 1.20.1, numpy 1.26.4, other 1.0"],
+        "",
+        "",
+    ),
+    (
+        "[pip3] numpy==1.26.4\n[conda] torch==2.3.0",
+        ["packages 1: torch 2.3.0, numpy 1.26.4"],
+        "",
+        "",
+    ),
+    (" + onnxruntime-gpu==1.22.0", ["packages 1: onnxruntime-gpu 1.22.0"], "", ""),
+    ("Name: onnxruntime-gpu\nVersion: 1.18.1", ["packages 2: onnxruntime-gpu 1.18.1"], "", ""),
+    ("Name: torch\nSummary: x\nVersion: 2.1.0", ["packages 3: torch 2.1.0"], "", ""),
+    ("onnxruntime-gpu version: 1.23.0", ["packages 1: onnxruntime-gpu 1.23.0"], "", ""),
+    ("PyTorch version: 2.4.0+cu121", ["packages 1: torch 2.4.0+cu121"], "", ""),
+    (
+        "onnxruntime-gpu\nONNX Runtime version: 1.17.1",
+        ["packages 2: onnxruntime-gpu 1.17.1"],
+        "",
+        "",
+    ),
+    ("ONNX Runtime GPU version: 1.17.1", ["packages 1: onnxruntime-gpu 1.17.1"], "", ""),
+    (
+        "onnxruntime-gpu\nONNX Runtime Version or Commit ID\n\n1.19.2",
+        ["packages 4: onnxruntime-gpu 1.19.2"],
+        "",
+        "",
+    ),
+    ("ONNX Runtime Version or Commit ID\n\n1.19.2", [], "", ""),
+    (
+        "torch 2.4.1, onnxruntime-gpu (1.19.2)",
+        ["packages 1: onnxruntime-gpu 1.19.2, torch 2.4.1"],
+        "",
+        "",
+    ),
+    (
+        "ctranslate2 4.4.0\nnvidia-cudnn-cu12 9.1.0.70",
+        ["packages 1: nvidia-cudnn-cu12 9.1.0.70, ctranslate2 4.4.0"],
+        "",
+        "",
+    ),
+    (
+        "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0  NVIDIA GeForce RTX 3060 ...    On  | 00000000:07:00.0 Off |",
+        ["system 1: Linux", "driver 1: 550.54.14 (CUDA 12.4)", "gpus 2: NVIDIA GeForce RTX 3060"],
+        "",
+        "",
+    ),
+    (
+        "| NVIDIA-SMI 576.02                 KMD Version: 576.02     CUDA UMD Version: 12.9     |\n|   0  NVIDIA GeForce RTX 3060      WDDM  | 00000000:07:00.0 Off |",
+        ["system 1: Windows", "driver 1: 576.02 (CUDA 12.9)", "gpus 2: NVIDIA GeForce RTX 3060"],
+        "windows",
+        "",
+    ),
+    (
+        "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0  NVIDIA Whatever 9000      On  | 00000000:07:00.0 Off |",
+        ["system 1: Linux", "driver 1: 550.54.14 (CUDA 12.4)"],
+        "",
+        "",
+    ),
+    ("driver 535.104.12", ["system 1: Linux", "driver 1: 535.104.12"], "", ""),
+    ("driver 566.36", ["system 1: Windows", "driver 1: 566.36"], "windows", ""),
+    ("driver 570.00", ["driver 1: 570.00"], "", ""),
+    ("Jetson AGX Orin", ["gpus 1: Jetson AGX Orin"], "aarch64", ""),
+    (
+        "onnxruntime_gpu==1.20.0\nnumpy==1.26.0\na==1\nb==2\nc==3\nd==4\ne==5\nf==6\nnvidia-cublas-cu12==12.4\ntorch==2.5",
+        [
+            "packages 1: onnxruntime-gpu 1.20.0, nvidia-cublas-cu12 12.4, torch 2.5, a 1, b 2, c 3,"
+            " d 4, e 5, …"
+        ],
+        "",
+        "",
+    ),
+]
+"""The text; what is told, by line, and what contradicts itself; what differs from an ordinary Linux
+with the Python that is assumed."""
+
+
+def machine(*pieces: str) -> ToldMachine:
+    reader = MachineReader()
+    for piece in pieces:
+        reader.feed(piece)
+    return told_machine(reader, load_table("gpus"), ASSUMED)
+
+
+@pytest.mark.parametrize(("text", "told", "platform", "python"), FORMS)
+def test_a_form_is_read(text: str, told: list[str], platform: str, python: str) -> None:
+    found = machine(text)
+    facts = found.facts
+    said = [f"{each.fact} {each.line}: {each.value}" for each in found.told]
+    for each in found.contradictions:
+        which = "first" if each.taken else "neither"
+        said.append(f"{each.fact} {which}: {', '.join(each.values)}")
+    where = facts.platform
+    words = [
+        "windows" if where.system == "windows" else "",
+        where.machine if where.machine != "x86_64" else "",
+        "wsl" if where.wsl else "",
+        where.libc or "",
+        where.container or "",
+    ]
+
+    assert said == told
+    assert " ".join(filter(None, words)) == platform
+    assert facts.python.version == (python or ASSUMED)
+    assert told_json(found)["told"] == [each._asdict() for each in found.told]
+    lines = [row.text for section in told_sections(found, load_texts("en")) for row in section.rows]
+    assert len(lines) == len(told)
+
+
+def test_a_text_that_comes_in_pieces_has_the_same_lines() -> None:
+    assert machine("one\n", "two\nPython 3.10\n", "driver 566.36").told == (
+        *machine("one\ntwo\nPython 3.10\ndriver 566.36").told,
+    )
+    assert machine("x\n\n", "driver 566.36").told[-1].line == 3
+
+
+def test_so_much_is_read_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST", 30)
+    assert machine("Python 3.10\n" + "x" * 17 + "\ndriver 566.36\n").unknown[1] == "driver"
+    assert machine("x" * 40 + "\n", "driver 566.36\n").told == ()
+    monkeypatch.setattr(reading, "MOST", 8_000_000)
+    monkeypatch.setattr(reading, "KEPT", 1)
+    told = machine("Python 3.10\ndriver 566.36\n", "GPU: A100\n")
+    assert [each.fact for each in told.told] == ["python"]
+
+
+def test_the_line_of_a_contradiction_names_both() -> None:
+    (section,) = told_sections(machine("numpy==1.0\n\n\n\n\n\nnumpy==2.0\n"), load_texts("en"))
+    texts = [row.text for row in section.rows]
+
+    assert any("numpy" in text and "1.0, 2.0" in text and "1, 7" in text for text in texts)
+    assert told_sections(machine("nothing"), load_texts("en")) == ()
