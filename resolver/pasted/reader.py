@@ -54,8 +54,6 @@ class MachineReader:
 
     def feed(self, piece: str) -> None:
         """Read a piece of the text that ends where a line does."""
-        if self._read >= MOST:
-            return
         piece = piece[: MOST - self._read]
         self._read += len(piece)
         for text in piece.split("\n"):

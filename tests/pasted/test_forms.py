@@ -7,7 +7,7 @@ import pytest
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.pasted import reader as reading
-from ortgpu_fix.pasted.machine import ToldMachine, told_machine
+from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
 from ortgpu_fix.pasted.reader import MachineReader
 from ortgpu_fix.report.told import told_json, told_sections
 
@@ -151,8 +151,10 @@ FORMS: list[tuple[str, list[str], str, str]] = [
     (
         "onnxruntime_gpu==1.20.0\nnumpy==1.26.0\na==1\nb==2\nc==3\nd==4\ne==5\nf==6\nnvidia-cublas-cu12==12.4\ntorch==2.5",
         [
-            "packages 1: onnxruntime-gpu 1.20.0, nvidia-cublas-cu12 12.4, torch 2.5, a 1, b 2, c 3,"
-            " d 4, e 5, …"
+            (
+                "packages 1: onnxruntime-gpu 1.20.0, nvidia-cublas-cu12 12.4, torch 2.5, a 1, b 2,"
+                " c 3, d 4, e 5, …"
+            )
         ],
         "",
         "",
@@ -217,3 +219,125 @@ def test_the_line_of_a_contradiction_names_both() -> None:
 
     assert any("numpy" in text and "1.0, 2.0" in text and "1, 7" in text for text in texts)
     assert told_sections(machine("nothing"), load_texts("en")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("(e.g. Python 3.10)", []),
+        ("numpy==1.26.4 # onnxruntime-gpu 1.20.1", ["numpy 1.26.4"]),
+        ("torch==2.3.0\nhere torch 2.4.1", ["torch 2.3.0"]),
+        ("Name: torch  \nVersion: 2.1.0  ", ["torch 2.1.0"]),
+        ("Python 3.10.4\nPython 3.10.9", ["3.10.4"]),
+        ("Python 3.10\nPython 3.10.9", ["3.10.9"]),
+        ("Python version: 3.10\nI also have Python 3.12", ["3.10"]),
+        ("onnxruntime-gpu\nONNX Runtime Version or Commit ID\nnone\n1.19.2", []),
+        ("I use Python 3.10 here\nand there Python 3.10.9 too", ["3.10.9"]),
+        ("Nvidia driver version: 550.54.14\nmy driver 535.104.12", ["Linux", "550.54.14"]),
+        ("Windows 10\nLinux\ndriver 535.104.12", ["Linux", "535.104.12"]),
+        ("Linux\ndriver 566.36", ["Linux", "566.36"]),
+    ],
+)
+def test_what_counts_more_is_told_alone(text: str, told: list[str]) -> None:
+    found = machine(text)
+
+    assert [each.value for each in found.told] == told
+    assert found.contradictions == ()
+
+
+def test_a_driver_without_its_cuda_tells_none() -> None:
+    reader = MachineReader()
+    reader.feed("| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: N/A |\n")
+
+    assert [(each.fact, each.value) for each in reader.seen] == [
+        ("driver", "550.54.14"),
+    ]
+
+
+def test_which_of_two_is_taken_is_said() -> None:
+    lists = machine("numpy==1.0\n\n\n\n\n\nnumpy==2.0\n")
+    drivers = machine("My driver is 535.104.12\nMy driver is 550.54.14\n")
+    (row,) = told_sections(drivers, load_texts("en"))[0].rows
+
+    assert [each.taken for each in lists.contradictions] == [True]
+    assert "the driver" in row.text
+    assert "535.104.12, 550.54.14" in row.text
+    assert told_json(drivers)["contradictions"] == [
+        {
+            "fact": "driver",
+            "values": ("535.104.12", "550.54.14"),
+            "lines": (1, 2),
+            "taken": False,
+            "package": None,
+        }
+    ]
+
+
+def test_a_machine_is_another_where_a_fact_that_is_told_differs() -> None:
+    whole = "Ubuntu 22.04\ndriver 535.104.12\nGPU: A100\n"
+    here = machine(whole).facts
+
+    assert not is_another(machine(whole), here)
+    assert not is_another(machine("driver 535.104.12"), here)
+    assert not is_another(machine("nothing"), machine("GPU: A100\nWindows 11").facts)
+    assert not is_another(machine("GPU: A100"), here)
+    for other in ("Windows 11", "driver 550.54.14", "GPU: H100"):
+        assert is_another(machine(other), here), other
+    assert is_another(machine("driver 535.104.12"), machine("Ubuntu").facts)
+    assert is_another(machine("GPU: A100"), machine("Ubuntu").facts)
+
+
+def test_a_card_tells_the_processor() -> None:
+    row = "|   0  NVIDIA GH200 480GB      On  | 00000000:07:00.0 Off |\n"
+
+    assert machine(row).facts.platform.machine == "aarch64"
+
+
+def test_of_many_that_contradict_three_are_told() -> None:
+    lines = [f"My driver is 5{number}5.10" for number in range(3, 8)]
+    (each,) = machine("\n".join(lines)).contradictions
+
+    assert (each.values, each.lines) == (("535.10", "545.10", "555.10"), (1, 2, 3))
+
+
+def test_the_source_of_each_fact_is_its_line() -> None:
+    found = machine("Ubuntu 22.04\ndriver 535.104.12\nGPU: A100\nPython 3.10\nnumpy==1.26.4\n")
+
+    assert dict(found.document["sources"]) == {
+        "platform": "text, line 1",
+        "driver": "text, line 2",
+        "gpus": "text, line 3",
+        "python": "text, line 4",
+        "packages": "text, line 5",
+    }
+
+
+def test_what_is_taken_first_and_what_not_are_told_apart() -> None:
+    def words(text: str) -> str:
+        return told_sections(machine(text), load_texts("en"))[0].rows[-1].text
+
+    assert words("numpy==1.0\n\n\n\n\n\nnumpy==2.0\n").endswith("the first is taken")
+    neither = words("My driver is 535.104.12\nMy driver is 550.54.14\n")
+    assert neither.endswith("none is taken")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nvidia driver version: 550.54.14",
+        "Python 3.10.12 (main, Nov 20 2023) [GCC 11.4.0] on linux",
+        "GPU 0: NVIDIA A10G",
+    ],
+)
+def test_what_is_printed_is_seen_once(text: str) -> None:
+    reader = MachineReader()
+    reader.feed(text)
+    seen = [each.fact for each in reader.seen if each.fact != "system"]
+
+    assert len(seen) == 1
+
+
+def test_pieces_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST", 30)
+
+    assert machine("x" * 20 + "\n", "x" * 20 + "\n", "driver 566.36\n").told == ()

@@ -120,12 +120,48 @@ def test_the_command_is_for_the_machine_of_the_text_alone(flags: tuple[str, ...]
     assert json.loads(unknown.stdout)["mending"]["command"] == "ortgpu-fix"
 
 
+def test_flags_describe_the_machine_where_the_text_is_not_asked_for_it(run: Run) -> None:
+    flags = ("--driver", "535.104.12", "--gpu", "8.0", "--json")
+
+    document = json.loads(run("explain", *flags, text_in=LOG).stdout)
+
+    assert "--driver 535.104.12" in document["mending"]["command"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "flags"), [("torch==2.5.1+cu124\n", ()), ("", ("--torch", "2.8.0"))]
+)
+def test_a_torch_of_the_text_is_judged_by_its_table(
+    torch: str, flags: tuple[str, ...], run: Run
+) -> None:
+    card = ISSUE.replace("A100-SXM4-80GB ", "GeForce RTX 5090").replace("535.104.12", "580.95.05")
+    text = card.replace("12.2", "13.0").replace(LOG, "") + torch
+    text += "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+
+    document = json.loads(run("explain", "--text-only", *flags, "--json", text_in=text).stdout)
+
+    assert document["machine"]["unknown"] == []
+    assert "--torch" in document["mending"]["command"]
+
+
 def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:
     old = ISSUE.replace("535.104.12", "390.157").replace("12.2", "9.1")
 
     document = json.loads(run("explain", "--text-only", "--json", text_in=old).stdout)
 
     assert document["mending"]["command"] is None
+
+
+def test_a_text_that_is_long_is_read_in_pieces(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "issue.txt"
+    file.write_text("nothing of ours\n" * 400_000 + SMI)
+
+    done = run("facts", "--from-text", str(file))
+    explained = json.loads(run("explain", str(file), "--text-only", "--json").stdout)
+
+    assert json.loads(done.stdout)["sources"]["driver"] == "text, line 400001"
+    assert "From this text: driver 535.104.12 (CUDA 12.2)" in done.stderr
+    assert explained["machine"]["unknown"] == ["python"]
 
 
 def test_what_is_assumed_in_the_file_is_said(run: Run) -> None:
