@@ -69,7 +69,10 @@ FORMS: list[tuple[str, list[str], str, str]] = [
         "3.10.12",
     ),
     (
-        "Python 3.11.7 (tags/v3.11.7:fa7a6f2, Dec  4 2023, 19:24:49) [MSC v.1937 64 bit (AMD64)] on win32",
+        (
+            "Python 3.11.7 (tags/v3.11.7:fa7a6f2, Dec  4 2023, 19:24:49) [MSC v.1937 64 bit ("
+            "AMD64)] on win32"
+        ),
         ["system 1: Windows", "python 1: 3.11.7"],
         "windows",
         "3.11.7",
@@ -84,7 +87,10 @@ FORMS: list[tuple[str, list[str], str, str]] = [
     ),
     ("C:\\Python312\\lib\\x.py", ["system 1: Windows", "python 1: 3.12"], "windows", "3.12"),
     (
-        "Package    Version\n---------- -------\nnumpy      1.26.4\nonnxruntime-gpu 1.20.1\n\nother 1.0\nword one\nlast 2.0",
+        (
+            "Package    Version\n---------- -------\nnumpy      1.26.4\nonnxruntime-gpu 1.20."
+            "1\n\nother 1.0\nword one\nlast 2.0"
+        ),
         ["packages 3: onnxruntime-gpu 1.20.1, numpy 1.26.4, other 1.0"],
         "",
         "",
@@ -127,19 +133,28 @@ FORMS: list[tuple[str, list[str], str, str]] = [
         "",
     ),
     (
-        "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0  NVIDIA GeForce RTX 3060 ...    On  | 00000000:07:00.0 Off |",
+        (
+            "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0"
+            "  NVIDIA GeForce RTX 3060 ...    On  | 00000000:07:00.0 Off |"
+        ),
         ["system 1: Linux", "driver 1: 550.54.14 (CUDA 12.4)", "gpus 2: NVIDIA GeForce RTX 3060"],
         "",
         "",
     ),
     (
-        "| NVIDIA-SMI 576.02                 KMD Version: 576.02     CUDA UMD Version: 12.9     |\n|   0  NVIDIA GeForce RTX 3060      WDDM  | 00000000:07:00.0 Off |",
+        (
+            "| NVIDIA-SMI 576.02                 KMD Version: 576.02     CUDA UMD Version: 12"
+            ".9     |\n|   0  NVIDIA GeForce RTX 3060      WDDM  | 00000000:07:00.0 Off |"
+        ),
         ["system 1: Windows", "driver 1: 576.02 (CUDA 12.9)", "gpus 2: NVIDIA GeForce RTX 3060"],
         "windows",
         "",
     ),
     (
-        "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0  NVIDIA Whatever 9000      On  | 00000000:07:00.0 Off |",
+        (
+            "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n|   0"
+            "  NVIDIA Whatever 9000      On  | 00000000:07:00.0 Off |"
+        ),
         ["system 1: Linux", "driver 1: 550.54.14 (CUDA 12.4)"],
         "",
         "",
@@ -149,7 +164,10 @@ FORMS: list[tuple[str, list[str], str, str]] = [
     ("driver 570.00", ["driver 1: 570.00"], "", ""),
     ("Jetson AGX Orin", ["gpus 1: Jetson AGX Orin"], "aarch64", ""),
     (
-        "onnxruntime_gpu==1.20.0\nnumpy==1.26.0\na==1\nb==2\nc==3\nd==4\ne==5\nf==6\nnvidia-cublas-cu12==12.4\ntorch==2.5",
+        (
+            "onnxruntime_gpu==1.20.0\nnumpy==1.26.0\na==1\nb==2\nc==3\nd==4\ne==5\nf==6\nnvid"
+            "ia-cublas-cu12==12.4\ntorch==2.5"
+        ),
         [
             (
                 "packages 1: onnxruntime-gpu 1.20.0, nvidia-cublas-cu12 12.4, torch 2.5, a 1, b 2,"
