@@ -359,3 +359,45 @@ def test_pieces_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST", 30)
 
     assert machine("x" * 20 + "\n", "x" * 20 + "\n", "driver 566.36\n").told == ()
+
+
+def test_what_a_plan_takes_besides() -> None:
+    facts = machine("Ubuntu 22.04\nnumpy==1.26.4").facts
+
+    assert facts.python.environment == "venv"
+    assert facts.platform.distribution == "Ubuntu 22.04"
+
+
+@pytest.mark.parametrize(
+    ("text", "wsl", "system"),
+    [
+        ("WSL2 here\nPython 3.11.7 (main, Dec 2023) [GCC 11.4.0] on linux", True, "linux"),
+        ("WSL2 there\nPython 3.11.7 (main, Dec 2023) [MSC v.1937] on win32", False, "windows"),
+    ],
+)
+def test_wsl_is_believed_where_nothing_surer_speaks_against_it(
+    text: str, *, wsl: bool, system: str
+) -> None:
+    platform = machine(text).facts.platform
+
+    assert (platform.wsl, platform.system) == (wsl, system)
+
+
+def test_a_release_that_is_named_and_one_that_is_asked_for_contradict_each_other() -> None:
+    (each,) = machine("here onnxruntime-gpu 1.20.1\nONNX Runtime version: 1.17.1").contradictions
+
+    assert (each.package, each.values) == ("onnxruntime-gpu", ("1.20.1", "1.17.1"))
+
+
+def test_a_banner_tells_its_python_without_the_word() -> None:
+    told = machine('interpreter "3.10.12 (main, Nov 20 2023)", for python').told
+
+    assert [each.value for each in told] == ["3.10.12"]
+
+
+def test_lists_before_and_after_a_table_are_two() -> None:
+    table = "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |\n"
+    found = machine("numpy==1.0\n" + "\n" * 5 + table + "\n" * 5 + "numpy==2.0\ntorch==2.4\n")
+
+    assert [each.package for each in found.contradictions] == ["numpy"]
+    assert [row.name for row in found.facts.packages] == ["numpy"]

@@ -142,6 +142,8 @@ def test_a_torch_of_the_text_is_judged_by_its_table(
 
     assert document["machine"]["unknown"] == []
     assert "--torch" in document["mending"]["command"]
+    if torch:
+        assert document["explanations"][0]["here"]["findings"] == ["torch-no-gpu-code"]
 
 
 def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:
