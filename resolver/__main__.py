@@ -73,6 +73,10 @@ def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
         console.detach_stdout()
         with contextlib.suppress(OSError):  # nor does stderr: the exit code is what is left
             console.print_error(message, texts, as_json=False)
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python would try once more, and end with a code of its own
+        console.detach_stdout()
     return message.exit_code
 
 

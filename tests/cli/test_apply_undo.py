@@ -572,6 +572,11 @@ def test_requirements_files_are_written_after_all_is_well(
     assert file.read_bytes() == wanted
 
 
+def buffered() -> dict[str, str]:
+    """Return an environment in which standard output has its buffer, as users have it."""
+    return {name: text for name, text in clean_environment().items() if name != "PYTHONUNBUFFERED"}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
 def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -> None:
     """`ortgpu-fix --apply --yes | head -1`: it is not done, so it is not 0."""
@@ -581,7 +586,7 @@ def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        argv, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=clean_environment()
+        argv, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=buffered()
     )
     os.close(writer)
 
@@ -589,6 +594,22 @@ def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -
     assert "Interrupted, and everything is as it was before" in done.stderr
     assert quick.unchanged()
     assert not quick.state.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
+def test_what_nobody_reads_leaves_the_exit_code_of_an_error() -> None:
+    """Python itself ends with 120 where the rest in a buffer finds no reader."""
+    code = (
+        "import sys; from ortgpu_fix import __main__ as m; from ortgpu_fix.errors import Error\n"
+        "sys.stdout.write('rest'); error = Error('apply-interrupted')\n"
+        "sys.exit(m._report(error, error, []))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", code], stdout=writer, check=False, env=buffered())
+    os.close(writer)
+
+    assert done.returncode == 4
 
 
 @pytest.mark.parametrize("step", ["resolve", "set-aside"])
