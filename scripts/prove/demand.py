@@ -130,10 +130,15 @@ def prove(prover: Prover, release: str, version: str) -> None:
     for _turn in range(STARTS):
         for on in (False, True):
             costs[on].append(on_cpu(prover, python, release, on=on))
-    added = {}
-    for key, typical in (("ms", min), ("kib", statistics.median)):  # others only make it slower
-        with_it, without = ([row[key] for row in costs[turn]] for turn in (True, False))
-        added[key] = round(typical(with_it) - typical(without), 2)
+    pairs = [
+        (with_it["ms"], without["ms"])
+        for with_it, without in zip(costs[True], costs[False], strict=True)
+    ]
+    # Others make it slower, and a lucky moment faster: what is ours shows in both of these.
+    fastest = min(row[0] for row in pairs) - min(row[1] for row in pairs)
+    beside = statistics.median(with_it - without for with_it, without in pairs)
+    kib = (statistics.median(row["kib"] for row in costs[turn]) for turn in (True, False))
+    added = {"ms": round(min(fastest, beside), 2), "kib": round(next(kib) - next(kib), 2)}
     loaded = sorted({path for row in costs[True] for path in row["libraries"]})
     limits = {on: limited(prover, python, release, on=on) for on in (True, False)}
     prover.say(

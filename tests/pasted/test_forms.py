@@ -401,3 +401,20 @@ def test_lists_before_and_after_a_table_are_two() -> None:
 
     assert [each.package for each in found.contradictions] == ["numpy"]
     assert [row.name for row in found.facts.packages] == ["numpy"]
+
+
+def test_a_table_with_a_card_that_nobody_knows_tells_no_cards() -> None:
+    row = "|   0  NVIDIA {}      On  | 00000000:07:00.0 Off |\n"
+
+    assert machine(row.format("GeForce RTX 3060") + row.format("Whatever 9000")).told == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("onnxruntime-gpu\nPackage    Version\n1.19.2", []),
+        ("Torch version: 2.4.0, as for onnxruntime-gpu 1.20.1", ["torch 2.4.0"]),
+    ],
+)
+def test_a_number_alone_is_no_release(text: str, told: list[str]) -> None:
+    assert [each.value for each in machine(text).told] == told
