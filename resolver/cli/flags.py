@@ -60,6 +60,8 @@ FLAGS = (
     Flag("write", "nothing"),
     Flag("no-autoload", "nothing"),
     Flag("no-provide", "nothing"),
+    Flag("keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
+    Flag("no-keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
     Flag("json", "nothing"),
     Flag("verbose", "nothing", short="v"),
     Flag("output", "value", "FILE", short="o"),
@@ -120,6 +122,8 @@ class CommandLine(NamedTuple):
     write: bool = False
     no_autoload: bool = False
     no_provide: bool = False
+    keep: bool = False
+    no_keep: bool = False
     json: bool = False
     verbose: bool = False
     output: str | None = None

@@ -59,6 +59,10 @@ def gather_inputs(
     options = plan_options_of(arguments)
     matrix = load_matrix(torch=False)
     facts, target = _look(arguments, environ, on_target=on_target)
+    if target is not None and options.keep is not None:
+        from .keeping import pip_configuration
+
+        pip_configuration(target, options, environ)  # no plan promises what its change refuses
     if target is not None:
         facts = with_unknown_releases(facts, target, matrix)
     if options.torch != "keep" or facts.package(TORCH) is not None:
@@ -82,6 +86,7 @@ def plan_options_of(arguments: CommandLine) -> PlanOptions:
         mend=arguments.write,
         autoload=not arguments.no_autoload,
         provide=not arguments.no_provide,
+        keep=True if arguments.keep else False if arguments.no_keep else None,
         torch=arguments.torch,
         conflicts="conflicts" in arguments.allow,
         providers="provider" in arguments.allow,

@@ -199,9 +199,9 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for refused, flag, partner in lacking:
         if refused:
             raise _alone(flag, partner)
-    for clash in ("offline", "forget"):
-        if line.update and getattr(line, clash):
-            raise Error("flags-clash", flags=f"--update, --{clash}")
+    for flag, clash in (("update", "offline"), ("update", "forget"), ("keep", "no_keep")):
+        if getattr(line, flag) and getattr(line, clash):
+            raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
     if line.from_text and (line.elsewhere or line.python or line.platform):
         raise Error("flags-clash", flags="--from-text, --facts, --driver, --python, --platform")
     if (line.driver is None) != (line.gpu is None):

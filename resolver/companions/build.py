@@ -35,6 +35,12 @@ class LocalWheel(NamedTuple):
     content: bytes
 
     @property
+    def has_data(self) -> bool:
+        """Whether it has files outside the folder of modules, which an installer puts there."""
+        with zipfile.ZipFile(io.BytesIO(self.content)) as file:
+            return any(".data/" in name for name in file.namelist())
+
+    @property
     def wheel(self) -> Wheel:
         """Return it as a wheel of a plan, or of a lock."""
         return Wheel(
@@ -68,7 +74,7 @@ def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, 
         "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
         " (made here by ortgpu-fix)"
     )
-    return _wheel(LIBRARIES, library_version(release, files), summary, files)
+    return make_wheel(LIBRARIES, library_version(release, files), summary, files)
 
 
 def stand_in_wheel(release: str) -> LocalWheel:
@@ -80,18 +86,23 @@ def stand_in_wheel(release: str) -> LocalWheel:
     requires = f"{GPU_BUILD}=={release}"
     marker = f"{STAND_IN}-{release}.dist-info/{MARKER}"
     files = {marker: f"{requires} provides the module onnxruntime.\n"}
-    return _wheel(STAND_IN, release, summary, files, requires)
+    return make_wheel(STAND_IN, release, summary, files, requires)
 
 
-def _wheel(
-    name: str, version: str, summary: str, files: Mapping[str, str], requires: str | None = None
+def make_wheel(
+    name: str,
+    version: str,
+    summary: str,
+    files: Mapping[str, str] | Mapping[str, str | bytes],
+    requires: str | None = None,
 ) -> LocalWheel:
+    """Return the wheel of `files`, the same bytes every time."""
     stem = f"{name.replace('-', '_')}-{version}"
     metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
     metadata += [f"Requires-Dist: {requires}"] if requires else []
     wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
-    members = dict(files)
+    members: dict[str, str | bytes] = {**files}
     members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"
     members[f"{stem}.dist-info/WHEEL"] = "\n".join((*wheel, "Tag: py3-none-any")) + "\n"
     return LocalWheel(
@@ -102,13 +113,13 @@ def _wheel(
     )
 
 
-def _zip(members: Mapping[str, str], record: str) -> bytes:
+def _zip(members: Mapping[str, str | bytes], record: str) -> bytes:
     """Return the zip of `members`, and of the RECORD that lists them."""
     lines = []
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as file:
         for member, text in sorted(members.items()):
-            content = text.encode()
+            content = text.encode() if isinstance(text, str) else text
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
             lines.append(f"{member},sha256={digest.decode()},{len(content)}\n")
             file.writestr(_member(member), content)

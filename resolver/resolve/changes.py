@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import STAND_IN, expected_companions
+from ..companions.contents import KEEP, STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
 from ..matrix.model import LibraryNeed
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -74,6 +74,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     if isinstance(subject.numpy, Component):
         install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
+    leaving = here.options.keep is False and here.facts.package(KEEP) is not None
     requires = missing_requirements(subject.build, here)
     kept = [component for component in chosen if component.installed]
     if subject.runtime is not None and subject.runtime.installed:
@@ -82,7 +83,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     selection = sorted_by_name(wheels.values())
     return Changes(
         selection=selection,
-        uninstall=uninstall,
+        uninstall=(*uninstall, KEEP) if leaving else uninstall,
         install=sorted_by_name(install),
         companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
         requires=requires,
@@ -113,16 +114,19 @@ def _companions(
     the stand-in only if a package requires onnxruntime.
     """
     missing: list[Companion] = []
-    for name, version in expected_companions(
-        selection, here.matrix, here.platform, here.matrix.modules
-    ).items():
+    expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
+    kept = here.options.keep is None and here.facts.package(KEEP) is not None
+    if here.options.keep or kept:
+        expected[KEEP] = expected[STAND_IN]
+    for name, version in expected.items():
         installed = here.facts.package(name)
         stand_in = name == STAND_IN
-        wished = here.options.provide if stand_in else here.options.autoload
+        wished = name == KEEP or (here.options.provide if stand_in else here.options.autoload)
         present = installed is not None and installed.version == version
         if stand_in and installed is not None:
             present = present and installed.provided
         used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
+        used = used or name == KEEP
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
     return tuple(missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from ..companions.contents import KEEP
 from ..facts.markers import marker_environment
 from ..facts.model import Package
 from ..facts.unmet import new_conflicts
@@ -67,7 +68,9 @@ def tensorrt_findings(here: Situation, build: Build) -> Iterator[Finding]:
 def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     """Say why others go, and what goes with them."""
     for name in changes.uninstall:
-        if name not in here.matrix.owners:
+        if name == KEEP:
+            yield finding("keep-ends", "info")
+        elif name not in here.matrix.owners:
             yield finding("shared-folder", "error", rival=name)
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]
