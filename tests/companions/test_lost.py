@@ -102,7 +102,8 @@ def came(python: Path) -> str:
     prefix = python.parents[1]
     return (
         "ortgpu-fix: onnxruntime 1.32.0 (by uv), built without CUDA, is in the place of"
-        f' onnxruntime-gpu 1.26.0. To bring it back: ortgpu-fix --python "{prefix}" --apply\n'
+        " onnxruntime-gpu 1.26.0. This brings it back, or says what is against it:"
+        f' ortgpu-fix --python "{prefix}" --apply\n'
     )
 
 
@@ -202,7 +203,7 @@ def test_libraries_that_went_are_named(python: Path) -> None:
     code, text = said(python, ASKS + "; " + ASKS)
 
     assert code == 0
-    assert "libraries of CUDA that were installed here are gone: libcublas.so.12. To" in text
+    assert "libraries of CUDA that were installed here are gone: libcublas.so.12. This" in text
     assert text.count("\n") == 1
     wants_none = f"import onnxruntime; onnxruntime.InferenceSession('m.onnx', None, {CPU})"
     assert said(python, wants_none) == (0, "")

@@ -117,4 +117,5 @@ def tell(text: str) -> None:
 
 def way_back() -> str:
     """Return the command that brings the set back, for this environment."""
-    return 'To bring it back: ortgpu-fix --python "' + sys.prefix + '" --apply'
+    command = 'ortgpu-fix --python "' + sys.prefix + '" --apply'
+    return "This brings it back, or says what is against it: " + command

@@ -1,0 +1,286 @@
+"""Prove what becomes of the set when people go on with pip, uv, Poetry, PDM and pipx as usual.
+
+    python scripts/prove/stays.py [--work DIR] [--only copied,overlay …] [--keep] [--results DIR]
+
+Each row gets a fresh environment with magika and the CPU build, one release behind, and
+`ortgpu-fix --apply` for a driver 580 and an A100; then one ordinary thing is done with the real
+tool. A program asks for a CUDA session: either the set is still there, or the loader says on
+standard error what came, and `ortgpu-fix --apply --offline` brings it back, or says which package
+wants the newer one and leaves it. Where a tool has taken
+the loader away with all that its lock does not name, nothing is left that could speak: then the
+plan has named the tool and the lines that keep the set (`told before`), and with these lines it
+stays. The rows `--keep` are those that pip refuses then. There is no GPU: the driver is a stand-in
+that says so, so that the provider loads its libraries and stops there. Needs Linux, uv, gcc and a
+network, and downloads about 3 GB. The dated result goes to scripts/prove/results/; the exit code is
+1 where a row ends in silence, or where the way back takes longer than two seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from prove.applications import DRIVER, NO_GPU
+from prove.autoload import HERE, MODEL, Prover, build_of, finish, site_packages
+from prove.consumers import tool, tool_check
+from support.local_index import make_wheel
+from support.pythons import find_python
+
+PYTHON = "3.11"
+APPLICATION = ("magika==1.0.2", "pip")
+MOST_SECONDS = 2.0
+IMPOSSIBLE = 3
+ASK = """
+import sys, onnxruntime
+wanted = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+onnxruntime.InferenceSession(sys.argv[1], providers=wanted)
+print("has CUDA:", wanted[0] in onnxruntime.get_available_providers())
+"""
+PROJECT = """[project]
+name = "app"
+version = "0"
+requires-python = "==3.11.*"
+dependencies = ["magika==1.0.2"]
+"""
+TOOLS = {"poetry": "poetry", "pdm": "pdm[locked]", "pipx": "pipx"}
+NOBODY = 65534
+
+
+class Place(NamedTuple):
+    """An environment that has the set, and where it belongs."""
+
+    prover: Prover
+    folder: Path
+    """Of the row; a project lies in it."""
+    python: Path
+
+    def do(self, *words: str | Path, check: bool = True) -> int:
+        """Run a tool in the folder, as a user there would."""
+        environ = self.prover.environ | {"HOME": str(self.folder), "VIRTUAL_ENV": ""}
+        environ |= {"PIPX_HOME": str(self.folder / "pipx"), "PDM_CHECK_UPDATE": "0"}
+        environ |= {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "PYTHON_KEYRING_BACKEND": "null"}
+        environ.pop("PIP_CONFIG_FILE", None)  # the environment's own counts
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            sys.exit(f"{words}\n{done.stdout}{done.stderr}")
+        return done.returncode
+
+    def pip(self, *words: str) -> int:
+        """Run the pip of the environment; return its exit code."""
+        links = ("--find-links", str(self.prover.work / "wheels"))
+        more = links if words[0] == "install" else ()
+        return self.do(self.python, "-m", "pip", words[0], "-q", *more, *words[1:], check=False)
+
+    def uv(self, *words: str) -> int:
+        """Run `uv pip` on the environment."""
+        there = ("--python", str(self.python))
+        links = ("--find-links", str(self.prover.work / "wheels"))
+        return self.do("uv", "-q", "pip", *words, *there, *links)
+
+    def tool(self, name: str, *words: str) -> int:
+        """Run Poetry, PDM or pipx."""
+        return self.do(self.prover.work / "tools" / name / "bin" / name, *words)
+
+
+def copied(place: Place) -> Place:
+    """Copy the environment elsewhere, as a layer of an image does."""
+    goal = place.folder / "copied"
+    shutil.copytree(place.python.parents[1], goal, symlinks=True)
+    return place._replace(python=goal / "bin" / "python")
+
+
+def overlaid(place: Place) -> Place:
+    """Put an image's layer on top, and install into that."""
+    upper, inner, goal = (place.folder / name for name in ("upper", "inner", "merged"))
+    for folder in (upper, inner, goal):
+        folder.mkdir()
+    layers = f"lowerdir={place.python.parents[1]},upperdir={upper},workdir={inner}"
+    place.do("mount", "-t", "overlay", "overlay", "-o", layers, goal)
+    above = place._replace(python=goal / "bin" / "python")
+    above.pip("install", "-U", "onnxruntime")
+    return above
+
+
+def renewed(place: Place) -> Place:
+    """Upgrade the environment in place."""
+    place.do(str(find_python(PYTHON)), "-m", "venv", "--upgrade", place.python.parents[1])
+    return place
+
+
+def with_requirements(place: Place) -> Place:
+    """Install from a file of requirements."""
+    (place.folder / "requirements.txt").write_text("magika\nonnxruntime\nnumpy\n")
+    place.pip("install", "-U", "-r", "requirements.txt")
+    return place
+
+
+Thing = Callable[[Place], "Place | int"]
+THINGS: dict[str, tuple[str, Thing]] = {
+    "pip install -U magika": ("venv", lambda at: at.pip("install", "-U", "magika")),
+    "pip install -U --upgrade-strategy eager magika": (
+        *("venv", lambda at: at.pip("install", "-U", "--upgrade-strategy", "eager", "magika")),
+    ),
+    "pip install newer-app": ("venv", lambda at: at.pip("install", "newer-app")),
+    "pip install pinned-app": ("venv", lambda at: at.pip("install", "pinned-app")),
+    "pip install --force-reinstall magika": (
+        *("venv", lambda at: at.pip("install", "--force-reinstall", "magika==1.0.2")),
+    ),
+    "pip install -U onnxruntime": ("venv", lambda at: at.pip("install", "-U", "onnxruntime")),
+    "pip install -U -r requirements.txt": ("venv", with_requirements),
+    "pip uninstall onnxruntime": ("venv", lambda at: at.pip("uninstall", "-y", "onnxruntime")),
+    "python -m venv --upgrade": ("venv", renewed),
+    "uv pip install -U magika": ("venv", lambda at: at.uv("install", "-U", "magika")),
+    "uv pip install newer-app": ("venv", lambda at: at.uv("install", "newer-app")),
+    "uv pip install pinned-app": ("venv", lambda at: at.uv("install", "pinned-app")),
+    "uv pip install --reinstall magika": (
+        *("venv", lambda at: at.uv("install", "--reinstall", "magika==1.0.2")),
+    ),
+    "uv run": ("uv", lambda at: at.do("uv", "-q", "run", "python", "-c", "")),
+    "uv add rich": ("uv", lambda at: at.do("uv", "-q", "add", "rich")),
+    "uv sync": ("uv", lambda at: at.do("uv", "-q", "sync")),
+    "poetry add rich": ("poetry", lambda at: at.tool("poetry", "add", "-q", "rich")),
+    "poetry update": ("poetry", lambda at: at.tool("poetry", "update", "-q")),
+    "pdm add rich": ("pdm", lambda at: at.tool("pdm", "add", "-q", "rich")),
+    "pdm update": ("pdm", lambda at: at.tool("pdm", "update", "-q")),
+    "pipx upgrade magika": ("pipx", lambda at: at.tool("pipx", "upgrade", "magika")),
+    "a copy": ("venv", copied),
+    "another user": ("venv", lambda _: 0),
+    "a layer on top, pip install -U onnxruntime": ("venv", overlaid),
+}
+KEPT = tuple(name for name in THINGS if name.startswith("pip install"))
+"""What is done once more after `--apply --keep`."""
+
+
+def made(prover: Prover, kind: str, folder: Path) -> Place:
+    """Make the environment as the tool makes it."""
+    folder.mkdir(parents=True)
+    python = folder / ".venv" / "bin" / "python"
+    place = Place(prover, folder, python)
+    if kind == "venv":
+        place.do("uv", "-q", "venv", "--python", str(find_python(PYTHON)), ".venv")
+        place.uv("install", *APPLICATION)
+    elif kind == "pipx":
+        place.tool("pipx", "install", "--python", str(find_python(PYTHON)), "magika==1.0.2")
+        python = folder / "pipx" / "venvs" / "magika" / "bin" / "python"
+    else:
+        (folder / "pyproject.toml").write_text(
+            PROJECT + ("[tool.poetry]\npackage-mode = false\n" if kind == "poetry" else "")
+        )
+        place.do("uv", "-q", "venv", "--seed", "--python", str(find_python(PYTHON)), ".venv")
+        sync = ("uv", "-q", "sync", "--inexact", "--python", str(find_python(PYTHON)))
+        place.do(*sync) if kind == "uv" else place.tool(kind, "install", "-q")
+    return place._replace(python=python)
+
+
+def asked(place: Place, *, user: int = 0) -> tuple[bool, str]:
+    """Ask for a CUDA session; return whether the set is there, and what the loader said."""
+    python = place.python
+    become = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
+    environ = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": place.prover.driver}
+    done = subprocess.run(
+        [*become, str(python), "-c", ASK, str(MODEL)],
+        env=environ,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    line = re.search(r"^ortgpu-fix: (.*?)\. This brings it back", done.stderr, re.MULTILINE)
+    return "has CUDA: True" in text and NO_GPU in text, line[1] if line else ""
+
+
+def prove(prover: Prover, name: str, *, keep: bool) -> None:
+    """Do one thing."""
+    kind, thing = THINGS[name]
+    folder = prover.work / re.sub(r"\W+", "-", f"{name} {keep}")
+    place = made(prover, kind, folder)
+    applied = tool(prover, place.python, "--apply", "--yes", *["--keep"] * keep, driver=DRIVER)
+    told = any(row["code"].startswith("managed-by") for row in applied.get("findings", ()))
+    outcome = thing(place)
+    code, place = (0, outcome) if isinstance(outcome, Place) else (outcome, place)
+    stays, line = asked(place, user=NOBODY * (name == "another user"))
+    check = tool_check(prover, place.python, DRIVER)
+    ours = [one.name for one in site_packages(place.python).glob("ortgpu_fix_libraries-*")]
+    back, seconds, against = stays, 0.0, ""
+    if not stays:
+        began = time.monotonic()
+        again = tool(prover, place.python, "--apply", "--yes", "--offline", driver=DRIVER)
+        seconds = round(time.monotonic() - began, 2)
+        back, _ = asked(place)
+        if again["exit"] == IMPOSSIBLE:  # what came in wants the newer one itself
+            against = again["rejected"][0]["reasons"][0]["text"]
+    swept = told and not ours
+    silent = not (stays or line or swept)
+    soon = swept or seconds <= MOST_SECONDS
+    prover.say(
+        "--keep" if keep else kind,
+        name,
+        good=applied["exit"] == 0 and bool(back or against) and not silent and soon,
+        stays=stays,
+        refused=bool(code),
+        line=line,
+        told_before=told,
+        check=check,
+        back_in_seconds=seconds,
+        against=against,
+        build=build_of(place.python)["package"],
+    )
+    if (folder / "merged").is_mount():
+        subprocess.run(["umount", folder / "merged"], check=True)
+    if not prover.keep:
+        shutil.rmtree(folder)
+
+
+def main() -> int:
+    """Do all of it; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--work", type=Path, help="folder for environments")
+    parser.add_argument("--only", help="things whose names hold one of these, with commas")
+    parser.add_argument("--keep", action="store_true", help="leave the environments")
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    options = parser.parse_args()
+    work = options.work or Path(tempfile.mkdtemp(prefix="prove-stays-"))
+    work.mkdir(parents=True, exist_ok=True)
+    work.chmod(0o755)  # another user reads it
+    prover = Prover(work, keep=options.keep)
+    wheels = work / "wheels"
+    make_wheel(wheels, "newer-app", "1.0", requires=["onnxruntime>=1.32"])
+    make_wheel(wheels, "pinned-app", "1.0", requires=["onnxruntime==1.32.0"])
+    chosen = [
+        name
+        for name in THINGS
+        if options.only is None or any(part in name for part in options.only.split(","))
+    ]
+    for name in {THINGS[row][0] for row in chosen} & TOOLS.keys():
+        prover.uv("venv", "--python", sys.executable, work / "tools" / name)
+        prover.install(work / "tools" / name / "bin" / "python", TOOLS[name])
+    begin = time.monotonic()
+    for name in chosen:
+        prove(prover, name, keep=False)
+    for name in KEPT:
+        if name in chosen:
+            prove(prover, name, keep=True)
+    return finish(prover, "stays", options, begin)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
