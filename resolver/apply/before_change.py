@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from ..errors import Error
 from ..facts.target import Target
 from ..plan.model import Plan
 from ..plan.reasons import words
+from ..utils.mapped_files import PROC, mapped_files, process_ids, process_name
 from .staging import StagedWheels
 
+_LIBRARY = re.compile(r"\.so\b|(?i:\.(?:dll|pyd)$)")
 _LONGEST_FILE, _LONGEST_FOLDER = 259, 247
 """Characters of a path where Windows allows no longer ones.
 
@@ -72,26 +75,19 @@ def check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
             raise Error("environment-changed", name=wheel.name)
 
 
-def processes_using(paths: Iterable[str], proc: Path = Path("/proc")) -> tuple[str, ...]:
+def processes_using(paths: Iterable[str], proc: Path = PROC) -> tuple[str, ...]:
     """Return `command (pid)` for every other process that has one of `paths` mapped, sorted.
 
-    Processes of other users may be missing. On Windows only DLLs are looked for.
+    Processes of other users may be missing. Only libraries are looked for.
     """
-    if sys.platform == "win32":
-        return _processes_with(paths)
-    libraries = frozenset(path for path in paths if ".so" in path)
+    wanted = {os.path.normcase(path) for path in paths if _LIBRARY.search(path)}
     processes = []
-    for entry in proc.glob("[0-9]*"):
-        if entry.name == str(os.getpid()):
-            continue
+    for pid in process_ids(proc):
         try:
-            maps = (entry / "maps").read_text(encoding="utf-8", errors="surrogateescape")
-            # 7f2c3e000000-7f2c3e022000 r--p 00000000 fe:00 1234  /venv/…/libcudnn.so.9
-            mapped = {line.split(maxsplit=5)[5] for line in maps.splitlines() if line.count("/")}
-            if mapped & libraries:
-                command = (entry / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                processes.append(f"{command} ({entry.name})")
-        except (OSError, IndexError):  # it has ended, or is another user's
+            files = () if pid == os.getpid() else mapped_files(pid, proc)
+            if not wanted.isdisjoint(map(os.path.normcase, files)):
+                processes.append(f"{process_name(pid, files, proc)} ({pid})")
+        except OSError:  # noqa: PERF203 - it has ended, or is another user's
             continue
     return tuple(sorted(processes))
 
@@ -118,9 +114,7 @@ def check_path_lengths(paths: Iterable[str]) -> None:
 
 
 if sys.platform == "win32":
-    import ctypes
     import winreg
-    from ctypes import wintypes
 
     def _long_paths_enabled() -> bool:
         """Tell whether programs that declare it, as Python does, can use longer paths."""
@@ -129,38 +123,3 @@ if sys.platform == "win32":
             with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
                 return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
         return False
-
-    _MOST = 8192
-    _QUERY, _READ, _ALL_MODULES = 0x0400, 0x0010, 3
-
-    def _processes_with(paths: Iterable[str]) -> tuple[str, ...]:
-        """Return who has loaded one of the DLLs among `paths`, of the processes that we may ask."""
-        wanted = frozenset(map(os.path.normcase, paths))
-        wanted = frozenset(path for path in wanted if path.endswith((".dll", ".pyd")))
-        kernel = ctypes.WinDLL("kernel32")
-        kernel.OpenProcess.restype = wintypes.HANDLE
-        numbers, size = (wintypes.DWORD * _MOST)(), wintypes.DWORD()
-        kernel.K32EnumProcesses(numbers, ctypes.sizeof(numbers), ctypes.byref(size))
-        found = []
-        for number in numbers[: size.value // ctypes.sizeof(wintypes.DWORD)]:
-            handle = kernel.OpenProcess(_QUERY | _READ, 0, number) if number else None
-            if handle and number != os.getpid():
-                modules = _modules(kernel, wintypes.HANDLE(handle))
-                if wanted & set(map(os.path.normcase, modules)):
-                    found.append(f"{Path(modules[0]).name} ({number})")  # the first is the program
-            if handle:
-                kernel.CloseHandle(wintypes.HANDLE(handle))
-        return tuple(sorted(found))
-
-    def _modules(kernel: ctypes.WinDLL, process: wintypes.HANDLE) -> list[str]:
-        modules, size = (wintypes.HMODULE * _MOST)(), wintypes.DWORD()
-        name = ctypes.create_unicode_buffer(32768)
-        if not kernel.K32EnumProcessModulesEx(
-            process, modules, ctypes.sizeof(modules), ctypes.byref(size), _ALL_MODULES
-        ):
-            return []
-        paths = []
-        for module in modules[: size.value // ctypes.sizeof(wintypes.HMODULE)]:
-            if kernel.K32GetModuleFileNameExW(process, wintypes.HMODULE(module), name, len(name)):
-                paths.append(name.value)  # noqa: PERF401 - the buffer is one
-        return paths

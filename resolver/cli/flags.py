@@ -76,6 +76,7 @@ FLAGS = (
     Flag("report", "value", "FILE", commands=("verify", "run"), partner="verify, run"),
     Flag("require-gpu", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("live", "nothing", commands=("run",), partner="run -- COMMAND"),
+    Flag("pid", "value", "PID", commands=("run",), partner="run"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
@@ -138,6 +139,7 @@ class CommandLine(NamedTuple):
     report: str | None = None
     require_gpu: bool = False
     live: bool = False
+    pid: str | None = None
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None

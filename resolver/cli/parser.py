@@ -155,8 +155,8 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
     command = "check_lock" if locks else "matrix_update" if line.update else command
     if locks and line.argument is None:
         raise _alone("lock --check", "FILE")
-    if command == RUN and not line.rest:
-        raise _alone(RUN, "-- COMMAND")
+    if command == RUN and bool(line.rest) == bool(line.pid):
+        raise _alone(RUN, "-- COMMAND | --pid PID")
     if line.argument is not None and command not in TAKING:
         raise Error("usage", problem=Error("argument-unknown", given=line.argument))
     if command == "cache" and (line.argument or "info") not in CACHE:
@@ -199,7 +199,12 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for refused, flag, partner in lacking:
         if refused:
             raise _alone(flag, partner)
-    for flag, clash in (("update", "offline"), ("update", "forget"), ("keep", "no_keep")):
+    for flag, clash in (
+        ("update", "offline"),
+        ("update", "forget"),
+        ("keep", "no_keep"),
+        ("pid", "live"),
+    ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
     if line.from_text and (line.elsewhere or line.python or line.platform):

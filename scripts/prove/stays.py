@@ -53,8 +53,15 @@ version = "0"
 requires-python = "==3.11.*"
 dependencies = ["magika==1.0.2"]
 """
+POETRY = """[tool.poetry]
+package-mode = false
+[[tool.poetry.source]]
+name = "simple"
+url = "https://pypi.org/simple"
+"""
 TOOLS = {"poetry": "poetry", "pdm": "pdm[locked]", "pipx": "pipx"}
 NOBODY = 65534
+NO_KEYRING = "keyring.backends.null.Keyring"
 
 
 class Place(NamedTuple):
@@ -69,7 +76,7 @@ class Place(NamedTuple):
         """Run a tool in the folder, as a user there would."""
         environ = self.prover.environ | {"HOME": str(self.folder), "VIRTUAL_ENV": ""}
         environ |= {"PIPX_HOME": str(self.folder / "pipx"), "PDM_CHECK_UPDATE": "0"}
-        environ |= {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "PYTHON_KEYRING_BACKEND": "null"}
+        environ |= {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "PYTHON_KEYRING_BACKEND": NO_KEYRING}
         environ.pop("PIP_CONFIG_FILE", None)  # the environment's own counts
         done = subprocess.run(
             [str(word) for word in words],
@@ -181,9 +188,7 @@ def made(prover: Prover, kind: str, folder: Path) -> Place:
         place.tool("pipx", "install", "--python", str(find_python(PYTHON)), "magika==1.0.2")
         python = folder / "pipx" / "venvs" / "magika" / "bin" / "python"
     else:
-        (folder / "pyproject.toml").write_text(
-            PROJECT + ("[tool.poetry]\npackage-mode = false\n" if kind == "poetry" else "")
-        )
+        (folder / "pyproject.toml").write_text(PROJECT + (POETRY if kind == "poetry" else ""))
         place.do("uv", "-q", "venv", "--seed", "--python", str(find_python(PYTHON)), ".venv")
         sync = ("uv", "-q", "sync", "--inexact", "--python", str(find_python(PYTHON)))
         place.do(*sync) if kind == "uv" else place.tool(kind, "install", "-q")

@@ -10,7 +10,7 @@ from referencing import Registry, Resource
 
 from ortgpu_fix.data_files import DATA
 
-KINDS = ("error", "explain", "facts", "fleet", "plan", "run", "verify")
+KINDS = ("error", "explain", "facts", "fleet", "plan", "process", "run", "verify")
 SCHEMAS: dict[str, Any] = {
     kind: json.loads((DATA / f"{kind}.schema.json").read_text("utf-8")) for kind in KINDS
 }
@@ -44,6 +44,7 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "groups": "fleet",
         "selection": "plan",
         "processes": "run",
+        "pid": "process",
         "models": "verify",
     }
     return next((kind for key, kind in tells.items() if key in document), None)

@@ -1,4 +1,4 @@
-"""`run`: start the user's program, and tell of its inference sessions.
+"""`run`: start the user's program, and tell of its inference sessions; or look at one that runs.
 
 Its standard output is its own: the report goes to standard error, the document of `--json` to the
 file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
@@ -48,6 +48,7 @@ from ...utils.process import quoted
 from .. import console
 from ..command_line import in_shells
 from ..flags import CommandLine
+from . import running
 
 NOT_ON_THE_GPU = 6
 SIGNALLED = 128
@@ -58,6 +59,8 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
 
     Raises Error `program-not-started`, those of `find_interpreter`, and `file-unwritable`.
     """
+    if line.pid:
+        return running.run(line, environ, language)
     texts = load_texts("en" if line.json else language)
     child = in_environment(environ, line.python)
 

@@ -1,0 +1,117 @@
+"""Look at a running process from outside: nothing is stopped, and nothing put into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import Error
+from ..facts.running import GpuMemory, LoadedFile, RunningProcess, loaded_files
+from ..utils.json_reader import read_rows
+from ..utils.mapped_files import PROC, mapped_files
+from ..utils.process import Runner
+from .background import GPU_SECONDS, query_gpus
+from .provider import PROVIDERS
+
+_VARIABLES = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    *("NVIDIA_DRIVER_CAPABILITIES", "CUDA_MODULE_LOADING", "CUDA_PATH", "VIRTUAL_ENV"),
+    *("ORTGPU_FIX_AUTOLOAD", "ORTGPU_FIX_REQUIRE", "ORTGPU_FIX_PROVIDERS", "ORTGPU_FIX_NOTICE"),
+)
+
+
+_DEVICE = re.compile(r"/dev/(?:nvidia|nvhost|nvgpu|nvmap|dxg)")
+
+
+def look_at_process(
+    pid: int, *, runner: Runner, environ: Mapping[str, str], proc: Path = PROC
+) -> RunningProcess:
+    """Return what can be seen of the process `pid`.
+
+    Raises Error `process-unknown` where there is none, and `process-unreadable` where it belongs to
+    another user.
+    """
+    try:
+        mapped = mapped_files(pid, proc)
+    except ProcessLookupError as error:
+        raise Error("process-unknown", pid=pid) from error
+    except OSError as error:
+        raise Error("process-unreadable", pid=pid) from error
+    home, files = proc / str(pid), loaded_files(mapped)
+    windows = sys.platform == "win32"
+    executable = mapped[0] if windows and mapped else _link(home / "exe")
+    words = () if windows else _words(home / "cmdline") or ()
+    return RunningProcess(
+        pid=pid,
+        command=" ".join(words) or executable,
+        executable=executable,
+        files=files,
+        can_cuda=_can_cuda(files, None if windows else home / "root"),
+        environment=None if windows else _environment(home),
+        devices=None if windows else _devices(home / "fd"),
+        gpus=_held(pid, runner=runner, environ=environ),
+    )
+
+
+def _words(file: Path) -> tuple[str, ...] | None:
+    """Return the words of a file, each of which a zero byte ends; None where it is unreadable."""
+    with contextlib.suppress(OSError):
+        text = file.read_bytes().decode(errors="replace")
+        return tuple(word for word in text.split("\0") if word)
+    return None
+
+
+def _link(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return str(path.readlink())
+    return ""
+
+
+def _environment(home: Path) -> dict[str, str] | None:
+    rows = _words(home / "environ")
+    if rows is None:
+        return None
+    pairs = (row.partition("=") for row in rows)
+    return {name: text for name, _, text in pairs if name in _VARIABLES}
+
+
+def _devices(folder: Path) -> tuple[str, ...] | None:
+    """Return the device files of NVIDIA that the process holds open; None where that is unseen."""
+    try:
+        links = {_link(entry) for entry in folder.iterdir()}
+    except OSError:
+        return None
+    return tuple(sorted(filter(_DEVICE.match, links)))
+
+
+def _can_cuda(files: tuple[LoadedFile, ...], root: Path | None) -> bool | None:
+    """Tell whether a CUDA provider lies beside one of the loaded libraries of onnxruntime.
+
+    `root` is the process's own `/`: it may be in a container.
+    """
+    folders = {os.path.dirname(file.path) for file in files if "onnxruntime" in file.name}  # noqa: PTH120
+    seen = [Path(f"{root or ''}{folder}") for folder in folders]
+    try:
+        if not all(folder.stat() for folder in seen):
+            return None
+        return any((folder / name).is_file() for folder in seen for name in PROVIDERS)
+    except OSError:
+        return None
+
+
+def _held(pid: int, *, runner: Runner, environ: Mapping[str, str]) -> tuple[GpuMemory, ...] | None:
+    """Return what NVML says that the process holds; in a container it knows other numbers."""
+    asked = query_gpus("nvml", "held", runner=runner, environ=environ, seconds=GPU_SECONDS)
+    rows = [row for row in read_rows(asked.stdout if asked else "") if row.has("held")]
+    if not rows:
+        return None
+    return tuple(
+        GpuMemory(row.integer("gpu") or 0, None if memory is None else memory >> 20)
+        for row in rows[-1].rows("held")
+        if row.integer("pid") == pid
+        for memory in [row.integer("memory")]
+    )

@@ -1,0 +1,301 @@
+"""`ortgpu-fix run --pid`: what a process has loaded, seen from outside; the driver is simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import documents
+import drivers
+import pytest
+from command import run_here
+
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.running import (
+    GpuMemory,
+    LoadedFile,
+    RunningProcess,
+    judge_running,
+    loaded_files,
+)
+from ortgpu_fix.probe.running import look_at_process
+from ortgpu_fix.utils.process import Finished
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc, on Linux"
+)
+SITE = "venv/lib/python3.11/site-packages"
+CAPI = f"{SITE}/onnxruntime/capi"
+STATE = f"{CAPI}/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so"
+CUDA = f"{CAPI}/libonnxruntime_providers_cuda.so"
+CUDNN = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+LOADING = """
+import ctypes, sys
+for path in sys.argv[1:]:
+    ctypes.CDLL(path)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+class Service:
+    """A process that has loaded empty libraries with the names of the real ones."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def library(self, path: str) -> str:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", file], check=True)
+        return str(file)
+
+    def start(self, *paths: str, **environ: str) -> int:
+        libraries = [self.library(path) for path in paths]
+        process = subprocess.Popen(
+            [sys.executable, "-c", LOADING, *libraries],
+            env=self.environ | environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process.pid
+
+    def look(self, pid: int, *words: str, env: dict[str, str] | None = None) -> Any:
+        command = ("run", "--pid", str(pid), *words)
+        return run_here(*command, cwd=self.folder, env=self.environ | (env or {}))
+
+    def document(self, pid: int, env: dict[str, str] | None = None) -> Any:
+        found = json.loads(self.look(pid, "--json", env=env).stdout)
+        documents.check(found, "process")
+        return found
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    made = Service(tmp_path)
+    yield made
+    for process in made.processes:
+        process.communicate()
+
+
+def test_a_process_on_the_gpu(service: Service, simulate: Callable[..., dict[str, str]]) -> None:
+    pid = service.start(STATE, CUDA, CUDNN, LD_LIBRARY_PATH="/opt/lib", SECRET="x")  # noqa: S106
+    met = simulate(
+        release="580.95.05", cuda=13000, cards=[drivers.A100], holder=f"0|{pid}|{900 << 20}"
+    )
+
+    found = service.document(pid, met)
+
+    assert found["verdict"] == "on-gpu"
+    assert found["gpus"] == [{"gpu": 0, "mib": 900}]
+    assert [row["path"] for row in found["providers"]] == [str(service.folder / CUDA)]
+    assert [row["name"] for row in found["libraries"]] == ["libcudnn.so.9"]
+    assert found["environment"] == {"LD_LIBRARY_PATH": "/opt/lib"}
+    assert (found["twice"], found["commands"]) == ([], [])
+    text = service.look(pid, env=met)
+    assert (text.returncode, text.stderr) == (0, "")
+    assert "It uses the GPU" in text.stdout
+    assert "GPU 0: 900 MiB" in text.stdout
+    assert service.look(pid, "--require-gpu", env=met).returncode == 0
+    other = {**met, "ORTGPU_STUB": str(service.folder / "other")}
+    stub = Path(met["ORTGPU_STUB"]).read_text().replace(f"|{pid}|", "|1|")
+    Path(other["ORTGPU_STUB"]).write_text(stub)
+    assert service.document(pid, other)["gpus"] == []
+    assert service.document(pid, other)["verdict"] == "not-on-gpu"
+    assert service.look(pid, "--require-gpu", env=other).returncode == 6
+
+
+def test_a_build_for_the_cpu_names_its_environment(service: Service) -> None:
+    pid = service.start(STATE)
+
+    found = service.document(pid)
+    text = service.look(pid)
+
+    assert (found["verdict"], found["gpus"], found["devices"]) == ("cpu-build", None, [])
+    assert found["commands"] == [f"ortgpu-fix --python {service.folder / 'venv'}"]
+    assert text.stdout.rstrip().endswith(found["commands"][0])
+
+
+def test_a_provider_that_nobody_asked_for(service: Service) -> None:
+    service.library(CUDA)
+
+    assert service.document(service.start(STATE))["verdict"] == "not-loaded"
+
+
+def test_what_is_loaded_twice_or_was_replaced_is_told(service: Service) -> None:
+    pid = service.start(STATE, CUDNN, "other/libcudnn.so.9")
+    (service.folder / CUDNN).unlink()
+
+    found = service.document(pid)
+    text = service.look(pid).stdout
+
+    assert found["twice"] == ["libcudnn.so.9"]
+    assert [row["replaced"] for row in found["libraries"]] == [False, True]
+    assert "libcudnn.so.9: loaded from several places" in text
+    assert f"{service.folder / CUDNN} (replaced since it began" in text
+
+
+def test_a_process_without_onnxruntime(service: Service) -> None:
+    found = service.document(service.start(CUDNN))
+
+    assert (found["verdict"], found["commands"]) == ("no-onnxruntime", [])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--pid", "999999999"], 2, "There is no process 999999999"),
+        (["--pid", "0"], 2, "`0`"),
+        (["--pid", "-1"], 2, ""),
+        (["--pid", "12x"], 2, "`12x`"),
+        (["--pid", "1", "--", "true"], 2, "--pid PID"),
+        (["--pid", "1", "--live"], 2, "--pid, --live"),
+        (["--pid", "1", "--report", "x.html"], 2, ""),
+    ],
+)
+def test_what_is_no_process(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    done = run_here("run", *words, cwd=tmp_path, env=os.environ | {"LANG": "C"})
+
+    assert (done.returncode, said in done.stderr) == (code, True)
+
+
+def test_the_document_may_go_to_a_file(service: Service) -> None:
+    pid = service.start(STATE)
+
+    assert service.look(pid, "--json", "-o", "seen.json").stdout == ""
+    assert json.loads((service.folder / "seen.json").read_text())["pid"] == pid
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+def test_another_users_process_is_said_to_be_so(service: Service) -> None:
+    pid = service.start(STATE)
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        try:
+            look_at_process(pid, runner=nobody_asks, environ={})
+        except Error as error:
+            os._exit(17 if error.code == "process-unreadable" else 1)
+        os._exit(2)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+
+
+def nobody_asks(*_: object, **__: object) -> Finished:
+    """Stand for a query of the driver that says nothing."""
+    return Finished((), 0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("device", "verdict"),
+    [
+        ("/dev/nvidia-uvm", "on-gpu"),
+        ("/dev/dxg", "on-gpu"),
+        ("/dev/nvhost-ctrl-gpu", "on-gpu"),
+        ("/dev/nvgpu/igpu0/ctrl", "on-gpu"),
+        ("/dev/nvidia0", "not-on-gpu"),
+        ("/dev/nvidia-uvm-tools", "not-on-gpu"),
+    ],
+)
+def test_the_open_devices_tell_where_nvml_does_not(
+    tmp_path: Path, device: str, verdict: str
+) -> None:
+    """A process that only asks NVML for the GPU's name opens /dev/nvidia0."""
+    home = tmp_path / "42"
+    (home / "fd").mkdir(parents=True)
+    (home / "fd" / "3").symlink_to(device)
+    (home / "fd" / "4").symlink_to("/dev/null")
+    (home / "maps").write_text(
+        "".join(f"7f-80 r-xp 0 08:01 4  /{name}\n" for name in (STATE, CUDA))
+    )
+
+    seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
+
+    assert (seen.devices, judge_running(seen)) == ((device,), verdict)
+    assert (seen.environment, seen.command, seen.can_cuda) == (None, "", None)
+    assert [file.path for file in seen.files] == [f"/{CUDA}", f"/{STATE}"]
+
+
+def running(**changes: Any) -> RunningProcess:
+    files = loaded_files((f"/{STATE}", f"/{CUDA}"))
+    process = RunningProcess(1, "app", "/usr/bin/python3.11", files, True, {}, (), ())  # noqa: FBT003
+    return process._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "not-on-gpu"),
+        ({"devices": None}, "not-on-gpu"),
+        ({"gpus": None}, "not-on-gpu"),
+        ({"devices": None, "gpus": None}, "not-known"),
+        ({"devices": ("/dev/nvidia-uvm",), "gpus": None}, "on-gpu"),
+        ({"devices": None, "gpus": (GpuMemory(1, None),)}, "on-gpu"),
+        ({"files": ()}, "no-onnxruntime"),
+        ({"files": loaded_files((f"/{CUDA}",))}, "no-onnxruntime"),
+        ({"files": loaded_files((f"/{STATE}",))}, "not-loaded"),
+        ({"files": loaded_files((f"/{STATE}",)), "can_cuda": None}, "not-loaded"),
+        ({"files": loaded_files((f"/{STATE}",)), "can_cuda": False}, "cpu-build"),
+        ({"can_cuda": False}, "not-on-gpu"),
+    ],
+)
+def test_what_is_seen_decides(changes: dict[str, Any], verdict: str) -> None:
+    assert judge_running(running(**changes)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/app/libonnxruntime.so.1.26.0", "onnxruntime"),
+        ("/app/libonnxruntime.so", "onnxruntime"),
+        (r"C:\app\onnxruntime.dll", "onnxruntime"),
+        (r"C:\v\Lib\site-packages\onnxruntime\capi\onnxruntime_pybind11_state.pyd", "onnxruntime"),
+        (r"C:\app\onnxruntime_providers_cuda.dll", "providers"),
+        ("/app/libonnxruntime_providers_tensorrt.so", "providers"),
+        ("/app/libonnxruntime_providers_shared.so", ""),
+        ("/usr/lib/libcublasLt.so.12", "cuda_libraries"),
+        ("/usr/lib/libc.so.6", ""),
+        ("/app/libonnxruntime.so.txt", ""),
+    ],
+)
+def test_the_names_of_files_tell_what_they_are(path: str, kind: str) -> None:
+    process = running(files=loaded_files((path,)))
+    rows = {name: getattr(process, name) for name in ("onnxruntime", "providers", "cuda_libraries")}
+
+    assert {name for name, found in rows.items() if found} == ({kind} if kind else set())
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix"),
+    [
+        (f"/{STATE}", "/venv"),
+        (
+            "/opt/conda/lib64/python3.13t/site-packages/onnxruntime/capi/libonnxruntime.so",
+            "/opt/conda",
+        ),
+        (r"C:\v\Lib\site-packages\onnxruntime\capi\onnxruntime.dll", r"C:\v"),
+        ("/app/libonnxruntime.so", ""),
+    ],
+)
+def test_the_environment_is_that_of_onnxruntime(path: str, prefix: str) -> None:
+    others = ("/app/libonnxruntime.so", path)
+
+    assert running(files=loaded_files(others)).prefix == prefix
+
+
+def test_a_deleted_file_keeps_its_name() -> None:
+    assert loaded_files((f"/{CUDNN} (deleted)",)) == (
+        LoadedFile("libcudnn.so.9", f"/{CUDNN}", replaced=True),
+    )
