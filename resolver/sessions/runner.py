@@ -43,9 +43,15 @@ def watch_program(
                     known.add(session.id)
                     told(session)
 
+        # Windows looks beside our own Python before it reads the PATH: there is another Python.
+        words = list(command)
+        if sys.platform == "win32":
+            words[0] = shutil.which(words[0], path=environ.get("PATH")) or words[0]
         try:
             status = attend(
-                command, env=with_hook(environ, folder / "hook"), now_and_then=told and look
+                words,
+                env=with_hook(environ, folder / "hook"),
+                now_and_then=told and look,
             )
         except OSError as error:
             problem = error.strerror or error

@@ -13,6 +13,8 @@ from pathlib import Path
 import documents
 import pytest
 
+from support.standin_wheels import find_uv
+
 PROGRAM = """
 import onnxruntime, sys
 session = onnxruntime.InferenceSession("m.onnx", providers=["CUDAExecutionProvider"])
@@ -62,7 +64,10 @@ def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path)
 
 @pytest.mark.parametrize(
     ("program", "code"),
-    [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 128 + 15)],
+    [
+        ("raise SystemExit(3)", 3),
+        ("import os; os.kill(os.getpid(), 15)", 15 if sys.platform == "win32" else 128 + 15),
+    ],
 )
 def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: int) -> None:
     done = run(tmp_path, program=program)
@@ -71,6 +76,7 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
     assert "No Python of this program imported onnxruntime" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path, packages: Path) -> None:
     (packages.parent / "app.py").write_text(
         PROGRAM
@@ -122,4 +128,40 @@ def test_python_names_whose_commands_come_first(tmp_path: Path) -> None:
         [*argv, "--", "python", "-c", code], capture_output=True, text=True, check=False
     )
 
-    assert done.stdout == f"{venv} {venv}\n"
+    first, second = done.stdout.split()
+    assert (Path(first).samefile(venv), second) == (True, str(venv))
+
+
+@pytest.mark.slow
+@pytest.mark.online
+@pytest.mark.skipif(sys.platform == "win32", reason="it ends by a signal of Unix")
+def test_each_worker_of_uvicorn_is_seen(tmp_path: Path, packages: Path) -> None:
+    """The real uvicorn, with two workers: each makes the session of the application."""
+    (tmp_path / "service.py").write_text(
+        "import onnxruntime\n"
+        "session = onnxruntime.InferenceSession('m.onnx', providers=['CUDAExecutionProvider'])\n"
+        "async def app(scope, receive, send): ...\n"
+    )
+    subprocess.run([find_uv(), "venv", "-q", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([find_uv(), "pip", "install", "-q", "--python", python, "uvicorn"], check=True)
+    words = ["run", "--json", "-o", "seen.json", "--python", "venv", "--"]
+    words += ["uvicorn", "service:app", "--workers", "2", "--port", "0", "--lifespan", "off"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ortgpu_fix", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{tmp_path}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        started = 0
+        while started < 2:  # a worker says so when it has imported the application
+            started += "Started server process" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert len(seen["sessions"]) == 1
+    assert (seen["sessions"][0]["count"], len(set(seen["sessions"][0]["pids"]))) == (2, 2)
+    assert seen["sessions"][0]["file"] == str(tmp_path / "service.py")

@@ -27,9 +27,8 @@ from ortgpu_fix.facts.running import (
 from ortgpu_fix.probe.running import look_at_process
 from ortgpu_fix.utils.process import Finished
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc, on Linux"
-)
+WINDOWS = sys.platform == "win32"
+of_linux = pytest.mark.skipif(WINDOWS, reason="/proc")
 SITE = "venv/lib/python3.11/site-packages"
 CAPI = f"{SITE}/onnxruntime/capi"
 STATE = f"{CAPI}/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so"
@@ -55,13 +54,18 @@ class Service:
     def library(self, path: str) -> str:
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
+        if WINDOWS:  # any DLL will do; one in use cannot be written
+            if not file.exists():
+                shutil.copy(Path(sys.base_prefix, "vcruntime140.dll"), file)
+            return str(file)
         subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", file], check=True)
         return str(file)
 
     def start(self, *paths: str, **environ: str) -> int:
         libraries = [self.library(path) for path in paths]
         process = subprocess.Popen(
-            [sys.executable, "-c", LOADING, *libraries],
+            # The program of a venv of Windows is another process, which starts this one.
+            [getattr(sys, "_base_executable", sys.executable), "-c", LOADING, *libraries],
             env=self.environ | environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -84,12 +88,35 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
+    if not WINDOWS and shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
     made = Service(tmp_path)
     yield made
     for process in made.processes:
         process.communicate()
 
 
+@pytest.mark.skipif(not WINDOWS, reason="DLLs")
+def test_the_modules_of_a_process_of_windows(service: Service) -> None:
+    capi = "venv/Lib/site-packages/onnxruntime/capi"
+    names = (f"{capi}/onnxruntime_pybind11_state.pyd", f"{capi}/onnxruntime_providers_cuda.dll")
+    pid = service.start(*names, "cudnn64_9.dll")
+
+    found = service.document(pid)
+
+    assert (found["verdict"], found["environment"], found["devices"]) == ("not-known", None, None)
+    assert Path(found["executable"]).name == "python.exe"
+    assert [row["name"] for row in found["providers"]] == ["onnxruntime_providers_cuda.dll"]
+    assert [row["name"] for row in found["libraries"]][-1:] == ["cudnn64_9.dll"]
+    assert Path(found["onnxruntime"][0]["path"]).samefile(service.folder / names[0])
+    (service.folder / names[1]).rename(service.folder / "away.dll")
+    cpu = service.document(service.start(names[0]))
+    assert cpu["verdict"] == "cpu-build"
+    assert cpu["commands"][0].startswith("ortgpu-fix --python ")
+    assert service.look(999999).returncode == 2
+
+
+@of_linux
 def test_a_process_on_the_gpu(service: Service, simulate: Callable[..., dict[str, str]]) -> None:
     pid = service.start(STATE, CUDA, CUDNN, LD_LIBRARY_PATH="/opt/lib", SECRET="x")  # noqa: S106
     met = simulate(
@@ -117,6 +144,7 @@ def test_a_process_on_the_gpu(service: Service, simulate: Callable[..., dict[str
     assert service.look(pid, "--require-gpu", env=other).returncode == 6
 
 
+@of_linux
 def test_a_build_for_the_cpu_names_its_environment(service: Service) -> None:
     pid = service.start(STATE)
 
@@ -128,12 +156,14 @@ def test_a_build_for_the_cpu_names_its_environment(service: Service) -> None:
     assert text.stdout.rstrip().endswith(found["commands"][0])
 
 
+@of_linux
 def test_a_provider_that_nobody_asked_for(service: Service) -> None:
     service.library(CUDA)
 
     assert service.document(service.start(STATE))["verdict"] == "not-loaded"
 
 
+@of_linux
 def test_what_is_loaded_twice_or_was_replaced_is_told(service: Service) -> None:
     pid = service.start(STATE, CUDNN, "other/libcudnn.so.9")
     (service.folder / CUDNN).unlink()
@@ -147,6 +177,7 @@ def test_what_is_loaded_twice_or_was_replaced_is_told(service: Service) -> None:
     assert f"{service.folder / CUDNN} (replaced since it began" in text
 
 
+@of_linux
 def test_a_process_without_onnxruntime(service: Service) -> None:
     found = service.document(service.start(CUDNN))
 
@@ -171,6 +202,7 @@ def test_what_is_no_process(tmp_path: Path, words: list[str], code: int, said: s
     assert (done.returncode, said in done.stderr) == (code, True)
 
 
+@of_linux
 def test_the_document_may_go_to_a_file(service: Service) -> None:
     pid = service.start(STATE)
 
@@ -198,6 +230,7 @@ def nobody_asks(*_: object, **__: object) -> Finished:
     return Finished((), 0, "", "")
 
 
+@of_linux
 @pytest.mark.parametrize(
     ("device", "verdict"),
     [
