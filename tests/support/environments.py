@@ -31,7 +31,7 @@ def own_base() -> Path:
 def make_venv(python: Path, folder: Path, *options: str) -> Path:
     """Make a venv without pip and return its interpreter."""
     subprocess.run([python, "-m", "venv", "--without-pip", *options, folder], check=True)
-    return folder / "bin" / "python"
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def make_prefix(folder: Path) -> Path:
@@ -51,7 +51,8 @@ def make_prefix(folder: Path) -> Path:
 
 def site_packages(interpreter: Path) -> Path:
     """Return the site-packages folder of a venv."""
-    return next((interpreter.parents[1] / "lib").glob("python*/site-packages"))
+    names = "Lib/site-packages" if sys.platform == "win32" else "lib/python*/site-packages"
+    return next(interpreter.parents[1].glob(names))
 
 
 def put(

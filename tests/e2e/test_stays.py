@@ -1,0 +1,35 @@
+"""What becomes of the set with real tools and wheels; `scripts/prove/stays.py` does it all."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from prove import stays
+from prove.autoload import Prover
+from support.pythons import find_python
+from support.standin_wheels import find_uv
+
+pytestmark = [
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("gcc") is None or shutil.which(find_uv()) is None,
+        reason="needs uv and gcc, on Linux",
+    ),
+    pytest.mark.skipif(find_python(stays.PYTHON) is None, reason="needs its Python"),
+]
+
+
+@pytest.mark.parametrize("name", ["uv pip install -U magika", "uv sync"])
+def test_the_set_stays_or_the_loss_is_told(tmp_path: Path, name: str) -> None:
+    prover = Prover(tmp_path, keep=False)
+
+    stays.prove(prover, name, keep=False)
+
+    [row] = prover.rows
+    assert row["stays"] or row["line"] or row["told_before"], row
+    assert row["build"] == "onnxruntime-gpu", row  # in how many seconds is for a quiet hour
