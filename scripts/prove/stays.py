@@ -12,8 +12,8 @@ plan has named the tool and the lines that keep the set (`told before`), and wit
 stays. The rows `--keep` are those that pip refuses then. There is no GPU: the driver is a stand-in
 that says so, so that the provider loads its libraries and stops there. Needs Linux, uv, gcc and a
 network, and downloads about 3 GB. The dated result goes to scripts/prove/results/; the exit code is
-1 where a row ends in silence, or where the way back takes more than two seconds, by the clock and of
-the processors: others may be at work meanwhile.
+1 where a row ends in silence, or where the way back takes more than two seconds, by the clock and
+of the processors: others may be at work meanwhile.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 
 from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
 from ortgpu_fix.companions.library_list import Entry
-from ortgpu_fix.matrix.load import companion_modules
+from ortgpu_fix.matrix.load import companion_modules, load_matrix
 from support.local_index import make_wheel
 from support.pythons import find_python
 from support.standin_wheels import clean_environment, find_uv
@@ -220,6 +220,14 @@ def test_another_name_for_the_folder_of_metadata_is_not_another_build(python: Pa
     (site / f"onnxruntime_gpu-{RELEASE}.dist-info").rename(site / "gone")
 
     assert said(python, ASKS) == (0, "")
+
+
+def test_every_release_of_the_matrix_is_known_by_the_folder_of_its_metadata() -> None:
+    """The loader asks for that folder, and says nothing where it is there."""
+    rows = [(build.version, wheel.file) for build in load_matrix().builds for wheel in build.wheels]
+
+    assert len({version for version, _ in rows}) > 30
+    assert [row for row in rows if not row[1].startswith(f"onnxruntime_gpu-{row[0]}-")] == []
 
 
 def test_libraries_that_went_are_named(python: Path) -> None:
