@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Error
+from ..errors import Error, cause
+from ..facts.model import OPERATING_SYSTEM
 from ..facts.target import Target
 from ..plan.model import Plan
 from ..plan.reasons import words
@@ -45,7 +46,8 @@ class Allowed:
 def check_environment_owner(target: Target, allowed: Allowed) -> None:
     """Raise Error `externally-managed`, `conda-environment` or `user-environment`."""
     if target.externally_managed and not allowed.externally_managed:
-        raise Error("externally-managed", path=target.executable)
+        owner = cause(target.managed_by or OPERATING_SYSTEM)
+        raise Error("externally-managed", path=target.executable, owner=owner)
     if target.kind == "conda" and not allowed.conda:
         raise Error("conda-environment", folder=target.prefix)
     if target.kind == "user":

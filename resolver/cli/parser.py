@@ -97,7 +97,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
 
     Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
     """
-    argv, rest = _own_words(argv)
+    argv, rest = _own_words(_joined(argv))
     known = [spelling for flag in FLAGS for spelling in flag.spellings]
     for word in argv:  # argparse would complain of the value of such a flag first
         if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}:
@@ -116,6 +116,22 @@ def parse(argv: Sequence[str]) -> CommandLine:
     if line.help or line.version or line.completions:
         return line._replace(named=found.command, command=found.command or PLAN)
     return _checked(line, found.command)
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Return the words with `--python -V:3.12` as one; argparse would take the second for a flag.
+
+    What follows `--` is another program's.
+    """
+    words: list[str] = []
+    for at, word in enumerate(argv):
+        if word == "--":
+            return [*words, *argv[at:]]
+        if words[-1:] == ["--python"] and word.startswith("-V:"):
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _own_words(argv: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:

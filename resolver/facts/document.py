@@ -25,6 +25,7 @@ from .model import (
     Kind,
     Library,
     OnnxRuntime,
+    Owner,
     Package,
     Platform,
     Provider,
@@ -63,7 +64,9 @@ def to_json(facts: Facts) -> dict[str, object]:
     python = as_table(facts.python)
     absent = {"change", "change_size"} if facts.python.change is None else set[str]()
     absent |= {
-        name for name in ("locked", "shadow", "command", "moved_from") if python[name] is None
+        name
+        for name in ("managed_by", "locked", "shadow", "command", "moved_from")
+        if python[name] is None
     }
     document["python"] = {name: python[name] for name in python if name not in absent}
     return document
@@ -151,6 +154,7 @@ _read_interpreter = record_reader(
     version=lambda table, key: table.matching(key, _PYTHON, required=True),
     implementation=lambda table, key: (table.text_or_none(key) or "cpython").lower(),
     environment=choice_or_none(get_args(Kind)),
+    managed_by=choice_or_none(get_args(Owner)),
     change=choice_or_none(get_args(ChangeState)),
     change_size=lambda table, key: table.integer_or_none(key) or 0,
 )

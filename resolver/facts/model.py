@@ -20,6 +20,18 @@ OLDEST = (3, 8)
 System = Literal["linux", "windows"]
 Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
+Owner = Literal[
+    "uv",
+    "store",
+    "embeddable",
+    "pyenv-win",
+    "pymanager",
+    "python-org-user",
+    "python-org-machine",
+]
+"""Where a Python that is no virtual environment came from."""
+OPERATING_SYSTEM = "operating-system"
+"""Whose a Python is with a mark of PEP 668 that names nobody."""
 ChangeState = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, remains of one that cannot, and one that was interrupted."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
@@ -113,6 +125,7 @@ class Interpreter(NamedTuple):
     executable: str | None = None
     environment: Kind | None = None
     externally_managed: bool = False
+    managed_by: Owner | None = None
     autoload: bool | None = None
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
     application; None where that is not known, as in a file written by hand."""

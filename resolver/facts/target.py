@@ -8,8 +8,18 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Cause, Error, cause
 from ..utils.json_reader import StrictObject
-from ..utils.record_reader import matching, one_or_none, record_reader
-from .model import LIBC, OLDEST, Architecture, Facts, Interpreter, Kind, OnnxRuntime, Package
+from ..utils.record_reader import choice_or_none, matching, one_or_none, record_reader
+from .model import (
+    LIBC,
+    OLDEST,
+    Architecture,
+    Facts,
+    Interpreter,
+    Kind,
+    OnnxRuntime,
+    Owner,
+    Package,
+)
 from .redact import redact
 
 _VERSION = re.compile(r"([0-9])\.([0-9]{1,3})\.[0-9]{1,3}((a|b|rc)[0-9]+)?")
@@ -68,7 +78,7 @@ class Target(NamedTuple):
     scripts: str
     kind: Kind
     externally_managed: bool
-    """PEP 668; never true of a venv, as in pip."""
+    """PEP 668, or a Python of Windows that others share; never true of a venv, as in pip."""
     pip_version: str | None
     pth: bool
     """`.pth` files are read. An embeddable Python whose `._pth` has no `import site` does not."""
@@ -81,6 +91,8 @@ class Target(NamedTuple):
     """Metadata folders without name or version, and remains of pip (`~nnxruntime`)."""
     user_site: str | None = None
     """The user's site folder, where it goes before the environment's own."""
+    managed_by: Owner | None = None
+    """Where it came from, as far as a file or the registry tells."""
 
     @property
     def machine(self) -> Architecture | None:
@@ -111,6 +123,7 @@ def python_of(target: Target, home: str | None = None) -> Interpreter:
         executable=redact(target.executable, home),
         environment=target.kind,
         externally_managed=target.externally_managed,
+        managed_by=target.managed_by,
         autoload=target.pth,
     )
 
@@ -201,6 +214,7 @@ _read_target = record_reader(
     kind=lambda reply, _: reply.choice("environment", get_args(Kind)),
     pip_version=lambda reply, _: reply.text_or_none("pip"),
     libc=matching(LIBC),
+    managed_by=choice_or_none(get_args(Owner)),
     build=lambda reply, _: one_or_none(_read_build)(reply, "onnxruntime"),
     installed=lambda reply, key: reply.tables(key, _distribution),
     broken=lambda *_: (),

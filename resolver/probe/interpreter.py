@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -11,23 +12,31 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
+from ..utils.process import own_environment, run
 
 DOT_VENV = ".venv"
 _VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
+_LAUNCHED = re.compile(r"py:\d[\w.-]*|-V:[\w./-]+")
+"""Forms of Windows' launcher: https://docs.python.org/3/using/windows.html#launcher."""
+_LAUNCHER_SECONDS = 30.0
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
 def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """Return the interpreter of the environment to work on.
 
-    `python` is an interpreter, its name on PATH, or the folder of an environment. Where it is None:
+    `python` is an interpreter, its name on PATH (on Windows without `.exe` too), what the launcher
+    `py` knows it by (`py:3.11`, `-V:3.12`), or the folder of an environment. Where it is None:
     the active virtual environment, an active conda environment other than base, a `.venv` in `cwd`,
     conda's base where it is active, the interpreter that runs this program. A link is not followed,
     for a venv's interpreter is one.
 
     Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link),
-    `python-only-version`, and `own-environment` (what pipx or uv made for this program alone).
+    `python-only-version`, `python-not-launched`, and `own-environment` (what pipx or uv made for
+    this program alone).
     """
+    if python is not None and _LAUNCHED.fullmatch(python):
+        return _launched(python, environ)
     if python is not None:
         path = Path(os.path.abspath(cwd / Path(python).expanduser()))  # noqa: PTH100 - no links
         if not os.path.lexists(path) and os.path.basename(python) == python:  # noqa: PTH119
@@ -41,6 +50,26 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
             raise Error("own-environment", path=sys.prefix)
         return Path(sys.executable)
     return _interpreter(cwd / environ.get(chosen, chosen))
+
+
+def _launched(python: str, environ: Mapping[str, str]) -> Path:
+    """Return the interpreter that the launcher `py` starts; none is installed for that.
+
+    `-3.11` is the form that every launcher knows. What both launchers install without being asked
+    is turned off (https://docs.python.org/3/using/windows.html#install-on-demand and
+    `PYTHON_MANAGER_AUTOMATIC_INSTALL` of the install manager).
+    """
+    env = {k: value for k, value in own_environment(environ).items() if "PYLAUNCHER_" not in k}
+    env |= {"PYTHON_MANAGER_AUTOMATIC_INSTALL": "false", "PYTHONUTF8": "1"}
+    py = shutil.which("py", path=environ.get("PATH"))
+    argv = [str(py), python.replace("py:", "-"), "-c", "import sys; print(sys.executable)"]
+    finished = None
+    if py is not None:
+        with contextlib.suppress(OSError):
+            finished = run(argv, timeout=_LAUNCHER_SECONDS, env=env)
+    if finished is None or finished.returncode != 0:
+        raise Error("python-not-launched", python=python)
+    return _interpreter(Path(finished.stdout.strip()))
 
 
 def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
@@ -79,8 +108,9 @@ def _interpreter(path: Path) -> Path:
         if not places:
             raise Error("python-folder-empty", path=path)
         path = places[0]
-    if path.exists():
-        return path
+    for file in (path, Path(f"{path}.exe")):
+        if file.is_file():  # Windows has `nul` in every folder, and no drive is a file
+            return file
     if path.is_symlink():
         raise Error("python-broken", path=path, target=path.readlink())
     raise Error("python-not-found", path=path)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from packaging.specifiers import SpecifierSet
 
 from ..companions.contents import KEEP, LIBRARIES, LINE, STAND_IN, wheel_file
-from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..errors import cause
+from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS
 from ..matrix.model import Build
 from ..messages.sections import size
@@ -123,7 +124,9 @@ def _owner(here: Situation) -> Iterator[Finding]:
     """Say why `--apply` refuses the environment."""
     python = here.facts.python
     if python.externally_managed:
-        yield finding("externally-managed", "warning")
+        yield finding(
+            "externally-managed", "warning", owner=cause(python.managed_by or OPERATING_SYSTEM)
+        )
     if python.environment in {"conda", "user"}:
         yield finding(f"{python.environment}-environment", "warning")
 

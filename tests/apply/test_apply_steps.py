@@ -22,7 +22,7 @@ from ortgpu_fix.apply.journal import Begin, encode
 from ortgpu_fix.apply.staged_tree import StagedTree
 from ortgpu_fix.apply.staging import StagedWheels
 from ortgpu_fix.apply.state_folder import Site
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
@@ -159,6 +159,12 @@ def test_what_does_not_work_is_put_back(stand: Stand) -> None:
     [
         ({"externally_managed": True}, Allowed(), "externally-managed", "path"),
         ({"externally_managed": True}, Allowed(conda=True), "externally-managed", "path"),
+        (
+            {"externally_managed": True, "managed_by": "pymanager"},
+            Allowed(),
+            "externally-managed",
+            "path",
+        ),
         ({"externally_managed": True}, Allowed(externally_managed=True), None, ""),
         ({"kind": "conda"}, Allowed(externally_managed=True), "conda-environment", "folder"),
         ({"kind": "conda"}, Allowed(conda=True), None, ""),
@@ -174,11 +180,13 @@ def test_whose_environment_is_left_alone(
     stand: Stand, more: dict[str, Any], allowed: Allowed, code: str | None, named: str
 ) -> None:
     stand.target_more = more
+    managed = code == "externally-managed"
     if code is None:
         assert stand.apply(allowed=allowed).removed == ("old",)
     else:
         place = stand.site.prefix if named == "folder" else f"{stand.site.prefix}/bin/python"
-        assert stand.refusal(allowed=allowed) == (code, {named: place})
+        owner = {"owner": cause(more.get("managed_by", "operating-system"))} if managed else {}
+        assert stand.refusal(allowed=allowed) == (code, {named: place, **owner})
         assert stand.there() == BEFORE
 
 

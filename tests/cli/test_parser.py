@@ -595,3 +595,14 @@ def test_an_error_inside_an_error_is_said_in_words() -> None:
     message = load_texts("en").error(Error("apply-failed", cause=inner))
 
     assert "`--cuda x` is not a CUDA major version" in message.text
+
+
+def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
+    assert cli.parse(["--python", "-V:3.12", "--json"]).python == "-V:3.12"
+    assert cli.parse(["facts", "--python=-V:3.12"]).python == "-V:3.12"
+    with pytest.raises(Error, match="value-missing"):
+        cli.parse(["--python", "-V"])
+    with pytest.raises(Error, match="usage"):
+        cli.parse(["--index-url", "-V:3.12"])
+    line = cli.parse(["run", "--python", "-V:3.12", "--", "x", "--python", "-V:3.13"])
+    assert (line.python, line.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))

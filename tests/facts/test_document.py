@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,7 @@ from ortgpu_fix.facts.model import (
     Interpreter,
     Library,
     OnnxRuntime,
+    Owner,
     Package,
     Platform,
     Provider,
@@ -266,6 +267,7 @@ ANY_FACTS = st.builds(
         executable=maybe(WORDS),
         environment=st.sampled_from([None, "venv", "conda", "user", "system"]),
         externally_managed=st.booleans(),
+        managed_by=st.sampled_from([None, *get_args(Owner)]),
         project=maybe(WORDS),
         change=st.none(),
         change_size=st.just(0),

@@ -27,6 +27,7 @@ ANSWER: dict[str, Any] = {
     "scripts": "/srv/me/.venv/bin",
     "environment": "venv",
     "externally_managed": False,
+    "managed_by": None,
     "pip": None,
     "pth": True,
     "libc": "glibc 2.35",
@@ -96,6 +97,7 @@ def test_an_environment_takes_the_place_of_another() -> None:
         ({"bits": "64"}, "bits"),
         ({"environment": "tent"}, "environment"),
         ({"libc": "newlib 4"}, "libc"),
+        ({"managed_by": "me"}, "managed_by"),
         ({"installed": {}}, "installed"),
         ({"installed": [[]]}, "installed[0]"),
         ({"installed": [{"name": "x", "version": "1"}]}, "installed[0].path"),
@@ -132,7 +134,7 @@ def test_a_field_that_is_missing_is_named_unless_it_need_not_be_there(name: str)
     except Error as error:
         missing = error.values["field"]
 
-    if name in {"pip", "libc", "onnxruntime"}:
+    if name in {"pip", "libc", "managed_by", "onnxruntime"}:
         assert missing is None
     else:
         assert missing == ("no answer" if name == "version" else name)

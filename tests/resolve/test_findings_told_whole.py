@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from told import values_of
 
 import synthetic
 from ortgpu_fix.companions.contents import LINE
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Owner
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.plan.reasons import Finding
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
@@ -110,6 +113,22 @@ def test_why_an_apply_refuses_is_told_where_there_is_something_to_do(
 
     assert {row.code for row in found(python_row=python)} & owners == codes
     assert not {row.code for row in found(*WHOLE, python_row=python)} & owners
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "owner"),
+    [(None, "operating-system"), *((owner, owner) for owner in get_args(Owner))],
+)
+def test_whose_a_python_is_that_an_apply_refuses(managed_by: str | None, owner: str) -> None:
+    python = PYTHON | {"environment": "system", "externally_managed": True}
+    row = one("externally-managed", found(python_row=python | {"managed_by": managed_by}))
+
+    assert dict(row.values) == {"owner": cause(owner)}
+    for language in LANGUAGES:
+        texts = load_texts(language)
+        whose = texts.table["causes"][owner]["text"][language]
+        assert whose in texts.summary(row)
+        assert whose in texts.error(Error("externally-managed", path="x", owner=cause(owner))).text
 
 
 def test_a_folder_with_the_metadata_of_two_builds_names_both() -> None:

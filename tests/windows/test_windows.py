@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import signal
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +31,7 @@ from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
+from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")
@@ -271,3 +275,67 @@ def test_ctrl_c_ends_a_measured_model(tmp_path: Path) -> None:
 
     assert said.strip() == b"interrupted"
     assert time.monotonic() - start < 20
+
+
+BASE = Path(sys.base_prefix)
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[..., None]]:
+    """Register the base Python in the registry as an installer does (PEP 514)."""
+    winreg: Any = importlib.import_module("winreg")
+    core = "Software\\Python\\PythonCore\\3.99"
+    user = winreg.HKEY_CURRENT_USER
+
+    def register(**values: int) -> None:
+        with winreg.CreateKey(user, core) as key:
+            for name, value in values.items():
+                winreg.SetValueEx(key, name, 0, winreg.REG_DWORD, value)
+        winreg.SetValue(user, f"{core}\\InstallPath", winreg.REG_SZ, f"{BASE}\\".upper())
+
+    yield register
+    winreg.DeleteKey(user, f"{core}\\InstallPath")
+    winreg.DeleteKey(user, core)
+
+
+def told(python: Path | str) -> tuple[str, bool, str | None]:
+    target = target_of(str(python), environ=os.environ, cwd=Path.cwd(), runner=run)
+    return target.kind, target.externally_managed, target.managed_by
+
+
+def test_a_python_that_programs_share_is_told(registered: Callable[..., None]) -> None:
+    marked = (BASE / "Lib" / "EXTERNALLY-MANAGED").is_file()
+    assert told(BASE) == ("system", marked, None)
+    registered()
+    assert told(BASE) == ("system", True, "python-org-user")
+    assert told(BASE / "python") == ("system", True, "python-org-user")
+    registered(ManagedByPyManager=1)
+    assert told(BASE / "python.exe") == ("system", True, "pymanager")
+    assert told(sys.executable) == ("venv", False, None)
+
+
+def test_an_embeddable_python_is_free(tmp_path: Path) -> None:
+    for file in (BASE / "python.exe", *BASE.glob("*.dll")):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    version = f"{sys.version_info[0]}{sys.version_info[1]}"
+    (tmp_path / "Lib" / "site-packages").mkdir(parents=True)
+    lines = f"{BASE / 'Lib'}\n{BASE / 'DLLs'}\n.\nimport site\n"
+    (tmp_path / f"python{version}._pth").write_text(lines)
+
+    assert told(tmp_path) == ("system", False, "embeddable")
+
+
+@pytest.mark.parametrize(
+    ("python", "code"),
+    [
+        ("Q:\\", "python-not-found"),
+        ("C:\\", "python-folder-empty"),
+        ("nul", "python-not-found"),
+        ("C:\\nul", "python-not-found"),
+        ("py:3.11", "python-not-launched"),
+        ("-V:3.12", "python-not-launched"),
+    ],
+)
+def test_what_is_no_python_is_told_in_a_sentence(python: str, code: str) -> None:
+    with pytest.raises(Error, match=code):
+        told(python)

@@ -28,6 +28,8 @@ LOADERS = "/lib"
 SMALL = 256 * 1024
 """Files of fewer bytes are compared by hash too, larger ones by size alone."""
 ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
+CORE = "Software\\Python\\PythonCore\\"
+"""The key of the releases of python.org in the registry, PEP 514."""
 LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
 
 
@@ -234,12 +236,75 @@ def kind_of_environment(purelib: str) -> str:
     """Return `venv`, `conda`, `user` (a Python whose own folder is read-only here) or `system`."""
     if sys.prefix != sys.base_prefix:
         return "venv"
+    if in_store():
+        return "user"
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         return "conda"
     site = sys.modules.get("site")
     if getattr(site, "ENABLE_USER_SITE", None) and not os.access(purelib, os.W_OK):
         return "user"
     return "system"
+
+
+def in_store() -> bool:
+    r"""Tell whether this Python is in a package of the Microsoft Store, which nobody may change.
+
+    `C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11_…`:
+    https://docs.python.org/3/using/windows.html#known-issues
+    """
+    return "windowsapps" in sys.prefix.lower().replace("\\", "/").split("/")
+
+
+def owner(mark: str | None) -> str | None:
+    """Return where this Python, which is no virtual environment, came from; None: not known.
+
+    `mark` is the text of its EXTERNALLY-MANAGED: uv's names uv (`uv python install`, PEP 668). An
+    embeddable Python has a `._pth` file beside it, and belongs to its application, with or without
+    the install manager's file: https://docs.python.org/3/using/windows.html#finding-modules.
+    pyenv-win keeps its own in `pyenv-win/versions` (https://github.com/pyenv-win/pyenv-win).
+    """
+    if mark is not None and "managed by uv" in mark:
+        return "uv"
+    if in_store():
+        return "store"
+    if any(re.match(r"python\d+\._pth$", name) for name in listing(sys.prefix)):
+        return "embeddable"
+    if sys.prefix.lower().replace("\\", "/").split("/")[-3:-1] == ["pyenv-win", "versions"]:
+        return "pyenv-win"
+    return registered()
+
+
+def registered() -> str | None:
+    """Return who registered this Python on Windows for all programs to find; None: nobody.
+
+    Python.org's installer does, for the user or for all of them, and so does the install manager,
+    which marks what is its own: PEP 514, https://github.com/python/pymanager (`pep514utils.py`).
+    """
+    try:
+        winreg: Any = __import__("winreg")  # Windows alone has it
+    except ImportError:
+        return None
+
+    def value(hive: Any, key: str, name: str | None) -> Any:  # noqa: ANN401 - of any type
+        """Return a value, the names of the keys below where `name` is None; None: there is none."""
+        try:
+            with winreg.OpenKey(hive, key) as opened:
+                if name is not None:
+                    return winreg.QueryValueEx(opened, name)[0]
+                return [winreg.EnumKey(opened, at) for at in range(winreg.QueryInfoKey(opened)[0])]
+        except OSError:
+            return None
+
+    here = os.path.normcase(os.path.realpath(sys.prefix))
+    for hive, who in (
+        (winreg.HKEY_CURRENT_USER, "python-org-user"),
+        (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
+    ):
+        for tag in value(hive, CORE, None) or ():
+            folder = value(hive, CORE + tag + "\\InstallPath", "")
+            if folder and os.path.normcase(os.path.realpath(str(folder))) == here:
+                return "pymanager" if value(hive, CORE + tag, "ManagedByPyManager") else who
+    return None
 
 
 def user_site(own: str) -> str | None:
@@ -259,6 +324,8 @@ def main() -> None:
         stage = {"alpha": "a", "beta": "b", "candidate": "rc"}[sys.version_info[3]]
         version += stage + str(sys.version_info[4])
     kind = kind_of_environment(paths["purelib"])
+    mark = None if kind == "venv" else read(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED"))
+    managed_by = owner(mark) if kind in {"system", "user"} else None
     installed = distributions()
     pip = [
         package["version"]
@@ -279,8 +346,8 @@ def main() -> None:
         "scripts": paths["scripts"],
         "environment": kind,
         "user_site": user_site(paths["purelib"]) if kind != "user" else None,
-        "externally_managed": kind != "venv"
-        and os.path.isfile(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
+        "externally_managed": mark is not None or managed_by not in {None, "store", "embeddable"},
+        "managed_by": managed_by,
         "pip": pip[0] if pip and importable("pip") else None,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules
