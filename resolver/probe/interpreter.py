@@ -18,7 +18,8 @@ DOT_VENV = ".venv"
 _VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 _LAUNCHED = re.compile(r"py:\d[\w.-]*|-V:[\w./-]+")
 """Forms of Windows' launcher: https://docs.python.org/3/using/windows.html#launcher."""
-_LAUNCHER_SECONDS = 30.0
+SECONDS = 30.0
+"""For the launcher, which may have to look through the registry of a slow machine."""
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -62,11 +63,11 @@ def _launched(python: str, environ: Mapping[str, str]) -> Path:
     env = {k: value for k, value in own_environment(environ).items() if "PYLAUNCHER_" not in k}
     env |= {"PYTHON_MANAGER_AUTOMATIC_INSTALL": "false", "PYTHONUTF8": "1"}
     py = shutil.which("py", path=environ.get("PATH"))
-    argv = [str(py), python.replace("py:", "-"), "-c", "import sys; print(sys.executable)"]
+    words = [python.replace("py:", "-"), "-c", "import sys; print(sys.executable)"]
     finished = None
     if py is not None:
         with contextlib.suppress(OSError):
-            finished = run(argv, timeout=_LAUNCHER_SECONDS, env=env)
+            finished = run([py, *words], timeout=SECONDS, env=env)
     if finished is None or finished.returncode != 0:
         raise Error("python-not-launched", python=python)
     return _interpreter(Path(finished.stdout.strip()))

@@ -14,6 +14,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target, parse_target, python_of
+from ortgpu_fix.probe import interpreter
 from ortgpu_fix.probe.children import describe_target as inside
 from ortgpu_fix.probe.interpreter import find_interpreter
 
@@ -256,14 +257,24 @@ def test_what_the_launcher_knows_a_python_by(python: str, asked: str, tmp_path: 
     file.touch()
     environ = launcher(
         tmp_path,
-        f'echo "$* | $PYTHON_MANAGER_AUTOMATIC_INSTALL $PYTHONUTF8 $PYLAUNCHER_ALLOW_INSTALL"'
+        f'echo "$* | $PYTHON_MANAGER_AUTOMATIC_INSTALL $PYTHONUTF8 $PYLAUNCHER_ALLOW_INSTALL $HOME"'
         f" > {tmp_path}/asked; echo '{file}'",
     )
     environ |= {"PYLAUNCHER_ALLOW_INSTALL": "1", "PYTHON_MANAGER_AUTOMATIC_INSTALL": "true"}
+    environ["HOME"] = "/home/me"
 
     assert find_interpreter(python, environ, tmp_path) == file
     said = (tmp_path / "asked").read_text()
-    assert said == f"{asked} -c import sys; print(sys.executable) | false 1 \n"
+    assert said == f"{asked} -c import sys; print(sys.executable) | false 1  /home/me\n"
+
+
+def test_a_launcher_that_hangs_is_given_half_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert interpreter.SECONDS == 30
+    monkeypatch.setattr(interpreter, "SECONDS", 0.2)
+    with pytest.raises(Error, match="python-not-launched"):
+        find_interpreter("py:3.11", launcher(tmp_path, "sleep 60"), tmp_path)
 
 
 @pytest.mark.parametrize("text", ["exit 103", None, "not a program"])
