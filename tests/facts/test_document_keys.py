@@ -248,3 +248,11 @@ def test_an_unknown_key_is_refused_by_its_name(name: str) -> None:
     holder["unheard-of"] = 1
 
     assert refused(document) == f"{name}.unheard-of".lstrip(".")
+
+
+def test_what_nobody_told_of_a_python_is_no_key() -> None:
+    told = {"managed_by", "locked", "shadow", "command", "moved_from"}
+    nothing = FACTS.python._replace(**dict.fromkeys(told))  # type: ignore[arg-type]
+
+    assert told <= set(to_json(FACTS)["python"])  # type: ignore[call-overload]
+    assert not told & set(to_json(FACTS._replace(python=nothing))["python"])  # type: ignore[call-overload]

@@ -286,21 +286,21 @@ def registered() -> str | None:
         return None
 
     def value(hive: Any, key: str, name: str | None) -> Any:  # noqa: ANN401 - of any type
-        """Return a value, the names of the keys below where `name` is None; None: there is none."""
+        """Return a value, the names of the keys below where `name` is None; () without it."""
         try:
             with winreg.OpenKey(hive, key) as opened:
                 if name is not None:
                     return winreg.QueryValueEx(opened, name)[0]
                 return [winreg.EnumKey(opened, at) for at in range(winreg.QueryInfoKey(opened)[0])]
         except OSError:
-            return None
+            return ()
 
     here = os.path.normcase(os.path.realpath(sys.prefix))
     for hive, who in (
         (winreg.HKEY_CURRENT_USER, "python-org-user"),
         (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
     ):
-        for tag in value(hive, CORE, None) or ():
+        for tag in value(hive, CORE, None):
             folder = value(hive, CORE + tag + "\\InstallPath", "")
             if folder and os.path.normcase(os.path.realpath(str(folder))) == here:
                 return "pymanager" if value(hive, CORE + tag, "ManagedByPyManager") else who
