@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +40,7 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
     file, purelib = Path(target.prefix, CONFIGURATION), Path(target.purelib)
     ours, address = configuration_text(purelib), constraint_address(purelib)
     installed = target.find(KEEP) is not None
-    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else None
+    text = _text_of(file)
     if options.keep is None:
         return ours if text is None else text
     if not options.keep:
@@ -55,6 +56,14 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
     if others := [one for one in pip_constraints(environ) if one != address]:
         raise Error("keep-hides", others=", ".join(others))
     return text or ours
+
+
+def _text_of(file: Path) -> str | None:
+    """Return the text of `file`, nothing in it where it cannot be read, None where none is."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "" if os.path.lexists(file) else None
 
 
 def wheels_to_keep(

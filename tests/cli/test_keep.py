@@ -151,6 +151,21 @@ def test_a_configuration_of_the_user_is_left_alone(kept: Kept) -> None:
     assert kept.command("--no-keep").returncode == 1  # of what is missing here
 
 
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_configuration_that_cannot_be_read_is_the_users(kept: Kept, kind: str) -> None:
+    nowhere = kept.folder / "not mounted" / CONFIGURATION
+    if kind == "folder":
+        kept.file.mkdir()
+    else:
+        kept.file.symlink_to(nowhere)
+
+    done = kept.apply("--keep")
+
+    assert (done.returncode, str(kept.file) in done.stderr) == (2, True), done.stderr
+    assert kept.file.is_dir() or kept.file.readlink() == nowhere
+    assert kept.command("--no-keep").returncode == 1  # of what is missing here
+
+
 @pytest.mark.parametrize("place", ["variable", "file"])
 def test_no_constraint_of_the_user_is_hidden(kept: Kept, place: str) -> None:
     corporate = kept.home / "corporate.txt"
