@@ -34,6 +34,8 @@ class Change:
     """It may be gone: a later apply was killed where it tidies."""
     again: bool = False
     """A roll back that was allowed was killed: it may ask to be allowed again."""
+    met: bool = False
+    """A roll back that was killed had met what a user did."""
 
     def later(self, now: Files) -> set[str]:
         """Return the files that somebody changed since."""
