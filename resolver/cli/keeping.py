@@ -30,10 +30,10 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
     """Return the text that the environment's configuration of pip is to have.
 
     What a user has changed in the file since stays, and where nothing is asked nothing is refused.
-    Raises Error `keep-system` where the
-    environment is no venv and none of conda, `keep-pip-old`, `keep-own` where the file is the
-    user's, `keep-hides` where it would hide another constraint, and `keep-changed` where it is to
-    go and holds more than we wrote.
+    Raises Error `keep-system` where the environment is no venv and none of conda, `keep-pip-old`,
+    `keep-own` where the file is the user's, `keep-moved` where it is of another place, `keep-hides`
+    where it would hide another constraint, and `keep-changed` where it is to go and holds more than
+    we wrote.
     """
     from ..index.config import pip_constraints
 
@@ -52,7 +52,7 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
     if target.pip_version is not None and not at_least(target.pip_version, OLDEST_PIP):
         raise Error("keep-pip-old", version=target.pip_version, oldest=OLDEST_PIP)
     if text is not None and not (installed and address in text):
-        raise Error("keep-own", file=file)
+        raise Error("keep-moved" if installed and is_ours(text) else "keep-own", file=file)
     if others := [one for one in pip_constraints(environ) if one != address]:
         raise Error("keep-hides", others=", ".join(others))
     return text or ours

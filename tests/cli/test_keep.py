@@ -134,6 +134,8 @@ def test_what_the_user_adds_is_not_lost(kept: Kept) -> None:
     assert moved != ours
     kept.file.write_text(moved)
     assert kept.command("--check", "--no-keep").returncode == 1
+    again = kept.command("--keep")
+    assert (again.returncode, "--no-keep --apply" in again.stderr) == (2, True)
     kept.file.write_text(moved.replace("[install]", "[install]\ntimeout = 9"))
     assert kept.command("--check", "--no-keep").returncode == 2
     kept.file.unlink()
