@@ -34,6 +34,8 @@ def watch_program(
     after it was made. Interrupts go to the program, which decides what they do. Raises Error
     `program-not-started`.
     """
+    if sys.platform == "win32":  # which looks beside our own Python before it reads the PATH
+        command = (shutil.which(command[0], path=environ.get("PATH")) or command[0], *command[1:])
     with _folder() as folder:
         known: set[str] = set()
 
@@ -43,15 +45,9 @@ def watch_program(
                     known.add(session.id)
                     told(session)
 
-        # Windows looks beside our own Python before it reads the PATH: there is another Python.
-        words = list(command)
-        if sys.platform == "win32":
-            words[0] = shutil.which(words[0], path=environ.get("PATH")) or words[0]
         try:
             status = attend(
-                words,
-                env=with_hook(environ, folder / "hook"),
-                now_and_then=told and look,
+                command, env=with_hook(environ, folder / "hook"), now_and_then=told and look
             )
         except OSError as error:
             problem = error.strerror or error

@@ -53,6 +53,16 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     assert processes_using(["/a.so"], tmp_path) == ()
 
 
+def test_a_process_with_a_name_of_any_bytes_is_named(tmp_path: Path) -> None:
+    (tmp_path / "42").mkdir()
+    (tmp_path / "42" / "maps").write_bytes(b"7f-80 r-xp 0 08:01 4  /v/a \xff.so\n")
+    (tmp_path / "42" / "comm").write_bytes(b"app \xff\n")
+    name = os.fsdecode(b"/v/a \xff.so")
+
+    assert processes_using([name, "/v/a.txt"], tmp_path) == ("app \ufffd (42)",)
+    assert processes_using(["/v/a.txt", "/v/b.so"], tmp_path) == ()
+
+
 def test_on_windows_a_file_that_cannot_be_moved_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

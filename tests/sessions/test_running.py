@@ -126,6 +126,8 @@ def test_a_process_on_the_gpu(service: Service, simulate: Callable[..., dict[str
     found = service.document(pid, met)
 
     assert found["verdict"] == "on-gpu"
+    assert found["command"].split()[1] == "-c"
+    assert Path(found["executable"]).samefile(sys.executable)
     assert found["gpus"] == [{"gpu": 0, "mib": 900}]
     assert [row["path"] for row in found["providers"]] == [str(service.folder / CUDA)]
     assert [row["name"] for row in found["libraries"]] == ["libcudnn.so.9"]
@@ -259,6 +261,69 @@ def test_the_open_devices_tell_where_nvml_does_not(
     assert (seen.devices, judge_running(seen)) == ((device,), verdict)
     assert (seen.environment, seen.command, seen.can_cuda) == (None, "", None)
     assert [file.path for file in seen.files] == [f"/{CUDA}", f"/{STATE}"]
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus"),
+    [
+        ('{"library": "nvml", "held": [{"pid": 42, "gpu": 3, "memory": 3145728}]}', ((3, 3),)),
+        ('{"library": "nvml", "held": [{"pid": 42, "memory": null}]}', ((0, None),)),
+        ('{"library": "nvml", "held": [{"pid": 43, "gpu": 1, "memory": 1}]}', ()),
+        ('{"library": "nvml", "held": []}\n{"library": "nvml"}', ()),
+        ('{"library": "nvml"}', None),
+        ("", None),
+    ],
+)
+def test_what_nvml_says_of_the_process(
+    tmp_path: Path, said: str, gpus: tuple[tuple[int, int | None], ...] | None
+) -> None:
+    (tmp_path / "42").mkdir()
+    (tmp_path / "42" / "maps").write_text("")
+    asked: list[Any] = []
+
+    def asks(argv: Any, **_: object) -> Finished:
+        asked.append(argv)
+        return Finished((), 0, said, "")
+
+    seen = look_at_process(42, runner=asks, environ={}, proc=tmp_path)
+
+    assert seen.gpus == gpus
+    assert asked[0][-2:] == ["nvml", "held"]
+
+
+@of_linux
+def test_the_variables_that_decide_are_told_and_no_others(tmp_path: Path) -> None:
+    home = tmp_path / "42"
+    home.mkdir()
+    (home / "maps").write_text(
+        "7f-80 r-xp 0 08:01 4  /usr/lib/libcudnn.so.9\n\n7f-80 rw-p 0 0 0 [heap]\n"
+    )
+    (home / "cmdline").write_bytes(b"python\0app \xff.py\0")
+    (home / "environ").write_bytes(b"LD_LIBRARY_PATH=/a=b\0TOKEN=x\0CUDA_VISIBLE_DEVICES=\0")
+    (home / "exe").symlink_to("/usr/bin/python3.11")
+
+    seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
+
+    assert seen.environment == {"LD_LIBRARY_PATH": "/a=b", "CUDA_VISIBLE_DEVICES": ""}
+    assert (seen.command, seen.executable) == ("python app \ufffd.py", "/usr/bin/python3.11")
+    assert (seen.devices, len(seen.files)) == (None, 1)
+
+
+@of_linux
+@pytest.mark.parametrize("beside", ["libonnxruntime_providers_cuda.so", "other.so"])
+def test_the_provider_is_looked_for_in_the_container_of_the_process(
+    tmp_path: Path,
+    beside: str,
+) -> None:
+    home = tmp_path / "42"
+    folder = home / "root" / CAPI
+    folder.mkdir(parents=True)
+    (folder / beside).touch()
+    (home / "maps").write_text(f"7f-80 r-xp 0 08:01 4  /{STATE}\n")
+
+    seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
+
+    assert seen.can_cuda is (beside != "other.so")
 
 
 def running(**changes: Any) -> RunningProcess:

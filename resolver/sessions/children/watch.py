@@ -29,6 +29,9 @@ import threading
 import time
 import weakref
 
+if sys.platform == "win32":
+    import msvcrt
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,8 +52,6 @@ MOST_SHAPES = 10_000
 MOST_WORDS = 16_384
 """Bytes of onnxruntime's words that are told of one session."""
 MOST_FRAMES = 30
-BINARY = getattr(os, "O_BINARY", 0)
-"""Windows would change ends of lines, and so their count."""
 
 
 class Process:
@@ -225,7 +226,9 @@ class Words:
             if not self.users:
                 name = os.path.join(FOLDER, f"words-{Process.token}")
                 self.usual = os.dup(2)
-                self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o600)
+                self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                if sys.platform == "win32":  # no end of a line may change, and so their count
+                    msvcrt.setmode(self.file, os.O_BINARY)
                 os.ftruncate(self.file, 0)
                 self.passed = 0
                 os.dup2(self.file, 2)
