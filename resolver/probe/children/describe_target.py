@@ -296,15 +296,18 @@ def registered() -> str | None:
             return ()
 
     here = os.path.normcase(os.path.realpath(sys.prefix))
-    for hive, who in (
+    hives = (
         (winreg.HKEY_CURRENT_USER, "python-org-user"),
         (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
-    ):
-        for tag in value(hive, CORE, None):
-            folder = value(hive, CORE + tag + "\\InstallPath", "")
-            if folder and os.path.normcase(os.path.realpath(str(folder))) == here:
-                return "pymanager" if value(hive, CORE + tag, "ManagedByPyManager") else who
-    return None
+    )
+    found = (
+        "pymanager" if value(hive, CORE + tag, "ManagedByPyManager") else who
+        for hive, who in hives
+        for tag in value(hive, CORE, None)
+        for folder in [value(hive, CORE + tag + "\\InstallPath", "")]
+        if folder and os.path.normcase(os.path.realpath(str(folder))) == here
+    )
+    return next(found, None)
 
 
 def user_site(own: str) -> str | None:
