@@ -265,6 +265,12 @@ def prove(prover: Prover, name: str, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
+def fill(work: Path) -> None:
+    """Make the wheels that no index has."""
+    for name, wish in (("newer-app", ">=1.32"), ("pinned-app", "==1.32.0")):
+        make_wheel(work / "wheels", name, "1.0", requires=[f"onnxruntime{wish}"])
+
+
 def main() -> int:
     """Do all of it; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -277,9 +283,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     work.chmod(0o755)  # another user reads it
     prover = Prover(work, keep=options.keep)
-    wheels = work / "wheels"
-    make_wheel(wheels, "newer-app", "1.0", requires=["onnxruntime>=1.32"])
-    make_wheel(wheels, "pinned-app", "1.0", requires=["onnxruntime==1.32.0"])
+    fill(work)
     chosen = [
         name
         for name in THINGS
