@@ -28,6 +28,8 @@ VENV = ROOT / ".venv-test"
 BIN = VENV / ("Scripts" if sys.platform == "win32" else "bin")
 MEASURED = ROOT / ".mutants"
 """Which test ran which line."""
+GIGABYTES = 35
+"""What `--all` and its downloads take of the disk where nothing was downloaded before, at most."""
 SECONDS = 110
 """So long the newest lines are mutated."""
 PYTHON = BIN / ("python.exe" if sys.platform == "win32" else "python")
@@ -129,6 +131,9 @@ def main() -> int:
     ]
     if extent != "fast" and sys.platform == "linux":
         steps.append(("mutate", mutate))
+    free = shutil.disk_usage(tempfile.gettempdir()).free >> 30
+    if extent == "all" and free < GIGABYTES:
+        print(f"{free} GiB are free here: what installs real wheels takes up to {GIGABYTES}")
     began = time.monotonic()
     for name, step in steps:
         started = time.monotonic()
