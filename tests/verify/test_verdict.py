@@ -35,6 +35,7 @@ from told import values_of
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.facts.running import RunningVerdict
 from ortgpu_fix.plan.reasons import Values
 from ortgpu_fix.sessions.verdicts import SessionVerdict
 from ortgpu_fix.verify.verdict import EXPLAINED
@@ -549,6 +550,7 @@ def test_every_verdict_and_note_has_its_text() -> None:
         *("shapes-guessed", "tf32-deviates", "outputs-random", "node-names-broken"),
     }
     more |= {f"session-{verdict}" for verdict in get_args(SessionVerdict)}
+    more |= {f"running-{verdict}" for verdict in get_args(RunningVerdict)}
     more |= {"program-no-python", "program-no-library"}
     more |= {"program-import-failed", "program-no-session"}
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
