@@ -13,7 +13,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.sessions import runner
-from ortgpu_fix.sessions.events import Asked, ProgramSeen
+from ortgpu_fix.sessions.events import Asked, InferenceSession, ProgramSeen
 from support.pythons import find_python
 
 Run = Callable[..., tuple[int, ProgramSeen]]
@@ -123,6 +123,28 @@ def test_providers_that_the_program_changes_are_what_was_asked(watched: Run) -> 
 
     assert seen.sessions[0].asked == (Asked("CPUExecutionProvider", {}),)
     assert seen.sessions[0].got == ("CPUExecutionProvider",)
+
+
+def test_a_session_is_told_while_the_program_goes_on(tmp_path: Path, packages: Path) -> None:
+    """The program waits for what `told` writes, as long as it must."""
+    answer = tmp_path / "told"
+    program = tmp_path / "app.py"
+    program.write_text(
+        MAKE + f"import os, time\nend = time.monotonic() + 60\n"
+        f"while not os.path.exists({str(answer)!r}) and time.monotonic() < end: time.sleep(0.05)\n"
+        f"raise SystemExit(0 if os.path.exists({str(answer)!r}) else 1)\n"
+    )
+
+    def told(session: InferenceSession) -> None:
+        answer.write_text(session.model or "?")
+
+    status, _ = runner.watch_program(
+        [sys.executable, str(program)],
+        {**os.environ, "PYTHONPATH": str(packages)},
+        told,
+    )
+
+    assert (status, Path(answer.read_text()).name) == (0, "model.onnx")
 
 
 def test_runs_shapes_and_threads_are_counted(watched: Run) -> None:
