@@ -130,3 +130,9 @@ def test_the_wheel_comes_where_the_plan_has_it(tmp_path: Path) -> None:
     [wheel] = wheels_to_keep(plan, target, PlanOptions(), {})
     assert (wheel.name, wheel.version, wheel.has_data) == (KEEP, "1.26.0", True)
     assert wheels_to_keep(SimpleNamespace(companions=rows[:1]), target, PlanOptions(), {}) == []  # type: ignore[arg-type]
+
+
+def test_a_file_of_any_bytes_is_the_users(answer: Any, tmp_path: Path) -> None:
+    (tmp_path / CONFIGURATION).write_bytes(b"[global]\nproxy = \xff\n")
+
+    assert answer(True) == "keep-own"
