@@ -192,6 +192,21 @@ def test_an_old_pip_would_install_nothing_any_more(kept: Kept, version: str, cod
     assert kept.command("--keep").returncode == code
 
 
+@pytest.mark.parametrize(
+    ("argv", "clash"),
+    [
+        (("matrix", "--update", "--offline"), "--update, --offline"),
+        (("matrix", "--update", "--forget"), "--update, --forget"),
+        (("--keep", "--no-keep"), "--keep, --no-keep"),
+        (("run", "--pid", "1", "--live"), "--pid, --live"),
+    ],
+)
+def test_flags_that_exclude_each_other(tmp_path: Path, argv: tuple[str, ...], clash: str) -> None:
+    done = run_here(*argv, cwd=tmp_path, env=os.environ | {"LANG": "C"})
+
+    assert (done.returncode, clash in done.stderr) == (2, True)
+
+
 def test_both_wishes_are_none(kept: Kept) -> None:
     done = kept.command("--keep", "--no-keep")
 

@@ -16,6 +16,7 @@ import drivers
 import pytest
 from command import run_here
 
+from ortgpu_fix.cli.commands import running as command
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.running import (
     GpuMemory,
@@ -24,7 +25,9 @@ from ortgpu_fix.facts.running import (
     judge_running,
     loaded_files,
 )
+from ortgpu_fix.probe import running as probe
 from ortgpu_fix.probe.running import look_at_process
+from ortgpu_fix.utils.mapped_files import mapped_files, process_ids
 from ortgpu_fix.utils.process import Finished
 
 WINDOWS = sys.platform == "win32"
@@ -34,6 +37,11 @@ CAPI = f"{SITE}/onnxruntime/capi"
 STATE = f"{CAPI}/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so"
 CUDA = f"{CAPI}/libonnxruntime_providers_cuda.so"
 CUDNN = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+TOLD = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    *("NVIDIA_DRIVER_CAPABILITIES", "CUDA_MODULE_LOADING", "CUDA_PATH", "VIRTUAL_ENV"),
+    *("ORTGPU_FIX_AUTOLOAD", "ORTGPU_FIX_REQUIRE", "ORTGPU_FIX_PROVIDERS", "ORTGPU_FIX_NOTICE"),
+)
 LOADING = """
 import ctypes, sys
 for path in sys.argv[1:]:
@@ -77,8 +85,8 @@ class Service:
         return process.pid
 
     def look(self, pid: int, *words: str, env: dict[str, str] | None = None) -> Any:
-        command = ("run", "--pid", str(pid), *words)
-        return run_here(*command, cwd=self.folder, env=self.environ | (env or {}))
+        argv = ("run", "--pid", str(pid), *words)
+        return run_here(*argv, cwd=self.folder, env=self.environ | (env or {}))
 
     def document(self, pid: int, env: dict[str, str] | None = None) -> Any:
         found = json.loads(self.look(pid, "--json", env=env).stdout)
@@ -205,6 +213,12 @@ def test_what_is_no_process(tmp_path: Path, words: list[str], code: int, said: s
 
 
 @of_linux
+def test_another_command_takes_no_process(tmp_path: Path) -> None:
+    for name in ("plan", "verify", "facts"):
+        done = run_here(name, "--pid", "1", cwd=tmp_path, env=os.environ | {"LANG": "C"})
+        assert (done.returncode, "`--pid`" in done.stderr) == (2, True)
+
+
 def test_the_document_may_go_to_a_file(service: Service) -> None:
     pid = service.start(STATE)
 
@@ -299,12 +313,20 @@ def test_the_variables_that_decide_are_told_and_no_others(tmp_path: Path) -> Non
         "7f-80 r-xp 0 08:01 4  /usr/lib/libcudnn.so.9\n\n7f-80 rw-p 0 0 0 [heap]\n"
     )
     (home / "cmdline").write_bytes(b"python\0app \xff.py\0")
-    (home / "environ").write_bytes(b"LD_LIBRARY_PATH=/a=b\0TOKEN=x\0CUDA_VISIBLE_DEVICES=\0")
+    told = dict.fromkeys(TOLD, "1")
+    rows = {
+        "TOKEN": "x",
+        **told,
+        "LD_LIBRARY_PATH": "/a=b",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HOME": "/",
+    }
+    (home / "environ").write_text("".join(f"{name}={text}\0" for name, text in rows.items()))
     (home / "exe").symlink_to("/usr/bin/python3.11")
 
     seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
 
-    assert seen.environment == {"LD_LIBRARY_PATH": "/a=b", "CUDA_VISIBLE_DEVICES": ""}
+    assert seen.environment == {**told, "LD_LIBRARY_PATH": "/a=b", "CUDA_VISIBLE_DEVICES": ""}
     assert (seen.command, seen.executable) == ("python app \ufffd.py", "/usr/bin/python3.11")
     assert (seen.devices, len(seen.files)) == (None, 1)
 
@@ -391,6 +413,78 @@ def test_the_environment_is_that_of_onnxruntime(path: str, prefix: str) -> None:
     others = ("/app/libonnxruntime.so", path)
 
     assert running(files=loaded_files(others)).prefix == prefix
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "code", "next_"),
+    [
+        ({}, "not-on-gpu", 6, ["ortgpu-fix --python /venv"]),
+        ({"gpus": (GpuMemory(0, 1),)}, "on-gpu", 0, []),
+        ({"devices": None, "gpus": None}, "not-known", 6, []),
+        ({"files": loaded_files((f"/{STATE}",))}, "not-loaded", 6, ["ortgpu-fix --python /venv"]),
+        ({"files": loaded_files(("/app/libonnxruntime.so",))}, "not-loaded", 6, []),
+        ({"files": ()}, "no-onnxruntime", 6, []),
+    ],
+)
+def test_the_verdict_gives_the_exit_code_and_what_to_type_next(  # noqa: PLR0917
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    verdict: str,
+    code: int,
+    next_: list[str],
+) -> None:
+    monkeypatch.setattr(command, "look_at_process", lambda *_, **__: running(**changes))
+    env = os.environ | {"LANG": "C"}
+
+    done = run_here("run", "--pid", "1", "--json", "--require-gpu", cwd=tmp_path, env=env)
+
+    found = json.loads(done.stdout)
+    assert (found["verdict"], done.returncode, found["commands"]) == (verdict, code, next_)
+    assert run_here("run", "--pid", "1", cwd=tmp_path, env=env).returncode == 0
+
+
+@of_linux
+def test_where_nobody_can_ask_nvml_it_does_not_say(tmp_path: Path) -> None:
+    (tmp_path / "42").mkdir()
+    (tmp_path / "42" / "maps").write_text("")
+
+    def absent(*_: object, **__: object) -> Finished:
+        raise OSError
+
+    assert look_at_process(42, runner=absent, environ={}, proc=tmp_path).gpus is None
+
+
+def test_who_may_not_look_is_told_at_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(pid: int, _: Path) -> tuple[str, ...]:
+        raise PermissionError(pid)
+
+    monkeypatch.setattr(probe, "mapped_files", refused)
+    done = run_here("run", "--pid", "77", cwd=tmp_path, env=os.environ | {"LANG": "C"})
+
+    assert (done.returncode, "What process 77 has loaded" in done.stderr) == (7, True)
+
+
+@of_linux
+def test_the_mapped_files_are_files_each_once(tmp_path: Path) -> None:
+    (tmp_path / "42").mkdir()
+    rows = ("/a/b c.so", "[heap]", "", "/a/b c.so", "anon_inode:[perf]", "/d (deleted)")
+    (tmp_path / "42" / "maps").write_text("".join(f"7f-80 r-xp 0 08:01 4  {row}\n" for row in rows))
+
+    assert mapped_files(42, tmp_path) == ("/a/b c.so", "/d (deleted)")
+    with pytest.raises(ProcessLookupError):
+        mapped_files(43, tmp_path)
+    assert list(process_ids(tmp_path)) == [42]
+
+
+def test_what_is_loaded_from_two_places_is_each_kind_of_library() -> None:
+    for name in (Path(STATE).name, Path(CUDA).name, "libcudnn.so.9"):
+        files = loaded_files((f"/a/{name}", f"/b/{name}", "/c/libcublas.so.12"))
+        assert running(files=files).twice == (name,)
+
+
+def test_other_files_do_not_concern_us() -> None:
+    assert loaded_files(("/usr/lib/libc.so.6", "/usr/bin/python3.11", "/a/libcudnn.so.txt")) == ()
 
 
 def test_a_deleted_file_keeps_its_name() -> None:
