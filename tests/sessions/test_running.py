@@ -213,6 +213,12 @@ def test_what_is_no_process(tmp_path: Path, words: list[str], code: int, said: s
 
 
 @of_linux
+def test_a_program_is_started_where_no_process_is_named(tmp_path: Path) -> None:
+    words = ("run", "--", sys.executable, "-c", "raise SystemExit(3)")
+
+    assert run_here(*words, cwd=tmp_path, env=dict(os.environ)).returncode == 3
+
+
 def test_another_command_takes_no_process(tmp_path: Path) -> None:
     for name in ("plan", "verify", "facts"):
         done = run_here(name, "--pid", "1", cwd=tmp_path, env=os.environ | {"LANG": "C"})
