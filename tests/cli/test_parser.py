@@ -250,6 +250,9 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),
         (["--apply", "--write"], "`--write` goes with `--apply"),
+        (["plan", "--pid", "1"], "`--pid` goes with `run`"),
+        (["lock", "--keep"], "`--keep` goes with `plan, apply, check`"),
+        (["lock", "--no-keep"], "`--no-keep` goes with `plan, apply, check`"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
