@@ -16,6 +16,14 @@ import ortgpu_fix
 from support import windows_python
 
 TOOLS = ("pytest", "pytest-timeout", "hypothesis", "jsonschema")
+ALSO = (
+    "companions/test_lost.py::test_who_brought_it_is_named_where_the_real_tool_did",
+    "sessions/test_command.py::test_python_names_whose_commands_come_first",
+    "sessions/test_running.py::test_the_modules_of_a_process_of_windows",
+    "sessions/test_watching.py::test_processes_by_spawn_and_subprocess_are_seen_on_every_system",
+    "sessions/test_watching.py::test_what_is_said_meanwhile_is_told_and_comes_out_unchanged",
+)
+"""Of the tests for every system those that begin where Windows differs."""
 ROOT = Path(__file__).resolve().parents[2]
 MISSING = None if sys.platform != "linux" else windows_python.what_is_missing()
 pytestmark = [
@@ -38,8 +46,7 @@ def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
         tests = wine.run(
             python, *("-X", "utf8", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("--rootdir", ROOT, "-c", ROOT / "pyproject.toml", "-m", "not online"),
-            *(ROOT / "tests" / "windows", ROOT / "tests" / "sessions"),
-            ROOT / "tests" / "companions" / "test_lost.py",
+            *(ROOT / "tests" / name for name in ("windows", *ALSO)),
         )  # fmt: skip
         said = tests.stdout.decode(errors="replace")
         assert tests.returncode == 0, said[-4000:]

@@ -283,6 +283,7 @@ def test_the_open_devices_tell_where_nvml_does_not(
     assert [file.path for file in seen.files] == [f"/{CUDA}", f"/{STATE}"]
 
 
+@of_linux
 @pytest.mark.parametrize(
     ("said", "gpus"),
     [
