@@ -30,6 +30,7 @@ ELSEWHERE = {
     "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
+    "ortgpu-fix run --pid 4321",  # tests/sessions/test_running.py
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",
     "ansible-playbook -i inventory site.yml",
