@@ -452,6 +452,19 @@ def test_the_verdict_gives_the_exit_code_and_what_to_type_next(  # noqa: PLR0917
 
 
 @of_linux
+def test_a_process_without_words_is_called_by_its_program(tmp_path: Path) -> None:
+    home = tmp_path / "42"
+    home.mkdir()
+    (home / "maps").write_text("")
+    (home / "cmdline").write_text("")
+    (home / "exe").symlink_to("/usr/bin/python3.11")
+
+    seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
+
+    assert (seen.command, seen.executable) == ("/usr/bin/python3.11", "/usr/bin/python3.11")
+
+
+@of_linux
 def test_where_nobody_can_ask_nvml_it_does_not_say(tmp_path: Path) -> None:
     (tmp_path / "42").mkdir()
     (tmp_path / "42" / "maps").write_text("")
