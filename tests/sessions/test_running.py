@@ -475,6 +475,19 @@ def test_where_nobody_can_ask_nvml_it_does_not_say(tmp_path: Path) -> None:
     assert look_at_process(42, runner=absent, environ={}, proc=tmp_path).gpus is None
 
 
+def test_the_text_is_in_the_users_language_and_the_document_in_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "look_at_process", lambda *_, **__: running())
+    env = os.environ | {"LANG": "zh_CN.UTF-8", "LC_ALL": "zh_CN.UTF-8"}
+
+    text = run_here("run", "--pid", "1", cwd=tmp_path, env=env).stdout
+    document = run_here("run", "--pid", "1", "--json", cwd=tmp_path, env=env).stdout
+
+    assert "已加载" in text
+    assert json.loads(document)["text"].startswith("The CUDA provider is loaded")
+
+
 def test_who_may_not_look_is_told_at_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(pid: int, _: Path) -> tuple[str, ...]:
         raise PermissionError(pid)
