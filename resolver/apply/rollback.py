@@ -222,6 +222,7 @@ def _put_all_back(
 
 def _put_folder_back(path: str, mode: int, aside: str) -> None:
     """Put a folder back that is `aside`, or make it."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # it went with what had come later
     if not os.path.lexists(path) and os.path.isdir(aside):
         move_folder(aside, path)
     os.makedirs(path, exist_ok=True)

@@ -534,3 +534,28 @@ def test_a_defect_in_the_roll_back_is_told_as_one_that_failed(
     monkeypatch.undo()
     recover_interrupted(Site.of(quick.venv.target()))
     assert quick.unchanged()
+
+
+def test_a_folder_comes_back_where_the_one_around_it_went_with_a_newcomer(
+    quick: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else wrote into the outer folder when it was emptied: it stood, the inner went."""
+    quick.have(CPU)
+    late = quick.venv.site / "onnxruntime" / "late.py"
+    emptied_folders: Callable[..., set[str]] = vars(journaled_change)["emptied_folders"]
+
+    def meanwhile(*given: Any) -> set[str]:
+        late.touch()
+        return emptied_folders(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journaled_change, "emptied_folders", meanwhile)
+        quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    late.unlink()
+    quick.venv.install(quick.wheels[OTHER])
+
+    refusal(quick, quick.undo)
+    quick.undo(allow_changed=True)
+
+    now = state_of(quick.venv.folder)
+    assert {path for path, what in quick.before.items() if now.get(path) != what} == set()
