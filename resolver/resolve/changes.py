@@ -115,20 +115,20 @@ def _companions(
     """
     missing: list[Companion] = []
     expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
-    kept = here.options.keep is None and here.facts.package(KEEP) is not None
-    if here.options.keep or kept:
-        expected[KEEP] = expected[STAND_IN]
     for name, version in expected.items():
         installed = here.facts.package(name)
         stand_in = name == STAND_IN
-        wished = name == KEEP or (here.options.provide if stand_in else here.options.autoload)
+        wished = here.options.provide if stand_in else here.options.autoload
         present = installed is not None and installed.version == version
         if stand_in and installed is not None:
             present = present and installed.provided
         used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
-        used = used or name == KEEP
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
+    kept, release = here.facts.package(KEEP), expected[STAND_IN]
+    keeps = kept is not None if here.options.keep is None else here.options.keep
+    if keeps and (kept is None or kept.version != release):
+        missing.append(Companion(name=KEEP, version=release))
     return tuple(missing)
 
 

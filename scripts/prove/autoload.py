@@ -176,11 +176,19 @@ def machine(python: str, system: str, packages: list[dict[str, object]]) -> dict
 
 
 def call(
-    *words: str | Path, environ: dict[str, str] | None = None, check: bool = True
+    *words: str | Path,
+    environ: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program; where it must not fail, show what it said and end."""
     finished = subprocess.run(
-        [str(word) for word in words], env=environ, capture_output=True, text=True, check=False
+        [str(word) for word in words],
+        cwd=cwd,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if check and finished.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}\n{finished.stdout}{finished.stderr}")

@@ -32,6 +32,7 @@ from ortgpu_fix.messages import catalog
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
+from prove.autoload import call
 from support import standin_wheels
 from support.local_index import LocalIndex, make_wheel
 
@@ -99,23 +100,6 @@ class Project:
         return subprocess.run(
             command, env=self.environ, capture_output=True, text=True, check=False
         )
-
-
-def call(
-    *words: str | Path, environ: dict[str, str], cwd: Path | None = None, check: bool = True
-) -> str:
-    """Return what a program prints; where it must not fail, show that and end."""
-    finished = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if check and finished.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{finished.stdout}{finished.stderr}")
-    return finished.stdout
 
 
 def machine(tool: str) -> dict[str, object]:
@@ -317,7 +301,7 @@ def tool_of(name: str, work: Path) -> tuple[Path, str]:
         call(python, "-m", "pip", "install", "-q", TOOLS[name], environ=dict(os.environ))
         program = home / "bin" / name
     words = ("-m", "pip", "--version") if name == "pip" else ("--version",)
-    said = call(program, *words, environ=dict(os.environ))
+    said = call(program, *words, environ=dict(os.environ)).stdout
     found = re.search(r"\d+(\.\d+)+", said)
     return program, found[0] if found else said
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove.applications import DRIVER, NO_GPU
-from prove.autoload import HERE, MODEL, Prover, build_of, finish, site_packages
+from prove.autoload import HERE, MODEL, Prover, build_of, call, finish, site_packages
 from prove.consumers import tool, tool_check
 from support.local_index import make_wheel
 from support.pythons import find_python
@@ -80,17 +80,7 @@ class Place(NamedTuple):
         environ |= {"PIPX_HOME": str(self.folder / "pipx"), "PDM_CHECK_UPDATE": "0"}
         environ |= {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "PYTHON_KEYRING_BACKEND": NO_KEYRING}
         environ.pop("PIP_CONFIG_FILE", None)  # the environment's own counts
-        done = subprocess.run(
-            [str(word) for word in words],
-            cwd=self.folder,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if check and done.returncode != 0:
-            sys.exit(f"{words}\n{done.stdout}{done.stderr}")
-        return done.returncode
+        return call(*words, environ=environ, cwd=self.folder, check=check).returncode
 
     def pip(self, *words: str) -> int:
         """Run the pip of the environment; return its exit code."""
