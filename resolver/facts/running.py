@@ -22,11 +22,10 @@ _IN_SITE = re.compile(r"(.+?)(?:/lib(?:64)?/python[\w.]+|\\Lib)[/\\]site-package
 _PROVIDER = re.compile(r"(?:lib)?onnxruntime_providers_(?!shared)(\w+)\.(?:so|dll)")
 CUDA = "cuda"
 _CONTEXT = re.compile(r"/dev/(?:nvidia-uvm|dxg|nvgpu/.*)|/dev/nvhost-ctrl-gpu")
-"""What a process holds open that uses the GPU, and not the one that only asks for its name:
-unified memory of the driver, WSL's device, those of a Jetson.
+"""What a process holds open that uses the GPU, and not the one that only asks for its name: the
+driver's unified memory, WSL's device, those of a Jetson. Not seen on a real GPU yet.
 
-Source: https://docs.nvidia.com/deploy/mps/latest/index.html and
-https://learn.microsoft.com/windows/wsl/tutorials/gpu-compute
+Source: https://github.com/NVIDIA/open-gpu-kernel-modules (kernel-open/nvidia-uvm)
 """
 
 

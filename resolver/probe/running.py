@@ -15,6 +15,7 @@ from ..utils.json_reader import read_rows
 from ..utils.mapped_files import PROC, mapped_files
 from ..utils.process import Runner
 from .background import GPU_SECONDS, query_gpus
+from .libraries import find_text
 from .provider import PROVIDERS
 
 _VARIABLES = (
@@ -22,8 +23,7 @@ _VARIABLES = (
     *("NVIDIA_DRIVER_CAPABILITIES", "CUDA_MODULE_LOADING", "CUDA_PATH", "VIRTUAL_ENV"),
     *("ORTGPU_FIX_AUTOLOAD", "ORTGPU_FIX_REQUIRE", "ORTGPU_FIX_PROVIDERS", "ORTGPU_FIX_NOTICE"),
 )
-
-
+_NAMED_FOR_CPUS = re.compile(r"^package_name *= *['\"]onnxruntime['\"]", re.MULTILINE)
 _DEVICE = re.compile(r"/dev/(?:nvidia|nvhost|nvgpu|nvmap|dxg)")
 
 
@@ -59,10 +59,11 @@ def look_at_process(
 
 def _words(file: Path) -> tuple[str, ...] | None:
     """Return the words of a file, each of which a zero byte ends; None where it is unreadable."""
-    with contextlib.suppress(OSError):
+    try:
         text = file.read_bytes().decode(errors="replace")
-        return tuple(word for word in text.split("\0") if word)
-    return None
+    except OSError:
+        return None
+    return tuple(word for word in text.split("\0") if word)
 
 
 def _link(path: Path) -> str:
@@ -89,18 +90,27 @@ def _devices(folder: Path) -> tuple[str, ...] | None:
 
 
 def _can_cuda(files: tuple[LoadedFile, ...], root: Path | None) -> bool | None:
-    """Tell whether a CUDA provider lies beside one of the loaded libraries of onnxruntime.
+    """Tell whether one of the loaded libraries of onnxruntime is of a build with CUDA.
 
     `root` is the process's own `/`: it may be in a container.
     """
-    folders = {os.path.dirname(file.path) for file in files if "onnxruntime" in file.name}  # noqa: PTH120
-    seen = [Path(f"{root or ''}{folder}") for folder in folders]
+    files = tuple(file for file in files if "onnxruntime" in file.name)
+    folders = {f"{root or ''}{os.path.dirname(file.path)}" for file in files}  # noqa: PTH120
     try:
-        if not all(folder.stat() for folder in seen):
-            return None
-        return any((folder / name).is_file() for folder in seen for name in PROVIDERS)
+        return any(map(_has_cuda, folders))
     except OSError:
         return None
+
+
+def _has_cuda(folder: str) -> bool:
+    """Tell whether the build in a folder has CUDA. Raises OSError where it cannot be read.
+
+    The build for CPUs says so, and overwrites no provider that another left there.
+    """
+    beside = os.listdir(folder)  # noqa: PTH208
+    info = find_text(Path(folder, "build_and_package_info.py")) or ""
+    for_cpus = _NAMED_FOR_CPUS.search(info) is not None and "cuda_version" not in info
+    return not for_cpus and not set(PROVIDERS).isdisjoint(beside)
 
 
 def _held(pid: int, *, runner: Runner, environ: Mapping[str, str]) -> tuple[GpuMemory, ...] | None:

@@ -339,20 +339,36 @@ def test_the_variables_that_decide_are_told_and_no_others(tmp_path: Path) -> Non
 
 
 @of_linux
-@pytest.mark.parametrize("beside", ["libonnxruntime_providers_cuda.so", "other.so"])
-def test_the_provider_is_looked_for_in_the_container_of_the_process(
-    tmp_path: Path,
-    beside: str,
+@pytest.mark.parametrize(
+    ("beside", "info", "can"),
+    [
+        ("libonnxruntime_providers_cuda.so", "", True),
+        ("other.so", "", False),
+        ("libonnxruntime_providers_cuda.so", "package_name = 'onnxruntime-gpu'\n", True),
+        ("libonnxruntime_providers_cuda.so", "x = 1\npackage_name = 'onnxruntime'\n", False),
+        (
+            "libonnxruntime_providers_cuda.so",
+            "package_name = 'onnxruntime'\ncuda_version = '13.0'",
+            True,
+        ),
+        ("other.so", "package_name = 'onnxruntime-gpu'\n", False),
+    ],
+)
+def test_the_build_is_looked_at_in_the_container_of_the_process(
+    tmp_path: Path, beside: str, info: str, *, can: bool
 ) -> None:
+    """The build for CPUs leaves the provider where it was installed over the build that has it."""
     home = tmp_path / "42"
     folder = home / "root" / CAPI
     folder.mkdir(parents=True)
     (folder / beside).touch()
+    if info:
+        (folder / "build_and_package_info.py").write_text(info)
     (home / "maps").write_text(f"7f-80 r-xp 0 08:01 4  /{STATE}\n")
 
     seen = look_at_process(42, runner=nobody_asks, environ={}, proc=tmp_path)
 
-    assert seen.can_cuda is (beside != "other.so")
+    assert seen.can_cuda is can
 
 
 def running(**changes: Any) -> RunningProcess:

@@ -24,6 +24,19 @@ import onnxruntime
 session = onnxruntime.InferenceSession("model.onnx", providers=[
     ("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
 """
+STARTING = """
+import multiprocessing, os, subprocess, sys
+code = "import onnxruntime; onnxruntime.InferenceSession(str())"
+def work():
+    import onnxruntime
+    session = onnxruntime.InferenceSession("m")
+    for _ in range(3): session.run(None, {"x": []})
+def start(kind):
+    each = multiprocessing.get_context(kind).Process(target=work)
+    each.start(); each.join()
+if __name__ == "__main__":
+    work()
+"""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -49,6 +62,25 @@ def test_a_session_is_told_with_who_made_it_on_every_python(watched: Run, versio
     assert session.runs.times == 1
     assert seen.libraries[0].version == "1.26.0"
     assert [each.python.rpartition(".")[0] for each in seen.processes] == [version]
+
+
+def test_what_passes_a_call_on_is_not_who_made_the_session(watched: Run, packages: Path) -> None:
+    """Our own loader does, where another build came in the place of the set's."""
+    loader = packages / "_ortgpu_fix_libraries"
+    loader.mkdir()
+    (loader / "lost.py").write_text(
+        "def wrap(owner, name):\n"
+        "    original = getattr(owner, name)\n"
+        "    setattr(owner, name, lambda *given, **named: original(*given, **named))\n"
+    )
+    _, seen = watched(
+        "import onnxruntime\nfrom _ortgpu_fix_libraries import lost\n"
+        "lost.wrap(onnxruntime.InferenceSession, '__init__')\n"
+        "onnxruntime.InferenceSession('m')\n"
+    )
+
+    [session] = seen.sessions
+    assert [(Path(each.file).name, each.line) for each in session.frames] == [("app.py", 4)]
 
 
 def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
@@ -184,42 +216,30 @@ def test_what_was_known_of_a_program_that_is_killed_is_told(watched: Run) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
-    _, seen = watched("""
-        import multiprocessing, os, subprocess, sys
-        def work():
-            import onnxruntime
-            session = onnxruntime.InferenceSession("m")
-            for _ in range(3): session.run(None, {"x": []})
-        if __name__ == "__main__":
-            work()
-            for kind in ("fork", "spawn"):
-                each = multiprocessing.get_context(kind).Process(target=work)
-                each.start(); each.join()
-            code = "import onnxruntime; onnxruntime.InferenceSession(str())"
-            subprocess.run(["sh", "-c", f"{sys.executable} -c '{code}'"], check=True)
-            if os.fork() == 0:
-                work(); os._exit(0)
-            os.wait()
-    """)
+    _, seen = watched(
+        STARTING
+        + """
+    for kind in ("fork", "spawn"):
+        start(kind)
+    subprocess.run(["sh", "-c", f"{sys.executable} -c '{code}'"], check=True)
+    if os.fork() == 0:
+        work(); os._exit(0)
+    os.wait()
+"""
+    )
 
     assert len({each.pid for each in seen.sessions}) == len(seen.sessions) == 5
     assert [each.runs.times for each in seen.sessions] == [3, 3, 3, 0, 3]
 
 
 def test_processes_by_spawn_and_subprocess_are_seen_on_every_system(watched: Run) -> None:
-    _, seen = watched("""
-        import multiprocessing, subprocess, sys
-        def work():
-            import onnxruntime
-            session = onnxruntime.InferenceSession("m")
-            for _ in range(3): session.run(None, {"x": []})
-        if __name__ == "__main__":
-            work()
-            each = multiprocessing.get_context("spawn").Process(target=work)
-            each.start(); each.join()
-            code = "import onnxruntime; onnxruntime.InferenceSession(str())"
-            subprocess.run([sys.executable, "-c", code], check=True)
-    """)
+    _, seen = watched(
+        STARTING
+        + """
+    start("spawn")
+    subprocess.run([sys.executable, "-c", code], check=True)
+"""
+    )
 
     assert len({each.pid for each in seen.sessions}) == 3
     assert [each.runs.times for each in seen.sessions] == [3, 3, 0]

@@ -49,8 +49,8 @@ from .. import console
 from ..command_line import in_shells
 from ..flags import CommandLine
 from . import running
+from .running import NOT_ON_THE_GPU
 
-NOT_ON_THE_GPU = 6
 SIGNALLED = 128
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LOADER = os.sep + "_ortgpu_fix_libraries" + os.sep
+"""In the path of what `--apply` installs: it passes on what others ask for."""
 KEY = "_ortgpu_fix_runs"
 """Of the attribute of a session that holds its runs."""
 PLAIN = {"CPUExecutionProvider", "AzureExecutionProvider"}
@@ -309,7 +311,8 @@ def frames(skipped: str) -> list[list[Any]]:
     frame: Any = sys._getframe(1)  # noqa: SLF001
     while frame is not None and len(found) < MOST_FRAMES:
         file = frame.f_code.co_filename
-        if not file.startswith((skipped, "<frozen")) and file != __file__ and file not in found:
+        ours = file == __file__ or LOADER in file
+        if not (ours or file.startswith((skipped, "<frozen")) or file in found):
             place = os.path.abspath(file) if file[:1] != "<" else file
             name = frame.f_code.co_name
             found[file] = [place, frame.f_lineno, name, frame.f_globals.get("__name__")]
