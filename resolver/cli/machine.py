@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts import capture
-from ..facts.model import GPU_BUILD, ChangeState, Facts, Platform, Provider
+from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
 from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
@@ -54,19 +54,35 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
     platform = facts.platform.key
     packages = tuple(
         row if is_unknown(row, matrix, platform) else row._replace(libraries=())
-        for row in facts.packages
+        for row in (_with_plugin(package, target, matrix) for package in facts.packages)
     )
     facts = facts._replace(packages=packages)
-    installed = target.find(GPU_BUILD)
+    owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
+    installed = target.find(GPU_BUILD) or (target.find(owners[0].name) if owners else None)
     read = facts.onnxruntime and facts.onnxruntime._replace(provider=Provider())
     if installed is None or read is None:
         return facts
-    if not is_unknown_build(facts._replace(onnxruntime=read), matrix):
+    gpu_build = installed.key == GPU_BUILD
+    if gpu_build and not is_unknown_build(facts._replace(onnxruntime=read), matrix):
         return facts
     from ..probe.provider import read_provider
 
     provider = read_provider(Path(installed.metadata_path).parent / "onnxruntime")
-    return facts._replace(onnxruntime=read._replace(provider=provider))
+    if gpu_build or (provider and provider.links):
+        facts = facts._replace(onnxruntime=read._replace(provider=provider))
+    return facts
+
+
+def _with_plugin(package: Package, target: Target, matrix: Matrix) -> Package:
+    """Return a plugin of onnxruntime with what its provider says, where that is not known."""
+    row = matrix.plugins.get(package.name)
+    installed = target.find(package.name)
+    if not package.name.startswith(PLUGINS) or (row and row.sass) or installed is None:
+        return package
+    from ..probe.provider import read_plugin
+
+    folder = Path(installed.metadata_path).parent
+    return package._replace(provider=read_plugin(folder, installed.libraries))
 
 
 def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) -> Facts:

@@ -17,6 +17,7 @@ from .contents import (
     expected_companions,
     library_files,
     library_version,
+    onnxruntime_of,
     wheel_file,
 )
 from .library_list import Entry, libraries
@@ -58,18 +59,21 @@ def build_companions(
 ) -> tuple[LocalWheel, ...]:
     """Return the companions of a plan's whole selection, as `expected_companions` names them."""
     expected = expected_companions(selection, matrix, platform, modules)
+    build = onnxruntime_of(selection)
     wheels = []
-    if LIBRARIES in expected:
+    if build and LIBRARIES in expected:
         entries = libraries(selection, matrix, platform)
-        wheels.append(library_wheel(expected[STAND_IN], entries, modules))
-    if STAND_IN in expected:
-        wheels.append(stand_in_wheel(expected[STAND_IN]))
+        wheels.append(library_wheel(build.version, entries, modules, build.name))
+    if build and STAND_IN in expected:
+        wheels.append(stand_in_wheel(build.version, build.name))
     return tuple(wheels)
 
 
-def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, str]) -> LocalWheel:
-    """Return the wheel that loads `entries` when onnxruntime (`release`) is asked for CUDA."""
-    files = library_files(release, entries, modules)
+def library_wheel(
+    release: str, entries: Sequence[Entry], modules: Mapping[str, str], build: str = GPU_BUILD
+) -> LocalWheel:
+    """Return the wheel that loads `entries` when `build` (`release`) is asked for CUDA."""
+    files = library_files(release, entries, modules, build)
     summary = (
         "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
         " (made here by ortgpu-fix)"
@@ -77,13 +81,13 @@ def library_wheel(release: str, entries: Sequence[Entry], modules: Mapping[str, 
     return make_wheel(LIBRARIES, library_version(release, files), summary, files)
 
 
-def stand_in_wheel(release: str) -> LocalWheel:
-    """Return the empty distribution `onnxruntime` that onnxruntime-gpu `release` provides."""
+def stand_in_wheel(release: str, build: str = GPU_BUILD) -> LocalWheel:
+    """Return the empty distribution `onnxruntime` that `build` (`release`) provides."""
     summary = (
         "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
-        " onnxruntime; onnxruntime-gpu provides the module"
+        f" onnxruntime; {build} provides the module"
     )
-    requires = f"{GPU_BUILD}=={release}"
+    requires = f"{build}=={release}"
     marker = f"{STAND_IN}-{release}.dist-info/{MARKER}"
     files = {marker: f"{requires} provides the module onnxruntime.\n"}
     return make_wheel(STAND_IN, release, summary, files, requires)

@@ -22,7 +22,7 @@ and others find the requirement of dependents satisfied, and do not replace the 
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..facts.model import CPU_BUILD, GPU_BUILD, is_onnxruntime
 from ..matrix.model import Matrix
 from ..plan.wheels import Wheel
 from .library_list import Entry, libraries
@@ -42,21 +42,28 @@ def expected_companions(
 
     `platform` is `linux_x86_64`; `modules` are the texts of the loader (`companion_modules`). A
     selection without wheels of CUDA's libraries needs no loader: the system's own are in use.
+    Nothing stands in for onnxruntime where a plugin beside it has the GPU.
     """
-    release = next((row.version for row in selection if row.name == GPU_BUILD), None)
-    if release is None:
+    build = onnxruntime_of(selection)
+    if build is None:
         return {}
-    entries = libraries(selection, matrix, platform)
-    loader = {LIBRARIES: library_version(release, library_files(release, entries, modules))}
-    return (loader if entries else {}) | {STAND_IN: release}
+    entries, release = libraries(selection, matrix, platform), build.version
+    files = library_files(release, entries, modules, build.name)
+    loader = {LIBRARIES: library_version(release, files)} if entries else {}
+    return loader | ({} if build.name == STAND_IN else {STAND_IN: release})
+
+
+def onnxruntime_of(selection: Sequence[Wheel]) -> Wheel | None:
+    """Return the onnxruntime of a selection: onnxruntime-gpu, or what has its place."""
+    return next((row for row in selection if is_onnxruntime(row.name)), None)
 
 
 def library_files(
-    release: str, entries: Sequence[Entry], modules: Mapping[str, str]
+    release: str, entries: Sequence[Entry], modules: Mapping[str, str], build: str = GPU_BUILD
 ) -> dict[str, str]:
     """Return the files, by path, that load `entries` when CUDA is asked for.
 
-    `release` is the onnxruntime-gpu that they are for.
+    `release` is that of the distribution `build`, which they are for.
     """
     guarded = f"try:\\n    {LINE}\\nexcept ImportError:\\n    pass"
     listed = "".join(f"{entry.when} {entry.distribution} {entry.path}\n" for entry in entries)
@@ -64,7 +71,7 @@ def library_files(
         "ortgpu_fix_libraries.pth": f'import sys; exec("{guarded}")\n',
         "ortgpu_fix_libraries.start": f"{PACKAGE}:start\n",
         f"{PACKAGE}/libraries.txt": listed,
-        f"{PACKAGE}/release.txt": f"{release}\n",
+        f"{PACKAGE}/release.txt": f"{build} {release}\n",
         **{f"{PACKAGE}/{name}": text for name, text in modules.items()},
     }
 

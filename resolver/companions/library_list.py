@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ..facts.model import GPU_BUILD
+from ..facts.model import is_onnxruntime
 from ..matrix import model
 from ..matrix.model import Build, Matrix, WheelLibraries, libraries_of
 from ..plan.wheels import Wheel
@@ -59,12 +59,12 @@ class Entry(NamedTuple):
 
 
 def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tuple[Entry, ...]:
-    """Return the libraries of `selection` to load for its onnxruntime-gpu, in their order.
+    """Return the libraries of `selection` to load for its onnxruntime, in their order.
 
     `platform` is `linux_x86_64`.
     """
     versions = {row.name: row.version for row in selection}
-    chosen = {(row.version, row.index_url) for row in selection if row.name == GPU_BUILD}
+    chosen = {(row.version, row.index_url) for row in selection if is_onnxruntime(row.name)}
     builds = (row for row in matrix.builds if row.platform == platform)
     build = next((row for row in builds if (row.version, row.index_url) in chosen), None)
     if build is None:

@@ -130,7 +130,7 @@ def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
     """Return targets of GPU code: `9.0`, `9.0a`, `12.0f`."""
     texts = table.texts(name)
     if not all(_TARGET.fullmatch(text) for text in texts):
-        raise _invalid(f"onnxruntime.provider.{name}", cause("no-gpu-targets"))
+        raise _invalid(table.key_path(name), cause("no-gpu-targets"))
     return texts
 
 
@@ -142,11 +142,13 @@ _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
 _read_gpu = record_reader(Gpu, compute_capability=matching(_CAPABILITY))
 _read_toolkit = record_reader(Toolkit)
 _read_library = record_reader(Library)
-_read_package = record_reader(Package, name=lambda table, key: canonicalize_name(table.text(key)))
-read_onnxruntime = record_reader(
-    OnnxRuntime,
-    provider=one_or_none(record_reader(Provider, sass=_targets, ptx=_targets)),
+_read_provider = one_or_none(record_reader(Provider, sass=_targets, ptx=_targets))
+_read_package = record_reader(
+    Package,
+    name=lambda table, key: canonicalize_name(table.text(key)),
+    provider=_read_provider,
 )
+read_onnxruntime = record_reader(OnnxRuntime, provider=_read_provider)
 """Reads the build in the shared folder."""
 _read_interpreter = record_reader(
     Interpreter,

@@ -13,6 +13,8 @@ from ..versions import numbers
 
 GPU_BUILD, CPU_BUILD = "onnxruntime-gpu", "onnxruntime"
 """Two distributions that share one folder and overwrite one another."""
+PLUGINS = "onnxruntime-ep-"
+"""How the names of distributions with a provider as a plugin begin."""
 OWN_ENVIRONMENT = "this program's own"
 """What `sources` says of an environment that nobody named."""
 OLDEST = (3, 8)
@@ -36,6 +38,11 @@ ChangeState = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, remains of one that cannot, and one that was interrupted."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 """How `Platform.libc` is written."""
+
+
+def is_onnxruntime(name: str) -> bool:
+    """Tell whether the distribution `name` of a set is the one with the folder `onnxruntime`."""
+    return name.startswith(("onnxruntime", "ort-")) and not name.startswith(PLUGINS)
 
 
 class Platform(NamedTuple):
@@ -145,6 +152,20 @@ class Interpreter(NamedTuple):
     """The bytes of the undo data."""
 
 
+class Provider(NamedTuple):
+    """What the CUDA provider of an installed onnxruntime, or of a plugin, says of itself."""
+
+    links: tuple[str, ...] = ()
+    """The CUDA libraries that it links; none where the build has no CUDA provider."""
+    names: tuple[str, ...] = ()
+    """The other CUDA libraries whose names it holds: some of them it loads later."""
+    sass: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+    toolset: str | None = None
+    """On Windows the version of the MSVC build tools that linked it."""
+    preload_dlls: bool = False
+
+
 class Package(NamedTuple):
     """An installed distribution; `name` is canonical (PEP 503)."""
 
@@ -160,25 +181,13 @@ class Package(NamedTuple):
     releases that the matrix does not hold."""
     outside: bool = False
     """In a folder that the environment reads and does not own: the base Python's, the user's."""
+    provider: Provider | None = None
+    """Of a plugin of onnxruntime whose libraries are not known; None: none, or not readable."""
 
     @property
     def key(self) -> str:
         """The canonical name, as `Installed` has it."""
         return self.name
-
-
-class Provider(NamedTuple):
-    """What the CUDA provider of an installed onnxruntime says of itself."""
-
-    links: tuple[str, ...] = ()
-    """The CUDA libraries that it links; none where the build has no CUDA provider."""
-    names: tuple[str, ...] = ()
-    """The other CUDA libraries whose names it holds: some of them it loads later."""
-    sass: tuple[str, ...] = ()
-    ptx: tuple[str, ...] = ()
-    toolset: str | None = None
-    """On Windows the version of the MSVC build tools that linked it."""
-    preload_dlls: bool = False
 
 
 class OnnxRuntime(NamedTuple):

@@ -214,8 +214,9 @@ class Plugin(NamedTuple):
     """`NvTensorRTRTXExecutionProvider`."""
     cuda: str
     """The CUDA major of its libraries."""
-    bundled: bool
-    """They are in the wheel."""
+    sass: tuple[str, ...] = ()
+    """The GPUs that it runs on, where its libraries are in the wheel; else empty."""
+    ptx: tuple[str, ...] = ()
 
 
 class Matrix(NamedTuple):

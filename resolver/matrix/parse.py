@@ -97,7 +97,7 @@ def parse(
         }
         training = frozenset(row["name"] for row in owners if row.get("kind") == "training")
         plugins = {
-            row["name"]: Plugin(row["provider"], row["cuda"], row["bundled"])
+            row["name"]: Plugin(row["provider"], row["cuda"], tuple(row.get("sass", ())))
             for row in tables[place].get("plugin", ())
         }
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from ..facts.driver import EXPLAINED_ERRORS
-from ..facts.model import GPU_BUILD
+from ..facts.model import is_onnxruntime
 from ..matrix.model import AddedRows
 from .reasons import Consumer, Finding, Named, Reason
 from .wheels import Companion, Wheel
@@ -88,6 +88,12 @@ class Plan(NamedTuple):
         return tuple(dict.fromkeys(found))
 
     @property
+    def build(self) -> Named | None:
+        """Return the onnxruntime of the selection: onnxruntime-gpu, or what has its place."""
+        rows = (row for row in self.selection if is_onnxruntime(row.name))
+        return next((Named(row.name, row.version) for row in rows), None)
+
+    @property
     def release(self) -> str | None:
-        """Return the release of onnxruntime-gpu in the selection, or None."""
-        return next((row.version for row in self.selection if row.name == GPU_BUILD), None)
+        """Return the release of `build`, or None."""
+        return self.build.version if self.build else None

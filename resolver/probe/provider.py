@@ -7,6 +7,7 @@ of a second.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..binaries import elf, fatbin, gpu_targets, library_names, pe
@@ -25,13 +26,32 @@ def read_provider(folder: Path) -> Provider | None:
     path = next((path for name in PROVIDERS if (path := folder / "capi" / name).is_file()), None)
     if path is None:
         return Provider()
+    module = find_text(folder / "__init__.py") or ""
+    provider = _read(path)
+    return provider and provider._replace(preload_dlls="def preload_dlls" in module)
+
+
+def read_plugin(folder: Path, libraries: Sequence[str]) -> Provider | None:
+    """Return what a plugin of onnxruntime says; None where it is unreadable, or there is none.
+
+    `libraries` are the paths, from `folder`, of all libraries of its distribution: what it links
+    of those it brings itself.
+    """
+    names = [path.rpartition("/")[2] for path in libraries]
+    path = next((path for path in libraries if "onnxruntime_providers_" in path), None)
+    provider = _read(folder / path) if path else None
+    if provider is None:
+        return None
+    links = (link for link in provider.links if not any(name.startswith(link) for name in names))
+    return provider._replace(links=tuple(links))
+
+
+def _read(path: Path) -> Provider | None:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            provider = _dll(data) if path.suffix == ".dll" else _shared_object(data)
+            return _dll(data) if path.suffix == ".dll" else _shared_object(data)
     except (OSError, ValueError):  # a BinaryError, or an empty file
         return None
-    module = find_text(folder / "__init__.py") or ""
-    return provider._replace(preload_dlls="def preload_dlls" in module)
 
 
 def _shared_object(data: Content) -> Provider:

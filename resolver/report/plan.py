@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from ..facts.model import GPU_BUILD, OWN_ENVIRONMENT, Facts
+from ..facts.model import OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
@@ -119,12 +119,10 @@ def _verdict(
     if code == "healthy" and plan.outside:
         outside = {row.code for row in plan.outside}
         label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
-        text = texts.label("shadowed" if outside & IN_FRONT else label, version=plan.release)
+        text = texts.label("shadowed" if outside & IN_FRONT else label, build=plan.build)
         return Section(rows=(Row(text=text, style="bold red"),))
-    if code == "healthy" and plan.release is None:
-        code = "healthy-plugin"
     python = facts.python.version
-    text = texts.label(code, version=plan.release, count=problems, python=python)
+    text = texts.label(code, build=plan.build, count=problems, python=python)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
@@ -251,11 +249,11 @@ def _consumers(plan: Plan, texts: Texts) -> Section:
 
 
 def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
-    installed = facts.package(GPU_BUILD)
+    installed = facts.package(plan.build.name) if plan.build else None
     if installed is not None and installed.version == plan.release:
         code = "why-kept"
     else:
         code = "why-asked" if asked else "why-newest"
-    rows = [Row(text=texts.label(code, version=plan.release))]
+    rows = [Row(text=texts.label(code, build=plan.build))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
     return Section(heading=texts.label("why"), rows=tuple(rows))

@@ -39,11 +39,12 @@ class Changes(NamedTuple):
 
 def changes_for(subject: Candidate, here: Situation) -> Changes:
     """Return the changes that install the wheels of `subject`."""
+    build = here.distributions_of(subject.build)
     owners = tuple(
         package.name
         for package in here.facts.packages
         if package.name in here.matrix.owners
-        and package.name != GPU_BUILD
+        and package.name != build[0].name
         and not (package.provided or package.outside)
     )
     chosen = subject.components.chosen
@@ -54,8 +55,9 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         if (installed := here.facts.package(rival)) is not None and not installed.outside
     }
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    gpu_build = wheel_on(subject.build.index_url, GPU_BUILD, subject.version, subject.wheel)
-    install = [gpu_build] if owners or not _build_is_installed(subject, here) else []
+    index = subject.build.index_url
+    own = [wheel_on(index, row.name, row.version, subject.wheel) for row in build]
+    install = [*own] if owners or not _build_is_installed(subject, here) else []
     system = _system_libraries(subject, here)
     missing = [component for component in chosen if not component.installed]
     names = {component.release.name for component in missing}
@@ -79,7 +81,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     kept = [component for component in chosen if component.installed]
     if subject.runtime is not None and subject.runtime.installed:
         kept.append(subject.runtime)
-    wheels = {wheel.name: wheel for wheel in (gpu_build, *map(_wheel, kept), *install)}
+    wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
     return Changes(
         selection=selection,
@@ -125,20 +127,20 @@ def _companions(
         used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
-    kept, release = here.facts.package(KEEP), expected[STAND_IN]
+    kept, release = here.facts.package(KEEP), expected.get(STAND_IN)
     keeps = kept is not None if here.options.keep is None else here.options.keep
-    if keeps and (kept is None or kept.version != release):
+    if keeps and release and not here.other_way and (kept is None or kept.version != release):
         missing.append(Companion(name=KEEP, version=release))
     return tuple(missing)
 
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
-    installed = here.facts.package(GPU_BUILD)
+    if here.other_way:
+        return here.is_other_way(subject.build)
     build = here.facts.onnxruntime
     return (
-        installed is not None
-        and installed.version == subject.version
+        here.installed_release == subject.version
         and build is not None
         and build.intact
         and build.distribution in {None, GPU_BUILD}

@@ -14,7 +14,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
-from ..facts.model import GPU_BUILD
 from ..matrix.model import (
     INSTALLED,
     Build,
@@ -171,9 +170,7 @@ def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -
     """
     if not distribution.name.startswith("nvidia-cublas"):
         return True
-    installed = here.facts.package(GPU_BUILD)
-    beside = installed is not None and installed.version == build.version
-    return beside or bool(holders(distribution, here.consumers))
+    return here.installed_release == build.version or bool(holders(distribution, here.consumers))
 
 
 def _pick(

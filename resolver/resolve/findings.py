@@ -13,7 +13,7 @@ from ..facts.project_tool import LOCKS
 from ..matrix.model import Build
 from ..messages.sections import size
 from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
-from ..plan.reasons import Finding, Severity, finding
+from ..plan.reasons import Finding, Named, Severity, Values, finding
 from ..plan.wheels import PYPI, short_name
 from ..versions import allows, major, newest_first
 from . import msvc
@@ -23,6 +23,7 @@ from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
     conflict_findings,
     consumer_findings,
+    kept_findings,
     removal_findings,
     tensorrt_findings,
 )
@@ -53,7 +54,7 @@ def findings(
         *machine_findings(here),
         *_wish(here),
         *(_owner(here) if changes else ()),
-        *_builds(here),
+        *(kept_findings(here) if best and here.is_other_way(best.build) else _builds(here)),
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
@@ -70,8 +71,7 @@ def findings(
             *conflict_findings(here, changes),
             *tensorrt_findings(here, best.build),
         ]
-        installed = here.facts.package(GPU_BUILD)
-        kept = installed is not None and installed.version == best.version
+        kept = here.installed_release == best.version and not here.other_way
         if kept and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
     order = {"error": 0, "warning": 1, "info": 2}
@@ -134,6 +134,8 @@ def _owner(here: Situation) -> Iterator[Finding]:
 def _builds(here: Situation) -> Iterator[Finding]:
     """Compare the folder `onnxruntime` with the distributions that own it."""
     facts = here.facts
+    if here.other_way:  # whole and alone there; what is wrong with it is a reason of the rules
+        return
     build = facts.onnxruntime
     gpu = facts.package(GPU_BUILD)
     for package in facts.packages:
@@ -167,16 +169,21 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
 
     What follows from an error of the machine is left out: that is said already.
     """
-    gpu = here.facts.package(GPU_BUILD)
-    if gpu is None:
+    if here.onnxruntime is None:
         return
-    if gpu.version in here.matrix.gone:
-        yield finding("release-gone", "info", version=gpu.version)
-    for row in [row for row in rejected if row.version == gpu.version][:1]:
+    installed = here.onnxruntime.packages[-1]
+    if not here.other_way and installed.version in here.matrix.gone:
+        yield finding("release-gone", "info", version=installed.version)
+    name = installed.name, installed.version
+    for row in [row for row in rejected if (row.package, row.version) == name][:1]:
         for why in row.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
-            values = (("version", gpu.version), *why.values)
+            values: Values = (
+                ("build", Named(*name)),
+                ("version", here.installed_release or ""),
+                *why.values,
+            )
             yield Finding(code=why.code, severity="error", values=values)
 
 

@@ -79,13 +79,14 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
             yield finding("training-lost", "warning", distribution=name)
 
 
-def plugin_findings(here: Situation, package: Package) -> Iterator[Finding]:
-    """Say that `package`, a plugin, gives onnxruntime the GPU, and what is not judged of it."""
-    plugin = here.matrix.plugins[package.name]
-    by = Named(package.name, package.version)
-    yield finding("plugin-provider", "info", by=by, provider=plugin.provider)
-    if not plugin.bundled:
-        yield finding("plugin-not-judged", "warning", by=by, cuda=plugin.cuda)
+def kept_findings(here: Situation) -> Iterator[Finding]:
+    """Say which distribution gives the GPU by another way than onnxruntime-gpu, and stays."""
+    way = here.other_way
+    if way is not None:
+        by = Named(way.packages[-1].name, way.packages[-1].version)
+        provider = way.row.provider if way.row else "CUDAExecutionProvider"
+        code = "plugin-provider" if way.plugin else "build-kept"
+        yield finding(code, "info", by=by, provider=provider)
 
 
 def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:

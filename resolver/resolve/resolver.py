@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
+from ..facts.model import Facts
 from ..matrix.model import INSTALLED, Build, Matrix
 from ..plan.model import Plan, PlanVerdict, Rejected
 from ..plan.reasons import reason
@@ -18,10 +18,9 @@ from .candidate import Candidate, make_candidate
 from .changes import Changes, changes_for, sorted_by_name, with_torch
 from .components import Picked
 from .findings import findings, findings_around
-from .findings_others import plugin_findings
 from .options import PlanOptions
 from .rules import is_usable, reasons_against, reasons_for
-from .situation import Situation, cuda_major_runs, situation
+from .situation import Situation, situation
 from .torch_choice import (
     TorchChoice,
     TorchSearch,
@@ -47,10 +46,8 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         strict = resolve(facts, options._replace(conflicts=False), matrix, unlocking=unlocking)
         if strict.verdict != "impossible":
             return strict
-    matrix, unknown = with_installed_releases(facts, matrix)
+    matrix, unknown = with_installed_releases(facts, matrix, options)
     here = situation(facts, options, matrix)
-    if plugin := plugin_kept(here):
-        return _plan_of_plugin(here, plugin)
     search = _find_torch(here) if chooses_torch(here) else None
     choice = search.choice if search else None
     there = choice.there if choice else here
@@ -61,11 +58,13 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
     best = _preferred(working, there)
-    kept_number = best.version if best and best.build.index_url == INSTALLED else None
+    other_way = best is not None and here.is_other_way(best.build)
+    unread = best is not None and best.build.index_url == INSTALLED and not other_way
     rejected = tuple(
-        Rejected(package=GPU_BUILD, version=subject.version, reasons=reasons)
+        Rejected(package=who.name, version=who.version, reasons=reasons)
         for subject, reasons in judged
-        if reasons and subject.version != kept_number  # of PyPI's build of the same number
+        if reasons and not (unread and best and subject.version == best.version)  # PyPI's own
+        for who in here.distributions_of(subject.build)[-1:]
     )
     changes = None if best is None else changes_for(best, there)
     if changes is not None and choice is not None:
@@ -84,7 +83,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         consumers=here.consumers,
         rejected=(*(search.rejected if search else ()), *rejected),
         unlock=unlock(here, working, rejected, _newest_that_works, _torches_to_try)
-        if unlocking
+        if unlocking and not other_way
         else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
@@ -102,9 +101,9 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
         strict = resolve_for_check(facts, options._replace(conflicts=False), matrix)
         if strict.verdict != "impossible":
             return strict
-    installed, _ = with_installed_releases(facts, matrix)
+    installed, _ = with_installed_releases(facts, matrix, options)
     here = situation(facts, options, installed)
-    if chooses_torch(here) or plugin_kept(here):
+    if chooses_torch(here):
         return resolve(facts, options, matrix, unlocking=False)
     builds = _builds(here)
     if not options.latest:
@@ -117,36 +116,6 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
     )
-
-
-def _plan_of_plugin(here: Situation, package: Package) -> Plan:
-    """Return the plan that leaves a GPU set-up of another way as it is."""
-    unfinished = here.facts.python.change == "unfinished"
-    return Plan(
-        verdict="fixable" if unfinished else "healthy",
-        findings=(*findings_around(here, None), *plugin_findings(here, package)),
-        consumers=here.consumers,
-        matrix_date=here.matrix.date,
-        matrix_digest=here.matrix.digest,
-        matrix_added=here.matrix.added,
-    )
-
-
-def plugin_kept(here: Situation) -> Package | None:
-    """Return the plugin that gives onnxruntime a GPU here, and that nothing was asked instead of.
-
-    None where a build for the GPU is installed too, or the driver does not run its CUDA.
-    """
-    facts, options = here.facts, here.options
-    onnxruntime = facts.package(CPU_BUILD)
-    asked = options.chooses or options.providers or options.torch != "keep"
-    if onnxruntime is None or onnxruntime.provided or asked or not here.gpus:
-        return None
-    if any(row.name in here.matrix.owners - {CPU_BUILD} for row in facts.packages):
-        return None
-    cuda = here.driver_cuda or "0"
-    plugins = {name for name, row in here.matrix.plugins.items() if cuda_major_runs(cuda, row.cuda)}
-    return next((row for row in facts.packages if row.name in plugins and row.intact), None)
 
 
 def _verdict(changes: Changes | None, facts: Facts) -> PlanVerdict:
@@ -173,9 +142,8 @@ def _torches_to_try(here: Situation) -> Iterator[TorchChoice]:
 
 def _find_torch(here: Situation) -> TorchSearch:
     builds = _builds(here)
-    installed = here.facts.package(GPU_BUILD)
-    if installed is not None and not here.options.latest:
-        builds.sort(key=lambda build: build.version != installed.version)
+    if here.installed_release is not None and not here.options.latest:
+        builds.sort(key=lambda build: build.version != here.installed_release)
     return search_torch(here, builds, _works_with_torch(here))
 
 
@@ -208,6 +176,8 @@ def _newest_that_works(here: Situation, above: str | None) -> str | None:
     else:
         builds = _builds(here)
     for build in builds:
+        if here.is_other_way(build):  # it is there already
+            continue
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
         if chooses_torch(here) or is_usable(build, here):
@@ -241,9 +211,9 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
 
 def _is_installed(build: Build, here: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
-    installed, folder = here.facts.package(GPU_BUILD), here.facts.onnxruntime
-    if installed is None or build.version != installed.version:
-        return False
+    if here.other_way or build.version != here.installed_release:
+        return here.is_other_way(build)
+    folder = here.facts.onnxruntime
     return folder is None or is_same_major(build.cuda, folder.cuda)
 
 

@@ -77,7 +77,7 @@ def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
 def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that torch can be loaded into the same process."""
-    if subject.build.platform == here.platform:
+    if subject.build.platform == here.platform and subject.build.needs:
         yield from against_torch(subject.build, here)
 
 
@@ -86,7 +86,8 @@ def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
     One that finds no CUDA of its own here does not make an installed release wrong.
     """
-    if subject.build.platform != here.platform or here.options.conflicts:
+    apart = subject.build.platform != here.platform or not subject.build.needs
+    if apart or here.options.conflicts:
         return
     for consumer in here.consumers:
         if other_cuda(subject.build, consumer) and not consumer.idle:

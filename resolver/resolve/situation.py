@@ -7,14 +7,15 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force, marker_environment
-from ..facts.model import Facts, Gpu
+from ..facts.model import GPU_BUILD, Facts, Gpu, Package
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..plan.reasons import Consumer
+from ..plan.reasons import Consumer, Named
 from ..versions import major, numbers, requirement
 from .consumers import extras_in_force, find_consumers, torch_consumer
 from .demands import Demand, demands_of
+from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
@@ -42,10 +43,33 @@ class Situation(NamedTuple):
     """The torch that is installed, or tried as if it were."""
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA, torch first."""
+    onnxruntime: InstalledOnnxRuntime | None = None
+    """The installed one that is to have the GPU, by whatever way."""
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
         return self.demands.get(name, ())
+
+    @property
+    def installed_release(self) -> str | None:
+        """Return the release of the onnxruntime that is installed for the GPU."""
+        return self.onnxruntime.package.version if self.onnxruntime else None
+
+    @property
+    def other_way(self) -> InstalledOnnxRuntime | None:
+        """Return what gives the GPU by another way than onnxruntime-gpu."""
+        found = self.onnxruntime
+        return found if found and found.package.name != GPU_BUILD else None
+
+    def is_other_way(self, build: Build) -> bool:
+        """Tell whether `build` stands for what gives the GPU by another way."""
+        return self.other_way is not None and build.index_url == INSTALLED
+
+    def distributions_of(self, build: Build) -> tuple[Package | Named, ...]:
+        """Return the distributions that `build` is: onnxruntime-gpu, or those of another way."""
+        if self.other_way and build.index_url == INSTALLED:
+            return self.other_way.packages
+        return (Named(GPU_BUILD, build.version),)
 
     @property
     def installed_build(self) -> Build | None:
@@ -84,6 +108,7 @@ def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
         demands=_only_of_torch(demands, matrix) if options.conflicts else demands,
         torch=torch,
         consumers=_consumers(facts, matrix, platform, demands, torch),
+        onnxruntime=find_onnxruntime(facts, matrix, options),
     )
 
 

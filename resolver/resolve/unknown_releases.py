@@ -22,6 +22,7 @@ from ..matrix.model import (
     Distribution,
     LibraryNeed,
     Matrix,
+    Plugin,
     Release,
     ToolkitRelease,
     WheelLibraries,
@@ -29,6 +30,8 @@ from ..matrix.model import (
     libraries_of,
 )
 from ..versions import at_least, major, newest_first, numbers
+from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime
+from .options import PlanOptions
 
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)")
 _MAJOR_IN_NAME = re.compile(r"(?:libcudart\.so\.|libcublas\.so\.|cudart64_|cublas64_)(\d{2})")
@@ -73,9 +76,12 @@ def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
 
 
 def with_installed_releases(
-    facts: Facts, matrix: Matrix
+    facts: Facts, matrix: Matrix, options: PlanOptions
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
-    """Return `matrix` with a row for each installed release that it lacks, and those releases."""
+    """Return `matrix` with a row for each installed release that it lacks, and those releases.
+
+    What gives onnxruntime the GPU by another way than onnxruntime-gpu is one of them.
+    """
     platform, _ = _place(facts)
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)
@@ -93,8 +99,9 @@ def with_installed_releases(
             UnknownRelease(package.name, package.version, like and f"{like.name} {like.version}")
         )
     matrix = matrix._replace(distributions=distributions, providers=providers)
-    if is_unknown_build(facts, matrix):
-        return _with_build(facts, matrix, unknown)
+    installed = find_onnxruntime(facts, matrix, options)
+    if installed and (installed.package.name != GPU_BUILD or is_unknown_build(facts, matrix)):
+        return _with_build(installed, facts, matrix, unknown)
     return matrix, tuple(unknown)
 
 
@@ -159,23 +166,27 @@ def _with_release(
 
 
 def _with_build(
-    facts: Facts, matrix: Matrix, unknown: Iterable[UnknownRelease]
+    installed: InstalledOnnxRuntime, facts: Facts, matrix: Matrix, unknown: Iterable[UnknownRelease]
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
     """Add the installed build, where it is whole and alone in its folder."""
-    package, folder = facts.package(GPU_BUILD), facts.onnxruntime
-    assert package is not None  # noqa: S101 - `is_unknown_build` has seen both
-    assert folder is not None  # noqa: S101
-    provider = folder.provider
-    like = _nearest_build(package.version, _cuda_of(folder), matrix, _place(facts)[0])
-    row = UnknownRelease(package.name, package.version, like and f"{GPU_BUILD} {like.version}")
-    unknown = (*unknown, row)
-    if not _is_whole(facts, package, folder, matrix) or (like is None and provider is None):
-        return matrix, unknown
-    build = _build(package, folder, like, facts, matrix)
+    package, provider, row = installed.package, installed.provider, installed.row
+    folder = facts.onnxruntime
+    if folder is None:
+        return matrix, tuple(unknown)
+    cuda = row.cuda if row else _cuda_of(provider, folder)
+    like = _nearest_build(package.version, cuda, matrix, _place(facts)[0])
+    if row is None or not row.sass:
+        named = installed.plugin or package
+        taken = like and f"{GPU_BUILD} {like.version}"
+        unknown = (*unknown, UnknownRelease(named.name, named.version, taken))
+    whole = package.name != GPU_BUILD or _is_whole(facts, package, folder, matrix)
+    if not whole or (like is None and provider is None):
+        return matrix, tuple(unknown)
+    build = _build(installed, cuda or "", like, facts, matrix)
     toolkits = matrix.toolkits
-    if not any(_serves(row, build.cuda) for row in toolkits):
+    if not any(_serves(toolkit, build.cuda) for toolkit in toolkits):
         toolkits = (*toolkits, ToolkitRelease(version=build.cuda, components={}))
-    return matrix._replace(builds=(build, *matrix.builds), toolkits=toolkits), unknown
+    return matrix._replace(builds=(build, *matrix.builds), toolkits=toolkits), tuple(unknown)
 
 
 def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matrix) -> bool:
@@ -198,11 +209,11 @@ def _serves(toolkit: ToolkitRelease, cuda: str) -> bool:
     return release[:1] == built[:1] and release >= built
 
 
-def _cuda_of(folder: OnnxRuntime) -> str | None:
+def _cuda_of(provider: Provider | None, folder: OnnxRuntime) -> str | None:
     """Return the CUDA of the build: what it says, or the major in the names that it links."""
     if folder.cuda is not None and numbers(folder.cuda):
         return folder.cuda
-    links = folder.provider.links if folder.provider else ()
+    links = provider.links if provider else ()
     return next((found[1] for name in links if (found := _MAJOR_IN_NAME.match(name))), None)
 
 
@@ -219,20 +230,24 @@ def _nearest_build(text: str, cuda: str | None, matrix: Matrix, platform: str) -
 
 
 def _build(
-    package: Package, folder: OnnxRuntime, like: Build | None, facts: Facts, matrix: Matrix
+    installed: InstalledOnnxRuntime, cuda: str, like: Build | None, facts: Facts, matrix: Matrix
 ) -> Build:
     platform, tag = _place(facts)
-    provider = folder.provider
+    package, provider, row = installed.package, installed.provider, installed.row
     source = provider or like
     assert source is not None  # noqa: S101 - `_with_build` has seen one
-    cuda = _cuda_of(folder) or ""
     cuda = cuda if "." in cuda else like.cuda if like else f"{cuda}.0"
     needs = like.needs if like else ()
+    code: Provider | Build | Plugin | None = like
     if provider is not None:
         needs = tuple(_needs(provider, cuda, needs, facts, matrix))
+        code = provider if provider.sass or provider.ptx else like
+    elif row is not None and row.sass:  # it brings what it needs
+        needs, code = (), row
     cudnn = (found[1] for need in needs if (found := _CUDNN.match(need.library)))
-    code = provider if provider and (provider.sass or provider.ptx) else like
-    requires = package.requires or (like.wheels[-1].requires if like else ())
+    requires = package.requires
+    if not requires and like and package.name == GPU_BUILD:
+        requires = like.wheels[-1].requires
     wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=requires)
     return Build(
         version=package.version,

@@ -113,12 +113,13 @@ class StrictObject:
             return result
         unknown = sorted(str(name) for name in self._value.keys() - self._read)
         if self._ignored is not None:
-            self._ignored += map(self._key, unknown)
+            self._ignored += map(self.key_path, unknown)
         elif unknown:
-            raise self._refuse(self._key(unknown[0]), cause("key-unknown"))
+            raise self._refuse(self.key_path(unknown[0]), cause("key-unknown"))
         return result
 
-    def _key(self, name: str) -> str:
+    def key_path(self, name: str) -> str:
+        """Return the path of the key `name` in the whole document: `gpus[0].name`."""
         return f"{self._path}.{name}" if self._path else name
 
     def has(self, name: str) -> bool:
@@ -129,7 +130,7 @@ class StrictObject:
     def null(self, name: str, *, required: bool = False) -> bool:
         """Tell whether `name` is null or absent; a `required` key must exist."""
         if not self.has(name) and required:
-            raise self._refuse(self._key(name), cause("key-missing"))
+            raise self._refuse(self.key_path(name), cause("key-missing"))
         return self._value.get(name) is None
 
     def _get(self, name: str, kind: type[T], what: str) -> T | None:
@@ -139,12 +140,12 @@ class StrictObject:
             return found
         if found is None:
             return None
-        raise self._refuse(self._key(name), cause(what))
+        raise self._refuse(self.key_path(name), cause(what))
 
     def _required(self, name: str, kind: type[T], what: str) -> T:
         found = self._get(name, kind, what)
         if found is None:
-            raise self._refuse(self._key(name), cause("key-missing"))
+            raise self._refuse(self.key_path(name), cause("key-missing"))
         return found
 
     def text(self, name: str) -> str:
@@ -179,41 +180,41 @@ class StrictObject:
         value = self.text(name)
         if value not in choices:
             problem = cause("not-a-choice", value=repr(value), choices=", ".join(choices))
-            raise self._refuse(self._key(name), problem)
+            raise self._refuse(self.key_path(name), problem)
         return value
 
     def matching(self, name: str, form: re.Pattern[str], *, required: bool = False) -> str | None:
         """Return a text of this form, or None where the key is absent and not `required`."""
         value = (self._required if required else self._get)(name, str, "must-be-text")
         if value is not None and not form.fullmatch(value):
-            raise self._refuse(self._key(name), cause("not-such-number", value=repr(value)))
+            raise self._refuse(self.key_path(name), cause("not-such-number", value=repr(value)))
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts, empty where the key is absent."""
         values = self._get(name, list, "must-be-texts") or []
         if not all(isinstance(value, str) for value in values):
-            raise self._refuse(self._key(name), cause("must-be-texts"))
+            raise self._refuse(self.key_path(name), cause("must-be-texts"))
         return tuple(values)
 
     def strings(self, name: str) -> dict[str, str]:
         """Return an object of texts, empty where the key is absent."""
         values = self._get(name, dict, "must-be-text-table") or {}
         if not all(isinstance(value, str) for value in values.values()):
-            raise self._refuse(self._key(name), cause("must-be-text-table"))
+            raise self._refuse(self.key_path(name), cause("must-be-text-table"))
         return dict(values)
 
     def table(self, name: str, make: Callable[[StrictObject], T]) -> T:
         """Return what `make` makes of a required object."""
         value = self._required(name, dict, "must-be-object")
-        return self._inner(value, self._key(name), make)
+        return self._inner(value, self.key_path(name), make)
 
     def tables(
         self, name: str, make: Callable[[StrictObject], T], *, required: bool = True
     ) -> tuple[T, ...]:
         """Return what `make` makes of each object of a list."""
         rows = (self._required if required else self._get)(name, list, "must-be-list") or []
-        path = self._key(name)
+        path = self.key_path(name)
         return tuple(self._inner(row, f"{path}[{at}]", make) for at, row in enumerate(rows))
 
     def _inner(self, value: object, path: str, make: Callable[[StrictObject], T]) -> T:

@@ -33,6 +33,7 @@ THROWN = "LoadLibrary failed with error 3765269347"
 """The provider threw a C++ exception (0xE06D7363) while Windows loaded it: on Linux it crashes."""
 EXPLAINED = frozenset({OUT_OF_MEMORY, NO_KERNEL_IMAGE, 802, 803, 804, 999})
 """CUDA failures with a text of their own."""
+_NO_DEVICE = re.compile(r"the plugin offers no device")
 _NO_KERNEL = re.compile(r"no kernel image is available|cudaErrorNoKernelImageForDevice")
 _NOT_LOADED = re.compile(
     r"Failed to load library \S+ with error: (?P<linux>[^\n]+)"
@@ -67,7 +68,7 @@ def judge(
     elif result.models and all(run.on_gpu and run.correct for run in result.models):
         judgement = _Judgement("works")
     else:
-        judgement = _not_loaded(result, driver) or _failed(result, driver) or _ran(result)
+        judgement = _not_loaded(result, driver) or _failed(result, driver) or _ran(result, driver)
     if judgement.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
         judgement = _Judgement("library-missing", judgement.evidence, library=result.absent[0].name)
     values = judgement.values
@@ -193,6 +194,11 @@ def _failed(result: SmokeResult, driver: Driver | None) -> _Judgement | None:
             if code == NOT_SUPPORTED:
                 code = INSUFFICIENT_DRIVER if lack else result.driver_init or code
             return _cuda_failure(code, lack, logged)
+        if _NO_DEVICE.search(message):
+            lack = _driver_lack(result, driver)
+            return (
+                _Judgement(lack) if lack else _cuda_failure(result.driver_init or NO_DEVICE, None)
+            )
         if _NO_KERNEL.search(message):
             return _cuda_failure(NO_KERNEL_IMAGE, None)
         if _FULL.search(message):
@@ -212,13 +218,21 @@ def _cuda_failure(code: int, lack: VerificationVerdict | None, evidence: str = "
     return _Judgement("no-gpu" if unusable else "crashed", evidence, note=note)
 
 
-def _ran(result: SmokeResult) -> _Judgement:
-    """Judge inference that finished with a wrong result or not on the GPU."""
+def _ran(result: SmokeResult, driver: Driver | None) -> _Judgement:
+    """Judge inference that finished with a wrong result or not on the GPU.
+
+    A plugin, and what `import onnxruntime` registers, offers no device where there is no GPU: then
+    the session runs on the CPU, and no error says so.
+    """
     if wrong := [run.label for run in result.models if run.correct is False]:
         return _Judgement("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in result.models if not run.on_gpu]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Judgement("crashed")
+    if elsewhere == list(result.models) and (lack := _driver_lack(result, driver)):
+        return _Judgement(lack)
+    if elsewhere == list(result.models) and result.driver_init:
+        return _cuda_failure(result.driver_init, None)
     return _Judgement("cpu-fallback", models=", ".join(run.label for run in elsewhere))
 
 

@@ -29,6 +29,8 @@ UP_TO_THE_DRIVER: frozenset[VerificationVerdict] = frozenset(
 )
 """The best possible without a usable GPU: every library was found."""
 GPU = "CUDAExecutionProvider"
+PLUGGED = "NvTensorRTRTXExecutionProvider"
+"""The provider of NVIDIA's own plugin."""
 TOLERANCE = 1e-3
 """A part of the largest expected number. The models' numbers are exact in TF32."""
 HOST = re.compile(r" ?;? hostname=\S+")
@@ -66,7 +68,7 @@ class ModelRun:
     def on_gpu(self) -> bool:
         """Tell whether every node but the copies ran on the GPU."""
         ran = [provider for op, provider in self.nodes if not op.startswith("Memcpy")]
-        return bool(ran) and all(provider == GPU for provider in ran)
+        return bool(ran) and all(provider in {GPU, PLUGGED} for provider in ran)
 
     @property
     def label(self) -> str:

@@ -50,22 +50,22 @@ def test_onnxruntime_with_a_plugin_is_whole(
 
     assert code == 0
     assert f"{RTX} gives onnxruntime the GPU as a plugin (NvTensorRTRTXExecutionProvider)" in said
-    assert "not judged" not in said
-    assert said.endswith("Healthy: onnxruntime has the GPU by a plugin\n")
+    assert said.endswith("Healthy: everything that onnxruntime 1.31.1 needs is here\n")
     assert told(facts, tmp_path, capsys, "--check") == (0, "")
     plan = json.loads(told(facts, tmp_path, capsys, "--json")[1])
     assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
 
 
-def test_a_plugin_that_brings_no_libraries_is_kept_and_that_is_said(
+def test_a_plugin_that_brings_no_libraries_is_completed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was downgraded to onnxruntime-gpu 1.26.0."""
     facts = having("onnxruntime 1.32.0", "onnxruntime-ep-cuda12 0.1.0", build="onnxruntime 1.32.0")
     code, said = told(facts, tmp_path, capsys)
 
-    assert code == 0
-    assert "Whether all CUDA 12 libraries that onnxruntime-ep-cuda12 0.1.0 needs" in said
+    assert code == 1
+    assert "onnxruntime-ep-cuda12 0.1.0 gives onnxruntime the GPU as a plugin (CUDA" in said
+    assert "+ onnxruntime-gpu" not in said
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,23 @@ def test_what_is_expected_is_what_is_made() -> None:
     assert [wheel.name for wheel in made] == ["ortgpu-fix-libraries", "onnxruntime"]
 
 
+def test_a_plugin_gets_its_libraries_and_no_stand_in() -> None:
+    rows = selection("1.26.0", CUDA_12)
+    plain = [row._replace(name="onnxruntime") if row.name == "onnxruntime-gpu" else row
+             for row in rows]  # fmt: skip
+    other = [row._replace(name="onnxruntime-training") if row.name == "onnxruntime-gpu" else row
+             for row in rows]  # fmt: skip
+    [made] = build_companions(plain, MATRIX, LINUX, MODULES)
+    assert (made.name, unzip(made)[f"{companions.PACKAGE}/release.txt"]) == (
+        companions.LIBRARIES,
+        b"onnxruntime 1.26.0\n",
+    )
+    library, stand_in = build_companions(other, MATRIX, LINUX, MODULES)
+    assert unzip(library)[f"{companions.PACKAGE}/release.txt"] == b"onnxruntime-training 1.26.0\n"
+    metadata = unzip(stand_in)["onnxruntime-1.26.0.dist-info/METADATA"]
+    assert b"Requires-Dist: onnxruntime-training==1.26.0\n" in metadata
+
+
 def test_the_version_of_the_libraries_changes_with_everything_in_them() -> None:
     other = (Entry(when="shadowed", distribution="nvidia-cublas-cu12", path=ENTRIES[0].path),)
     made = [
@@ -329,8 +346,8 @@ def test_the_wheels_are_the_same_bytes_every_time() -> None:
     assert library_wheel("1.26.0", ENTRIES, MODULES) == WHEELS[0]
     # Of whatever Python runs this:
     assert [hashlib.sha256(wheel.content).hexdigest()[:16] for wheel in WHEELS] == [
-        "108dd7c99e9a171d",
-        "d9d312bf19341412",
+        "6286cd559cfdecc3",
+        "4af92c27cfb084e9",
         "2a80801ef46fe67f",
     ]
 

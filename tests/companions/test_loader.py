@@ -847,6 +847,17 @@ def test_a_build_without_a_provider_is_left_alone(shaped: Path) -> None:
     assert mapped_by(shaped, "onnxruntime.session('CUDAExecutionProvider')") == []
 
 
+def test_a_plugin_finds_the_libraries_when_it_is_registered(shaped: Path) -> None:
+    """The set is for the plain onnxruntime: nothing but the registration is for CUDA."""
+    site = environments.site_packages(shaped)
+    (site / "_ortgpu_fix_libraries/release.txt").write_text("onnxruntime 1.32.0\n")
+    (site / "onnxruntime-1.32.0.dist-info").mkdir()
+    registers = "assert onnxruntime.C.register_execution_provider_library('x', 'y') is None"
+
+    assert mapped_by(shaped, "onnxruntime.session('CPUExecutionProvider')") == []
+    assert mapped_by(shaped, registers)[:4] == ALL
+
+
 def test_a_switch_turns_it_off(shaped: Path) -> None:
     code = "assert 'cannot open' in onnxruntime.session('CUDAExecutionProvider')"
 

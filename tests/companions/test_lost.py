@@ -279,3 +279,18 @@ def test_a_loader_without_its_release_looks_at_nothing(python: Path) -> None:
     install(site, "onnxruntime", "1.32.0", CPU, "uv")
 
     assert said(python, ASKS) == (0, "")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_plugin_beside_onnxruntime_is_the_sets_own(python: Path, *, there: bool) -> None:
+    """CUDA may be registered later: that the plain onnxruntime has none is no loss."""
+    site = environments.site_packages(python)
+    shutil.rmtree(site / f"onnxruntime_gpu-{RELEASE}.dist-info")
+    (site / "_ortgpu_fix_libraries/release.txt").write_text("onnxruntime 1.32.0\n")
+    install(site, "onnxruntime", "1.32.0" if there else "1.33.0", CPU, "uv")
+    code, text = said(python, ASKS)
+
+    assert code == 0
+    assert ("onnxruntime 1.33.0 (by uv), built without CUDA, is in the place of onnxruntime 1.32.0"
+            in text) is not there  # fmt: skip
+    assert there is not bool(text)

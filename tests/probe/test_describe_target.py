@@ -214,6 +214,37 @@ def test_an_old_build_is_known_by_whose_files_are_there(venv: Path, last: str) -
     assert build.intact
 
 
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_build_of_another_name_with_the_description_of_its_origin(
+    venv: Path, *, edited: bool
+) -> None:
+    """onnxruntime-gpu-extended 1.23.2.12.9 says that it is onnxruntime-gpu 1.23.2."""
+    site = site_packages(venv)
+    shutil.rmtree(put_onnxruntime(site))
+    folder = site / "onnxruntime"
+    own = {str(path.relative_to(site)): path.read_bytes() for path in folder.rglob("*.*")}
+    put(site, "onnxruntime-gpu-extended", "1.26.0.12", files=own)
+    if edited:
+        (folder / "__init__.py").write_bytes(b"edited = 1\n")
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.intact is not edited
+    known = ("onnxruntime-gpu", "1.26.0") if edited else ("onnxruntime-gpu-extended", "1.26.0.12")
+    assert (build.distribution, build.version) == known
+
+
+def test_the_libraries_of_a_plugin(venv: Path) -> None:
+    site = site_packages(venv)
+    library = "onnxruntime_ep_cuda/libonnxruntime_providers_cuda.so"
+    put(site, "onnxruntime-ep-cuda12", "0.1.0", files={library: b"code"})
+    [whole] = describe(venv).installed
+    (site / library).unlink()
+    [gutted] = describe(venv).installed
+
+    assert (whole.libraries, whole.missing, gutted.missing) == ((library,), 0, 1)
+
+
 def test_a_gutted_folder(venv: Path) -> None:
     """What uninstalling the CPU build leaves of the GPU build."""
     site = site_packages(venv)

@@ -11,7 +11,7 @@ import evidence_samples as samples
 import pytest
 
 from ortgpu_fix.facts.model import Provider
-from ortgpu_fix.probe.provider import read_provider
+from ortgpu_fix.probe.provider import read_plugin, read_provider
 
 CODE = b"".join(
     samples.fatbin(
@@ -108,3 +108,30 @@ def test_a_dll_without_texts(tmp_path: Path) -> None:
     assert read_provider(folder_with(tmp_path, name, bare)) == Provider(
         links=("cublas64_12.dll",), toolset="14.40"
     )
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("gcc") is None,
+    reason="needs gcc, on Linux",
+)
+def test_a_plugin_needs_what_it_links_and_does_not_bring(tmp_path: Path) -> None:
+    (tmp_path / "ep").mkdir()
+    for name in ("libcudart.so.13", "libcublas.so.13"):
+        soname = f"-Wl,-soname,{name}"
+        subprocess.run(
+            ["gcc", "-shared", "-x", "c", "/dev/null", soname, "-o", tmp_path / name], check=True
+        )
+    library = tmp_path / "ep" / "libonnxruntime_providers_nv.so"
+    links = [f"-L{tmp_path}", "-l:libcudart.so.13", "-l:libcublas.so.13"]
+    empty = ["-Wl,--no-as-needed", "-x", "c", "/dev/null", "-x", "none"]
+    subprocess.run(["gcc", "-shared", *empty, *links, "-o", library], check=True)
+    own = "ep/libcudart.so.13.4.36"
+
+    def links_of(*libraries: str) -> tuple[str, ...] | None:
+        provider = read_plugin(tmp_path, libraries)
+        return provider and provider.links
+
+    assert links_of("ep/libonnxruntime_providers_nv.so") == ("libcublas.so.13", "libcudart.so.13")
+    assert links_of(own, "ep/libonnxruntime_providers_nv.so") == ("libcublas.so.13",)
+    assert links_of(own) is None
+    assert links_of("ep/libonnxruntime_providers_gone.so") is None

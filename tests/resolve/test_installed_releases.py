@@ -26,7 +26,7 @@ def seen(
     facts = synthetic.facts(
         f"onnxruntime-gpu {version}", *others, onnxruntime={**build, "provider": provider}
     )
-    matrix, _ = with_installed_releases(facts, MATRIX)
+    matrix, _ = with_installed_releases(facts, MATRIX, PlanOptions())
     row = matrix.builds[0]
     return matrix, row if row.index_url == INSTALLED else None
 
@@ -81,7 +81,7 @@ def test_a_build_for_a_toolkit_that_is_not_known_brings_it(cuda: str, *, added: 
 def test_only_what_is_whole_is_a_build(more: dict[str, Any], *, whole: bool) -> None:
     build = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "12.8", **more}
     facts = synthetic.facts("onnxruntime-gpu 1.40.0", onnxruntime={**build, "provider": PROVIDER})
-    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX, PlanOptions())
 
     assert (matrix.builds[0].index_url == INSTALLED) is whole
     assert (unknown.name, unknown.version) == ("onnxruntime-gpu", "1.40.0")
@@ -104,7 +104,7 @@ def test_beside_another_build_it_is_not_alone_in_its_folder(other: Any, *, whole
 def test_a_wheel_of_nvidia_brings_what_is_seen_in_it() -> None:
     libraries = ["nvidia/cudnn/lib/libcudnn.so.10", "nvidia/cudnn/lib/libcudnn_new.so.10"]
     wheel = {"name": "nvidia-cudnn-cu12", "version": "10.0.0", "libraries": libraries}
-    matrix, [unknown] = with_installed_releases(synthetic.facts(wheel), MATRIX)
+    matrix, [unknown] = with_installed_releases(synthetic.facts(wheel), MATRIX, PlanOptions())
     known = matrix.distributions["nvidia-cudnn-cu12"]
 
     assert (unknown.version, unknown.like) == ("10.0.0", None)  # no release of that major
@@ -132,14 +132,18 @@ def test_a_wheel_of_nvidia_brings_what_is_seen_in_it() -> None:
 )
 def test_which_release_it_is_taken_to_be_like(version: str, like: str | None) -> None:
     """The newest of its major that is not newer, else the oldest of it."""
-    _, [unknown] = with_installed_releases(synthetic.facts(f"nvidia-cudnn-cu12 {version}"), MATRIX)
+    _, [unknown] = with_installed_releases(
+        synthetic.facts(f"nvidia-cudnn-cu12 {version}"), MATRIX, PlanOptions()
+    )
 
     assert unknown.like == (like and f"nvidia-cudnn-cu12 {like}")
     known = MATRIX.distributions["nvidia-cudnn-cu12"]
     turned = {known.name: known._replace(releases=known.releases[::-1])}
     other = MATRIX._replace(distributions={**MATRIX.distributions, **turned})
     facts = synthetic.facts(f"nvidia-cudnn-cu12 {version}")
-    assert with_installed_releases(facts, other)[1] == (unknown,)  # whatever their order
+    assert with_installed_releases(facts, other, PlanOptions())[1] == (
+        unknown,
+    )  # whatever their order
 
 
 def test_what_a_provider_loads_counts_where_a_wheel_has_it() -> None:
@@ -192,7 +196,7 @@ def test_a_provider_without_readable_code_has_that_of_the_nearest(provider: obje
     build: dict[str, Any] = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
     build |= {"provider": provider and {**PROVIDER, "sass": [], "ptx": []}}
     facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=build)
-    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX, PlanOptions())
     row, like = matrix.builds[0], next(b for b in MATRIX.builds if b.version == "1.23.0")
 
     assert unknown.like == "onnxruntime-gpu 1.23.0"
@@ -205,7 +209,7 @@ def test_a_provider_without_readable_code_that_is_like_no_other_has_none() -> No
     build: dict[str, Any] = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "14.0"}
     build |= {"provider": {**PROVIDER, "sass": [], "ptx": []}}
     facts = synthetic.facts("onnxruntime-gpu 1.40.0", onnxruntime=build)
-    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX, PlanOptions())
     row = matrix.builds[0]
 
     assert unknown.like is None
@@ -228,12 +232,12 @@ def test_which_build_it_is_taken_to_be_like(
 ) -> None:
     build = {"distribution": "onnxruntime-gpu", "version": version, "cuda": cuda}
     facts = synthetic.facts(f"onnxruntime-gpu {version}", onnxruntime={**build, "provider": None})
-    matrix, [unknown] = with_installed_releases(facts, MATRIX)
+    matrix, [unknown] = with_installed_releases(facts, MATRIX, PlanOptions())
 
     assert unknown.like == (like and f"onnxruntime-gpu {like}")
     assert (matrix.builds[0].index_url == INSTALLED) is (like is not None)
     turned = MATRIX._replace(builds=MATRIX.builds[::-1])
-    assert with_installed_releases(facts, turned)[1] == (unknown,)
+    assert with_installed_releases(facts, turned, PlanOptions())[1] == (unknown,)
 
 
 def test_a_build_that_is_like_no_other_has_what_was_read_alone() -> None:
@@ -280,7 +284,7 @@ def test_a_build_of_a_known_number_may_be_another(
 def test_wheels_of_nvidia_are_judged_by_what_the_nearest_of_their_major_has() -> None:
     newer = {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "requires": ["nvidia-cublas-cu12>1"]}
     facts = synthetic.facts(newer, "nvidia-cublas-cu12 12.9.9")
-    matrix, unknown = with_installed_releases(facts, MATRIX)
+    matrix, unknown = with_installed_releases(facts, MATRIX, PlanOptions())
     cudnn, cublas = (matrix.distributions[row.name] for row in reversed(unknown))
 
     assert [(row.name, row.like) for row in unknown] == [
@@ -308,7 +312,9 @@ def test_what_the_metadata_of_an_own_build_say_wrongly_hinders_nothing() -> None
 def test_all_that_is_not_known_is_named() -> None:
     packages = ("onnxruntime-gpu 1.40.0", "nvidia-cudnn-cu12 9.99.0")
     folder = {"distribution": "onnxruntime-gpu", "version": "1.40.0", "cuda": "12.8"}
-    _, unknown = with_installed_releases(synthetic.facts(*packages, onnxruntime=folder), MATRIX)
+    _, unknown = with_installed_releases(
+        synthetic.facts(*packages, onnxruntime=folder), MATRIX, PlanOptions()
+    )
 
     assert [row.name for row in unknown] == ["nvidia-cudnn-cu12", "onnxruntime-gpu"]
 
@@ -328,9 +334,9 @@ def test_a_build_for_another_platform_alone_is_not_known_here() -> None:
 def test_a_damaged_wheel_and_one_of_another_platform_are_no_new_release() -> None:
     damaged = {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "intact": False}
 
-    assert with_installed_releases(synthetic.facts(damaged), MATRIX) == (MATRIX, ())
+    assert with_installed_releases(synthetic.facts(damaged), MATRIX, PlanOptions()) == (MATRIX, ())
     known = synthetic.facts("nvidia-cudnn-cu12 9.28.0", "requests 2.0")
-    assert with_installed_releases(known, MATRIX) == (MATRIX, ())
+    assert with_installed_releases(known, MATRIX, PlanOptions()) == (MATRIX, ())
 
 
 def test_an_own_build_that_works_is_kept_though_a_newer_release_works_too() -> None:

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import drivers
 import pytest
 
-from ortgpu_fix.verify.children import libraries
+from ortgpu_fix.verify.children import libraries, plugin
 
 DATA = Path(__file__).parents[2] / "data"
 SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
@@ -76,6 +77,89 @@ def test_one_gpu_is_used_as_an_application_would(site: Path, simulate: Simulate)
         ("NVIDIA A100-SXM4-80GB (8.0)", "RuntimeError: ['CUDAExecutionProvider']")
     ]
     assert answers[-1]["event"] == "end"
+
+
+PLUGIN = """
+def get_library_path():
+    return {library!r}
+def get_ep_name():
+    return {name!r}
+"""
+WITH_PLUGIN = """
+__version__ = "1.32.0"
+REGISTERED = []
+
+
+class Device:
+    def __init__(self, ep_name, number):
+        self.ep_name, self.number = ep_name, number
+    def __repr__(self):
+        return f"{self.ep_name} {self.number}"
+
+
+def register_execution_provider_library(name, path):
+    if "absent" in path:
+        raise RuntimeError("Failed to load library " + path)
+    REGISTERED.append(name)
+
+
+def get_ep_devices():
+    return [Device("Other", 0), *(Device(name, at) for name in REGISTERED for at in range(2))]
+
+
+class SessionOptions:
+    def add_provider_for_devices(self, devices, options):
+        self.devices = devices
+
+
+class InferenceSession:
+    def __init__(self, path, options, providers, enable_fallback):
+        raise RuntimeError(repr((providers, options.devices)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "said"),
+    [
+        ("CUDAExecutionProvider", "there.so", "(None, [CUDAExecutionProvider 0])"),
+        ("NvTensorRTRTXExecutionProvider", "there.so", "[NvTensorRTRTXExecutionProvider 0]"),
+        ("CUDAExecutionProvider", "absent.so", "the plugin offers no device: CUDAExecution"),
+    ],
+)
+def test_a_plugin_is_registered_and_its_devices_are_asked_for(
+    name: str, library: str, said: str, site: Path, simulate: Simulate
+) -> None:
+    (site / "onnxruntime.py").unlink()
+    for module, text in (
+        ("onnxruntime", WITH_PLUGIN),
+        ("onnxruntime_ep_openvino", "raise SystemExit"),
+        ("onnxruntime_ep_nv_x", PLUGIN.format(library=str(site / library), name=name)),
+    ):
+        (site / module).mkdir()
+        (site / module / "__init__.py").write_text(text)
+    environ = simulate(release="580.95.05", cuda=13000, cards=[drivers.A100])
+    [(gpu, error)] = runs(smoke(site, environ))
+
+    assert gpu == "NVIDIA A100-SXM4-80GB (8.0)"
+    assert said in error
+    (site / "onnxruntime/capi").mkdir()
+    (site / "onnxruntime/capi/libonnxruntime_providers_cuda.so").touch()
+    assert "'SessionOptions' object has no attribute 'devices'" in runs(smoke(site, environ))[0][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "lacks"),
+    [
+        ("CUDAExecutionProvider", "fft.onnx", False),
+        ("NvTensorRTRTXExecutionProvider", "fft.onnx", True),
+        ("NvTensorRTRTXExecutionProvider", "conv.onnx", False),
+    ],
+)
+def test_a_fourier_transform_is_for_cuda_alone(name: str, model: str, *, lacks: bool) -> None:
+    module = ModuleType("onnxruntime_ep_x")
+    vars(module)["get_ep_name"] = lambda: name
+
+    assert plugin.lacks(module, DATA / model) is lacks
 
 
 def test_one_gpu_of_each_kind_is_used(site: Path, simulate: Simulate) -> None:

@@ -132,6 +132,46 @@ def test_releases_that_only_log_what_cuda_says() -> None:
     assert (found.verdict, found.evidence[-1]) == ("driver-too-old", TOO_OLD)
 
 
+OFFERS_NONE = "LookupError: the plugin offers no device: CUDAExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (NO_LIBCUDA, "no-driver"),
+        (driver("11.4", 100), "driver-too-old"),
+        (driver("12.2", 100), "no-gpu"),
+        (driver("12.2", 802), "no-gpu"),
+        (driver("12.2", 0), "no-gpu"),
+    ],
+)
+def test_a_plugin_that_offers_no_device(seen: dict[str, Any], verdict: str) -> None:
+    models = [failed(name, OFFERS_NONE) for name in ("conv", "matmul")]
+
+    assert say(seen, BUILD, needed(), *models, END).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (NO_LIBCUDA, "no-driver"),
+        (driver("12.2", 100), "no-gpu"),
+        (driver("12.2", 0), "cpu-fallback"),
+    ],
+)
+def test_a_session_that_runs_on_the_cpu_without_a_word(seen: dict[str, Any], verdict: str) -> None:
+    """As one does whose provider `import onnxruntime` registers where there is no GPU."""
+    assert say(seen, BUILD, needed(), *ON_CPU, END).verdict == verdict
+    partly = (ON_GPU[0], *ON_CPU[1:])
+    assert say(seen, BUILD, needed(), *partly, END).verdict == "cpu-fallback"
+
+
+def test_nvidias_own_plugin_computes_on_the_gpu() -> None:
+    models = [model("conv", "Conv NvTensorRTRTX"), model("matmul", "MatMul NvTensorRTRTX")]
+
+    assert say(driver(), BUILD, needed(), *models, END).verdict == "works"
+
+
 def test_noise_in_the_log_of_inference_that_was_right() -> None:
     log = NOT_LOADED.format(f"libnvinfer.so.10: {ABSENT}") + FAILURE.format(NO_DEVICE)
     assert say(driver(), BUILD, needed(), *ON_GPU, END, stderr=log).verdict == "works"

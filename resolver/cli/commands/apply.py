@@ -94,7 +94,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
                 command=command_line(arguments),
             )
         )
-        console.print_result("\n" + texts.label("applied", version=plan.release))
+        console.print_result("\n" + texts.label("applied", build=plan.build))
         for row in plan.findings:
             if row.code.startswith("managed-by-"):
                 console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
@@ -210,7 +210,7 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     """Make the companions that the plan says are to come."""
     wanted = {companion.name for companion in plan.companions}
     platform = inputs.facts.platform.key
-    matrix, _ = with_installed_releases(inputs.facts, inputs.matrix)
+    matrix, _ = with_installed_releases(inputs.facts, inputs.matrix, inputs.options)
     made = build_companions(plan.selection, matrix, platform, matrix.modules)
     return [wheel for wheel in made if wheel.name in wanted]
 

@@ -30,6 +30,8 @@ WITHOUT_CUDA = {"CPUExecutionProvider", "AzureExecutionProvider"}
 BINDINGS = "onnxruntime.capi._pybind_state"
 UNAVAILABLE = "ORT_CUDA_UNAVAILABLE"
 """Set by onnxruntime 1.11 to 1.15 while they are imported, where they find no libraries."""
+REGISTER = "register_execution_provider_library"
+"""What brings a plugin in: called by a program, or by `import onnxruntime` for one within."""
 LOADED: list[bool] = []
 
 
@@ -172,6 +174,9 @@ def after_bindings(module: Any) -> None:
 def wrap_bindings(module: Any) -> None:
     """Wrap what asks for CUDA, or load at once."""
     capi = os.path.dirname(module.__file__ or "")
+    if load.is_by_plugin():
+        wrap(module, REGISTER)
+        return
     if not load.has_provider(os.path.dirname(capi)):
         return
     try:
@@ -184,7 +189,7 @@ def wrap_bindings(module: Any) -> None:
         return
     if hasattr(device, "gpu"):
         wrap(device, "gpu", static=True)
-    for name in ("register_execution_provider_library", "create_and_register_allocator_v2"):
+    for name in (REGISTER, "create_and_register_allocator_v2"):
         if hasattr(module, name):
             wrap(module, name)
 

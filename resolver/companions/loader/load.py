@@ -60,7 +60,7 @@ def has_provider(folder: str) -> bool:
 
 
 def release() -> str:
-    """Return the release of onnxruntime-gpu that the libraries belong to."""
+    """Return the distribution and release of onnxruntime that the libraries belong to."""
     try:
         with open(os.path.join(HERE, "release.txt"), encoding="utf-8") as file:
             return file.read().strip()
@@ -68,11 +68,19 @@ def release() -> str:
         return ""
 
 
+def is_by_plugin() -> bool:
+    """Tell whether CUDA comes to the plain onnxruntime as a plugin, which may be registered later.
+
+    From a distribution of its own, or from the folder of onnxruntime itself.
+    """
+    return release().startswith("onnxruntime ")
+
+
 def is_release(module: Any, release: str) -> bool:
-    """Tell whether onnxruntime-gpu `release` is there by its metadata, and has CUDA."""
+    """Tell whether `release` (`onnxruntime-gpu 1.26.0`) is there by its metadata, and has CUDA."""
     site = os.path.dirname(os.path.dirname(module.__file__))
-    there = os.path.isdir(os.path.join(site, "onnxruntime_gpu-" + release + ".dist-info"))
-    return there and has_cuda(module)
+    name = release.replace("-", "_").replace(" ", "-") + ".dist-info"
+    return os.path.isdir(os.path.join(site, name)) and (is_by_plugin() or has_cuda(module))
 
 
 def has_cuda(module: Any) -> bool:

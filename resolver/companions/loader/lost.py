@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 TOLD: list[str] = []
 WITHOUT_CUDA = {"CPUExecutionProvider", "AzureExecutionProvider"}
-GPU_BUILD = "onnxruntime-gpu"
 STAND_IN = "ORTGPU_FIX_PROVIDED"
 """The file in the folder of metadata of an `onnxruntime` that this program made."""
 
 
 def watch(module: Any, release: str) -> None:
-    """Tell whoever asks the onnxruntime `module` for CUDA that it is not onnxruntime-gpu `release`.
+    """Tell whoever asks the onnxruntime `module` for CUDA that it is not `release`.
 
     Nothing where it is, or where nobody's metadata says what it is.
     """
     folder = os.path.dirname(module.__file__)
     has_cuda = load.has_cuda(module)
     name, version, installer = owner(os.path.dirname(folder))
-    if has_cuda and (name, version) in {("", ""), (GPU_BUILD, release)}:
+    known = name + " " + version not in {" ", release}
+    if has_cuda and not known:
         return
     text = "the onnxruntime in " + folder
-    if has_cuda or name not in {"", GPU_BUILD}:
+    if known:
         text = name + " " + version + (" (by " + installer + ")" if installer else "")
     text += "" if has_cuda else ", built without CUDA,"
-    text += " is in the place of " + GPU_BUILD + " " + release
+    text += " is in the place of " + release
 
     def before_session(_: Any, *given: Any, **named: Any) -> None:
         providers = named.get("providers", (*given, None, None, None)[2])

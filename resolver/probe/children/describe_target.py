@@ -110,7 +110,7 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
         row["editable"] = re.search('"editable": ?true', source) is not None
     if "ORTGPU_FIX_PROVIDED" in files:
         row["provided"] = True
-    if canonical(name).startswith("nvidia-"):
+    if canonical(name).startswith(("nvidia-", "onnxruntime-ep-")):
         libraries = [(name, size) for name, _, size in recorded(path) if LIBRARY.search(name)]
         row["libraries"] = [name for name, _ in libraries]
         row["missing"] = sum(differs(os.path.join(folder, name), size) for name, size in libraries)
@@ -193,17 +193,17 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     build = dict(ASSIGNMENT.findall(info or ""))
     name, version = build.get("package_name"), build.get("__version__")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
+    real = [row for row in installed if row["version"] is not None and not row.get("provided")]
+    named = [row for row in real if name and canonical(row["name"]) == canonical(name)]
     claims = [
         (package, damage(os.path.dirname(package["path"]), package["path"]))
-        for package in installed
-        if (canonical(package["name"]) == canonical(name) if name else owns_folder(package))
-        and package["version"] is not None
-        and not package.get("provided")
+        for package in named or filter(owns_folder, real)
     ]
     intact = False
     if claims:
-        package, damaged = min(claims, key=lambda claim: len(claim[1])) if not name else claims[0]
-        if not name and whole:  # old wheels without build info: the owner of the files
+        package, damaged = claims[0] if named else min(claims, key=lambda claim: len(claim[1]))
+        # Old wheels have no build info, and a build of another name may have that of its origin.
+        if not named and whole and (not name or not damaged):
             name, version = package["name"], package["version"]
         intact = whole and package["version"] == version and not damaged
     cuda = build.get("cuda_version")

@@ -45,9 +45,15 @@ def wanted_on_import(folder: Path) -> list[str]:
     return [name for name in dict.fromkeys(names) if CUDA_NAMES.fullmatch(name)]
 
 
-def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, object]:
-    """Load each CUDA library that the provider needs; `helping`: from the wheels too."""
-    provider = folder / "capi" / "libonnxruntime_providers_cuda.so"
+def needed(
+    folder: Path, version: str | None, *, helping: bool, plugin: str | None = None
+) -> dict[str, object]:
+    """Load each CUDA library that the provider needs; `helping`: from the wheels too.
+
+    The provider lies in the `folder` of onnxruntime, or is the file `plugin`, whose own folder its
+    module searches.
+    """
+    provider = Path(plugin or folder / "capi" / "libonnxruntime_providers_cuda.so")
     if sys.platform == "win32" or not provider.is_file():
         return {"cuda": None, "libraries": []}
     linked: list[str] = []
@@ -57,9 +63,12 @@ def needed(folder: Path, version: str | None, *, helping: bool) -> dict[str, obj
     names = [name for name in linked if CUDA_NAMES.fullmatch(name)] + wanted_on_import(folder)
     major = next((name.split(".so.")[1] for name in names if name.startswith("libcublas.")), "")
     late = []
-    if tuple(int(part) for part in re.findall(r"\d+", version or "")[:2]) >= LOADED_LATE:
+    release = tuple(int(part) for part in re.findall(r"\d+", version or "")[:2])
+    if major and release >= LOADED_LATE:
         late = [name for name in ("libcudnn.so.9", CUFFT.get(major)) if name and name not in names]
     wheels = wheel_folders() if helping else []
+    own = [path.name for path in provider.parent.iterdir()] if plugin else []
+    names = [name for name in names if not any(file.startswith(name) for file in own)]
     rows = [dict(load(name, places, wheels), optional=False) for name in names + late]
     if major in NVRTC and NVRTC[major] not in names:  # cuDNN uses it if it is there
         rows.append(dict(load(NVRTC[major], places, wheels), optional=True))

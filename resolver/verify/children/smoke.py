@@ -33,15 +33,17 @@ if __name__ == "__main__":  # by its path: what lies beside it is its package, a
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import json
 import math
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import common, libraries
+from . import common, libraries, plugin
 
 PROVIDER = "CUDAExecutionProvider"
 SIDE = 64
@@ -96,13 +98,25 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
         common.preload(onnxruntime)
     with contextlib.suppress(Exception):  # as an application does; what is missing is told below
         onnxruntime.OrtDevice.make("cuda", 0)
-    tell("needed", **libraries.needed(Path(origin).parent, version, helping=helping))
+    folder = Path(origin).parent
+    apart = plugin.find(folder)
+    library = apart.get_library_path() if apart else None
+    needed = libraries.needed(folder, version, helping=helping, plugin=library)
+    if apart:
+        plugin.register(onnxruntime, apart)
+        needed = libraries.needed(folder, version, helping=helping, plugin=library)
+    tell("needed", **needed)
     tell("loaded", libraries=libraries.loaded())
     for gpu, index in common.chosen(machine, options.ignore):
         device = (PROVIDER, {"device_id": str(index)}) if index else PROVIDER
         for model in options.models:
             tell("doing", what="inference", model=model.stem, gpu=gpu)
-            tell("model", gpu=gpu, **infer(onnxruntime, model, [device], options.scratch))
+            if apart and plugin.lacks(apart, model):
+                continue
+            offered = (
+                functools.partial(plugin.devices, onnxruntime, apart, index) if apart else None
+            )
+            tell("model", gpu=gpu, **infer(onnxruntime, model, [device], options.scratch, offered))
             tell("loaded", libraries=libraries.loaded())
     return True
 
@@ -125,9 +139,16 @@ def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
 
 
 def infer(
-    onnxruntime: ModuleType, model: Path, providers: list[object], folder: Path
+    onnxruntime: ModuleType,
+    model: Path,
+    providers: list[object],
+    folder: Path,
+    offered: Callable[[], list[Any]] | None = None,
 ) -> dict[str, object]:
-    """Run one model twice on the provider; return where its nodes ran and how right it was."""
+    """Run one model twice on the provider; return where its nodes ran and how right it was.
+
+    `offered` returns the devices of a plugin, which are asked for in place of `providers`.
+    """
     import numpy as np  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
 
     result: dict[str, object] = {"name": model.stem, "nodes": [], "error": None}
@@ -136,8 +157,10 @@ def infer(
     options.profile_file_prefix = str(folder / model.stem)
     try:
         begin = time.perf_counter()
+        if offered is not None:
+            options.add_provider_for_devices(offered(), {})
         session = onnxruntime.InferenceSession(
-            str(model), options, providers=providers, enable_fallback=0
+            str(model), options, providers=None if offered else providers, enable_fallback=0
         )
         result["create_ms"] = common.milliseconds(begin, 3)
         session.disable_fallback()

@@ -1,0 +1,248 @@
+"""What gives onnxruntime the GPU by another way than onnxruntime-gpu is judged, and completed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.model import INSTALLED
+from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.reasons import Named
+from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
+
+Facts = dict[str, Any]
+MATRIX = load_matrix()
+NOTHING = PlanOptions()
+RTX = "onnxruntime-ep-nv-tensorrt-rtx-cu13"
+TRAINING = {
+    "links": [
+        *("libcublas.so.11", "libcublasLt.so.11", "libcudart.so.11.0", "libcudnn.so.8"),
+        *("libcufft.so.10", "libcurand.so.10"),
+    ],
+    "names": ["libcuda.so.1"],
+    "sass": ["6.0", "6.1", "7.0", "7.5", "8.0", "8.6"],
+    "ptx": ["6.0", "6.1", "7.0", "7.5", "8.0", "8.6"],
+}
+"""Read from onnxruntime_training-1.19.2-cp311-cp311-manylinux_2_27_x86_64.whl."""
+EXTENDED = {
+    "links": [
+        *("libcublas.so.12", "libcublasLt.so.12", "libcudart.so.12", "libcudnn.so.9"),
+        "libcufft.so.11",
+    ],
+    "names": ["libcuda.so.1"],
+    "sass": ["8.7"],
+    "ptx": [],
+    "preload_dlls": True,
+}
+"""Read from onnxruntime_gpu_extended-1.23.2.12.9-cp312-cp312-manylinux_2_34_aarch64.whl."""
+GH200 = {
+    "platform": {"system": "linux", "machine": "aarch64", "libc": "glibc 2.35"},
+    "driver": {"version": "570.86.15", "cuda": "12.8"},
+    "gpus": [{"name": "NVIDIA GH200 480GB", "compute_capability": "9.0"}],
+}
+
+
+def having(*packages: str, **more: Any) -> Facts:
+    """Return an example machine; the first package is what the folder is."""
+    facts: Facts = json.loads(json.dumps(example_machine()))
+    named = [text.split() for text in packages]
+    folder = {"distribution": named[0][0], "version": named[0][1], **more.pop("folder", {})}
+    facts["packages"] = [{"name": name, "version": version} for name, version in named]
+    return facts | {"onnxruntime": {"intact": True, **folder}} | more
+
+
+def plan(facts: Facts, **options: Any) -> Plan:
+    return resolve(from_json(facts), PlanOptions(**options), MATRIX)
+
+
+def names(made: Plan) -> list[str]:
+    return [row.name for row in made.install]
+
+
+NEW = {"driver": {"version": "580.95.05", "cuda": "13.0"}}
+PLUGIN = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", **NEW)
+CUDA_PLUGIN = having("onnxruntime 1.32.0", "onnxruntime-ep-cuda12 0.1.0")
+WITHIN = having("onnxruntime 1.32.0", folder={"provider": EXTENDED | {"sass": ["8.0"]}})
+OF_TRAINING = having("onnxruntime-training 1.19.2", folder={"cuda": "11.8", "provider": TRAINING})
+
+
+def with_package(facts: Facts, at: int, **change: Any) -> Facts:
+    copy: Facts = json.loads(json.dumps(facts))
+    copy["packages"][at] |= change
+    return copy
+
+
+def test_a_plugin_that_brings_its_libraries_is_whole() -> None:
+    made = plan(PLUGIN)
+
+    assert (made.verdict, made.uninstall, made.install, made.companions) == ("healthy", (), (), ())
+    assert made.build == Named("onnxruntime", "1.31.1")
+    assert [row.code for row in made.findings] == ["plugin-provider"]
+    assert dict(made.findings[0].values) == {
+        "by": Named(RTX, "0.5.0"),
+        "provider": "NvTensorRTRTXExecutionProvider",
+    }
+    assert {(row.name, row.index_url) for row in made.selection} == {
+        ("onnxruntime", INSTALLED),
+        (RTX, INSTALLED),
+    }
+    assert resolve_for_check(from_json(PLUGIN), NOTHING, MATRIX).verdict == "healthy"
+
+
+def test_one_that_brings_none_gets_those_of_its_cuda() -> None:
+    made = plan(CUDA_PLUGIN)
+
+    assert (made.verdict, made.uninstall, made.cuda) == ("fixable", (), "12")
+    assert {"nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-cufft-cu12"} <= set(names(made))
+    assert not any(name.startswith("onnxruntime") for name in names(made))
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+    assert [row.code for row in made.findings] == [
+        *("library-missing", "plugin-provider", "unknown-release")
+    ]
+    assert made.unlock == ()
+    assert resolve_for_check(from_json(CUDA_PLUGIN), NOTHING, MATRIX).verdict == "fixable"
+
+
+def test_what_was_read_of_a_plugin_goes_before_what_is_known_of_its_name() -> None:
+    read = {"links": ["libcudart.so.12"], "names": [], "sass": ["8.0"], "ptx": []}
+
+    assert names(plan(with_package(CUDA_PLUGIN, 1, provider=read))) == ["nvidia-cuda-runtime-cu12"]
+    other = having("onnxruntime 1.32.0", "onnxruntime-ep-other 1.0")
+    assert names(plan(with_package(other, 1, provider=read))) == ["nvidia-cuda-runtime-cu12"]
+    assert "onnxruntime-gpu" in names(plan(other))
+    assert "onnxruntime-gpu" in names(plan(with_package(other, 1, provider={**read, "links": []})))
+    lacking = with_package(CUDA_PLUGIN, 1, provider={**read, "sass": ["7.0"]})
+    assert "onnxruntime-gpu" in names(plan(lacking))
+
+
+def test_a_plugin_within_onnxruntime_is_completed() -> None:
+    made = plan(WITHIN)
+
+    assert (made.uninstall, made.cuda) == ((), "12")
+    assert "nvidia-cudnn-cu12" in names(made)
+    assert "onnxruntime-gpu" not in names(made)
+    [kept] = [row for row in made.findings if row.code == "build-kept"]
+    assert dict(kept.values)["by"] == Named("onnxruntime", "1.32.0")
+
+
+def test_the_training_api_keeps_its_cuda_11() -> None:
+    """It was taken out, with the only training API that there is, and the exit code was 0."""
+    made = plan(OF_TRAINING)
+
+    assert (made.verdict, made.uninstall, made.cuda) == ("fixable", (), "11")
+    assert {"nvidia-cudnn-cu11", "nvidia-cublas-cu11"} <= set(names(made))
+    assert made.build == Named("onnxruntime-training", "1.19.2")
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
+    assert "newer-works" not in {row.code for row in made.findings}
+
+
+def test_a_build_of_another_name_is_judged_by_its_code() -> None:
+    """ "No onnxruntime-gpu works", and it "shares its folder with the GPU build", were all."""
+    named = "onnxruntime-gpu-extended 1.23.2.12.9"
+    facts = having(named, folder={"cuda": "12.6", "provider": EXTENDED}, **GH200)
+    made = plan(facts)
+
+    assert made.verdict == "impossible"
+    assert [row.code for row in made.findings if row.severity == "error"] == ["no-gpu-code"]
+    [why] = [row for row in made.rejected if row.package == "onnxruntime-gpu-extended"]
+    assert (why.version, [row.code for row in why.reasons]) == ("1.23.2.12.9", ["no-gpu-code"])
+    orin = plan(facts | {"gpus": [{"compute_capability": "8.7"}]})
+    assert (orin.verdict, orin.uninstall) == ("fixable", ())
+
+
+def test_what_cannot_work_is_told_and_replaced() -> None:
+    facts = having("onnxruntime 1.31.1", f"{RTX} 0.5.0")  # the driver runs CUDA 12
+    made = plan(facts)
+
+    assert made.uninstall == ("onnxruntime",)
+    [why] = [row for row in made.findings if row.code == "driver-too-old"]
+    assert dict(why.values)["build"] == Named(RTX, "0.5.0")
+    assert {"cpu-build-installed", "gpu-build-missing"}.isdisjoint(
+        row.code for row in made.findings
+    )
+    assert not any(gain.version == "1.31.1" and "ep" in gain.name for row in made.unlock
+                   for gain in row.gains)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"latest": True}, {"cuda": "13"}, {"onnxruntime": ">=1.26"}, {"providers": True}],
+)
+def test_it_gives_way_to_a_wish(options: dict[str, Any]) -> None:
+    assert "onnxruntime-gpu" in names(plan(PLUGIN, **options))
+
+
+def test_a_wish_for_a_torch_counts_too() -> None:
+    assert find_onnxruntime(from_json(PLUGIN), MATRIX, PlanOptions(torch="match")) is None
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        having("onnxruntime 1.31.1"),
+        having("onnxruntime 1.31.1", f"{RTX} 0.5.0", "onnxruntime-directml 1.24.0"),
+        having("onnxruntime 1.31.1", f"{RTX} 0.5.0", folder={"intact": False}),
+        having("onnxruntime 1.31.1", f"{RTX} 0.5.0", folder={"distribution": "onnxruntime-gpu"}),
+        having("onnxruntime-directml 1.24.0", f"{RTX} 0.5.0"),
+        with_package(PLUGIN, 0, provided=True),
+        with_package(PLUGIN, 0, outside=True),
+        with_package(PLUGIN, 1, intact=False),
+        PLUGIN | {"onnxruntime": None},
+        having("onnxruntime-training 1.19.2"),
+    ],
+)
+def test_what_is_not_whole_or_not_alone_is_none(facts: Facts) -> None:
+    assert find_onnxruntime(from_json(facts), MATRIX, NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "plugin"),
+    [
+        (PLUGIN, "onnxruntime", RTX),
+        (PLUGIN | {"gpus": None}, "onnxruntime", RTX),
+        (having("onnxruntime-gpu 1.26.0", f"{RTX} 0.5.0"), "onnxruntime-gpu", None),
+        (having("onnxruntime-training 1.19.2", folder={"cuda": "11.8"}), "onnxruntime-training",
+         None),
+        (having("onnxruntime 1.31.1", f"{RTX} 0.5.0", folder={"distribution": None}),
+         "onnxruntime", RTX),
+        (WITHIN, "onnxruntime", None),
+    ],
+)  # fmt: skip
+def test_which_it_is(facts: Facts, name: str, plugin: str | None) -> None:
+    found = find_onnxruntime(from_json(facts), MATRIX, NOTHING)
+
+    assert found is not None
+    assert found.package.name == name
+    assert (found.plugin.name if found.plugin else None) == plugin
+    assert [row.name for row in found.packages] == [name, *([plugin] if plugin else [])]
+
+
+def test_what_shares_nothing_disagrees_with_nobody() -> None:
+    """A torch for CUDA 12 beside a plugin with a CUDA 13 of its own."""
+    facts = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", "torch 2.8.0", "tensorflow 2.17.0", **NEW)
+
+    assert plan(facts).build == Named("onnxruntime", "1.31.1")
+    assert plan(facts).verdict == "healthy"
+
+
+def test_without_a_gpu_nothing_is_promised_and_a_change_is_rolled_back_first() -> None:
+    assert plan(PLUGIN | {"gpus": []}).verdict == "impossible"
+    unfinished = PLUGIN | {"python": PLUGIN["python"] | {"change": "unfinished"}}
+    assert plan(unfinished).verdict == "fixable"
+
+
+def test_a_plugin_is_kept_by_pip_as_it_is() -> None:
+    """No stand-in has the place of an onnxruntime that is the real one."""
+    made = plan(PLUGIN, keep=True)
+
+    assert made.companions == ()
+    assert [row.name for row in plan(OF_TRAINING, keep=True).companions] == [
+        *("ortgpu-fix-libraries", "onnxruntime")
+    ]
