@@ -21,7 +21,7 @@ from . import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -33,6 +33,8 @@ UNAVAILABLE = "ORT_CUDA_UNAVAILABLE"
 REGISTER = "register_execution_provider_library"
 """What brings a plugin in: called by a program, or by `import onnxruntime` for one within."""
 LOADED: list[bool] = []
+TENSORRT: list[bool] = []
+"""The same of TensorRT's libraries."""
 
 
 def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | None:
@@ -117,6 +119,12 @@ def demand() -> None:
         LOADED.append(True)
 
 
+def demand_tensorrt() -> None:
+    """Load TensorRT's libraries, once."""
+    load.load_tensorrt()
+    TENSORRT.append(True)
+
+
 def before_onnxruntime(module: ModuleType) -> None:
     """Load what a known release links; all for one whose compiled module is elsewhere."""
     folder = os.path.dirname(module.__file__ or "")
@@ -181,6 +189,7 @@ def wrap_bindings(module: Any) -> None:
         return
     try:
         session, device = module.InferenceSession, module.OrtDevice
+        wrap(session, "initialize_session", asks_for_tensorrt, act=demand_tensorrt, done=TENSORRT)
         wrap(session, "initialize_session", asks_for_cuda)
         wrap(device, "cuda", static=True)
     except AttributeError as error:
@@ -207,6 +216,11 @@ def asks_for_cuda(session: Any, providers: Any = (), *_: Any, **__: Any) -> bool
         return True
 
 
+def asks_for_tensorrt(_: Any, providers: Any = (), *__: Any, **___: Any) -> bool:
+    """Tell whether a session with these providers may use TensorRT."""
+    return "TensorrtExecutionProvider" in (providers or ())
+
+
 def after_ctranslate2(module: Any) -> None:
     """Wrap what is created on a device: `Translator(path, device="cuda")`."""
     for kind in vars(module).values():
@@ -230,17 +244,24 @@ def before_genai(module: ModuleType) -> None:
 
 
 def wrap(
-    owner: Any, name: str, asks: Callable[..., bool] | None = None, *, static: bool = False
+    owner: Any,
+    name: str,
+    asks: Callable[..., bool] | None = None,
+    *,
+    static: bool = False,
+    act: Callable[[], None] = demand,
+    done: Sized = LOADED,
 ) -> None:
     """Put a function in the place of `owner.name` that loads the libraries before it calls that.
 
-    `asks` tells from the arguments whether they are needed; without it they are.
+    `asks` tells from the arguments whether they are needed; without it they are. `act` loads them,
+    unless it is `done`.
     """
     original = getattr(owner, name)
 
     def demanding(*arguments: Any, **named: Any) -> Any:
-        if not LOADED:
-            attempt(lambda: demand() if asks is None or asks(*arguments, **named) else None)
+        if not done:
+            attempt(lambda: act() if asks is None or asks(*arguments, **named) else None)
         return original(*arguments, **named)
 
     demanding.__name__, demanding.__doc__ = name, getattr(original, "__doc__", None)

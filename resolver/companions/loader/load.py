@@ -23,7 +23,7 @@ Nothing here raises, and without ORTGPU_FIX_DEBUG=1 nothing is printed: what is 
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: ANN401, PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, T201
+# ruff: noqa: ANN401, PTH100, PTH112, PTH113, PTH118, PTH120, PTH121, PTH123, PTH208, T201
 from __future__ import annotations
 
 import ctypes
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
+TENSORRT = {
+    *("libnvinfer.so.", "libnvinfer_plugin.so.", "libnvonnxparser.so."),
+    *("nvinfer_", "nvinfer_plugin_", "nvonnxparser_"),
+}
+"""What the names of TensorRT's libraries begin with, before its major and `.dll`."""
+DIGITS = "0123456789"
 RTLD_DI_LINKMAP = 2
 MISSED: list[str] = []
 """Libraries of the list that are not there."""
@@ -100,6 +106,16 @@ def load_all(only: str = "") -> None:
                 groups.setdefault(group, []).append((when, path))
     for entries in groups.values():
         load_group(entries, roots)
+
+
+def load_tensorrt() -> None:
+    """Load the libraries that TensorRT's provider links from NVIDIA's wheel, if that is there."""
+    for root in filter(None, sys.path):
+        folder = os.path.join(root, "tensorrt_libs")
+        if os.path.isdir(folder):
+            names = sorted(os.listdir(folder))  # no library links one that comes after it
+            wanted = [name for name in names if name.replace(".dll", "").rstrip(DIGITS) in TENSORRT]
+            load_group([("always", "tensorrt_libs/" + name) for name in wanted], [root])
 
 
 def load_group(entries: list[tuple[str, str]], roots: list[str]) -> None:
