@@ -48,6 +48,7 @@ def test_what_the_provider_links_is_loaded_in_the_order_of_the_links(
 @pytest.mark.parametrize(
     ("sessions", "loaded"),
     [
+        (["plugins", ["TensorrtExecutionProvider"]], True),
         ([["TensorrtExecutionProvider"]], True),
         ([["CUDAExecutionProvider"], ["TensorrtExecutionProvider", "CUDAExecutionProvider"]], True),
         ([["TensorrtExecutionProvider"], ["TensorrtExecutionProvider"]], True),
@@ -57,7 +58,7 @@ def test_what_the_provider_links_is_loaded_in_the_order_of_the_links(
     ],
 )
 def test_a_session_that_asks_for_it_finds_it(
-    tmp_path: Path, sessions: list[list[str] | None], *, loaded: bool
+    tmp_path: Path, sessions: list[list[str] | str | None], *, loaded: bool
 ) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()
@@ -78,9 +79,14 @@ class Session:
 demand.load.has_provider = lambda folder: True
 device = type("OrtDevice", (), {{"cuda": staticmethod(lambda: 1)}})
 module = types.SimpleNamespace(__file__="/x/y", InferenceSession=Session, OrtDevice=device)
+if "plugins" in {sessions!r}:
+    module.register_tensorrt_plugins_as_custom_ops = lambda *_: print("plugins")
 demand.wrap_bindings(module)
 for providers in {sessions!r}:
-    Session().initialize_session(providers)
+    if providers == "plugins":
+        module.register_tensorrt_plugins_as_custom_ops(None, {{}})
+    else:
+        Session().initialize_session(providers)
 """
     finished = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -89,6 +95,6 @@ for providers in {sessions!r}:
     said = finished.stdout.split()
     assert [word for word in said if word.startswith("lib")] == (WANTED if loaded else [])
     if loaded:
-        first = said.index("TensorrtExecutionProvider")
+        first = said.index("plugins" if "plugins" in said else "TensorrtExecutionProvider")
         assert said[first - 3 : first] == WANTED
         assert "cuda" in said[: first - 3]

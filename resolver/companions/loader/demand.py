@@ -33,8 +33,10 @@ UNAVAILABLE = "ORT_CUDA_UNAVAILABLE"
 REGISTER = "register_execution_provider_library"
 """What brings a plugin in: called by a program, or by `import onnxruntime` for one within."""
 LOADED: list[bool] = []
+PLUGINS = "register_tensorrt_plugins_as_custom_ops"
+"""Loads TensorRT's provider, before a session that asks for TensorRT is initialized."""
 TENSORRT: list[bool] = []
-"""The same of TensorRT's libraries."""
+"""Whether TensorRT's libraries were loaded."""
 
 
 def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | None:
@@ -198,7 +200,9 @@ def wrap_bindings(module: Any) -> None:
         return
     if hasattr(device, "gpu"):
         wrap(device, "gpu", static=True)
-    for name in (REGISTER, "create_and_register_allocator_v2"):
+    if hasattr(module, PLUGINS):
+        wrap(module, PLUGINS, act=demand_tensorrt, done=TENSORRT)
+    for name in (REGISTER, "create_and_register_allocator_v2", PLUGINS):
         if hasattr(module, name):
             wrap(module, name)
 
