@@ -16,8 +16,8 @@ SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
 _KEPT = frozenset(
     {
         *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
-        *("no-autoload", "no-provide", "keep", "no-keep", "allow", "offline", "find-links"),
-        *("index-url", "torch-index-url", "matrix"),
+        *("provider", "no-autoload", "no-provide", "keep", "no-keep", "allow", "offline"),
+        *("find-links", "index-url", "torch-index-url", "tensorrt-index-url", "matrix"),
     }
 )
 """What decides which plan is made, or where its wheels come from."""

@@ -12,6 +12,8 @@ PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
 """What `--platform` names."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """What `--completions` writes for."""
+PROVIDERS = ("cuda", "tensorrt")
+"""What `--provider` names; the first is the default."""
 ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
 
 
@@ -56,6 +58,7 @@ FLAGS = (
     Flag("ort", "value", "SPEC"),
     Flag("cuda", "value", "MAJOR"),
     Flag("torch", "value", "WISH"),
+    Flag("provider", "value", "NAME", choices=PROVIDERS),
     Flag("requirement", "values", "FILE", short="r"),
     Flag("write", "nothing"),
     Flag("no-autoload", "nothing"),
@@ -81,6 +84,7 @@ FLAGS = (
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
     Flag("torch-index-url", "value", "URL"),
+    Flag("tensorrt-index-url", "value", "URL"),
     Flag("text-only", "nothing", commands=("explain",), partner="explain"),
     Flag("help", "nothing", short="h"),
     Flag("update", "nothing", commands=("matrix",), partner="matrix"),
@@ -119,6 +123,7 @@ class CommandLine(NamedTuple):
     ort: str | None = None
     cuda: str | None = None
     torch: str | None = None
+    provider: str = PROVIDERS[0]
     requirement: tuple[str, ...] = ()
     write: bool = False
     no_autoload: bool = False
@@ -144,6 +149,7 @@ class CommandLine(NamedTuple):
     find_links: str | None = None
     index_url: str | None = None
     torch_index_url: str | None = None
+    tensorrt_index_url: str | None = None
     text_only: bool = False
     help: bool = False
     update: bool = False

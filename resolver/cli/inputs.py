@@ -91,6 +91,8 @@ def plan_options_of(arguments: CommandLine) -> PlanOptions:
         conflicts="conflicts" in arguments.allow,
         providers="provider" in arguments.allow,
         torch_index=arguments.torch_index_url,
+        provider=arguments.provider,
+        tensorrt_index=arguments.tensorrt_index_url,
     )
 
 
@@ -129,6 +131,7 @@ def index_config_of(
         environ,
         index_url=arguments.index_url,
         torch_index=arguments.torch_index_url,
+        tensorrt_index=arguments.tensorrt_index_url,
         find_links=find_links,
         kept=wheels_folder(environ),
         offline=arguments.offline,

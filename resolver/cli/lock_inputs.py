@@ -32,6 +32,7 @@ from .inputs import PlanInputs, gather_inputs, index_config_of, plan_options_of
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
     *(
+        "provider",
         "requirement",
         "with-cpu",
         "no-autoload",
@@ -41,7 +42,7 @@ _FLAGS = (
         "find-links",
         "offline",
     ),
-    *("index-url", "torch-index-url"),
+    *("index-url", "torch-index-url", "tensorrt-index-url"),
 )
 """What decides on the content of a lock: where it goes does not."""
 _ADDRESSED = frozenset({"pylock"})

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..facts.model import CPU_BUILD
+from ..matrix import tensorrt
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 from ..resolve.options import CUDA_LABEL, PlanOptions
@@ -37,14 +38,17 @@ def parse_plan_options(
     keep: bool | None = None,
     torch: str | None,
     torch_index: str | None,
+    provider: str = "cuda",
+    tensorrt_index: str | None = None,
     mend: bool = False,
     conflicts: bool = False,
     providers: bool = False,
 ) -> PlanOptions:
     """Return the options of a plan.
 
-    `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch` and `torch_index` are the values of
-    `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch` and `--torch-index-url` as they were given.
+    `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch`, `torch_index`, `provider` and
+    `tensorrt_index` are the values of `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch`,
+    `--torch-index-url`, `--provider` and `--tensorrt-index-url` as they were given.
 
     `conflicts`, `providers`: `--allow conflicts` and `--allow provider` were given. With `mend` a
     pin of onnxruntime-gpu does not bind either: its line will be replaced.
@@ -68,13 +72,17 @@ def parse_plan_options(
         keep=keep,
         requirements=tuple(lines),
         torch=_torch(torch),
-        torch_index=_without_credentials(torch_index) if torch_index else INDEX,
+        torch_index=_without_credentials(torch_index, INDEX),
+        provider=provider,
+        tensorrt_index=_without_credentials(tensorrt_index, tensorrt.INDEX),
         conflicts=conflicts,
         providers=providers,
     )
 
 
-def _without_credentials(index: str) -> str:
+def _without_credentials(index: str | None, default: str) -> str:
+    if not index:
+        return default
     from ..index.page import without_credentials
 
     return without_credentials(index)

@@ -68,7 +68,8 @@ class Index:
         self._limits = limits or Limits()
         self._local = local()
         self._pages: dict[str, tuple[IndexFile, ...]] = {}
-        self._bases = {url.rstrip("/") for url in (sources.index_url, sources.torch_index) if url}
+        named = (sources.index_url, sources.torch_index, sources.tensorrt_index)
+        self._bases = {url.rstrip("/") for url in named if url}
         self._credentials = Credentials(sources.keyring)
 
     def find(self, wheel: Wheel) -> str:

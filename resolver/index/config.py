@@ -35,6 +35,8 @@ class IndexConfig:
     """What named the index."""
     torch_index: str | None = None
     """The address of PyTorch's own indexes, from a flag; may contain credentials."""
+    tensorrt_index: str | None = None
+    """The address of an index of TensorRT's libraries, likewise."""
     find_links: Path | None = None
     """A folder of wheels that is searched first."""
     kept: Path | None = None
@@ -61,9 +63,8 @@ class IndexConfig:
     def flagged(self) -> tuple[str, ...]:
         """Return the addresses that a flag gives: they need not be secure."""
         index = self.index_url if self.origin == "flag" else None
-        return tuple(
-            without_credentials(url).rstrip("/") for url in (index, self.torch_index) if url
-        )
+        named = (index, self.torch_index, self.tensorrt_index)
+        return tuple(without_credentials(url).rstrip("/") for url in named if url)
 
 
 def load_index_config(
@@ -71,6 +72,7 @@ def load_index_config(
     *,
     index_url: str | None = None,
     torch_index: str | None = None,
+    tensorrt_index: str | None = None,
     find_links: Path | None = None,
     kept: Path | None = None,
     offline: bool = False,
@@ -94,7 +96,7 @@ def load_index_config(
         (pip.get("index-url"), "pip"),
     ]
     url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
-    for address in (url, torch_index or ""):
+    for address in (url, torch_index or "", tensorrt_index or ""):
         _require_readable(address)
     trusted = (
         pip.get("trusted-host"),
@@ -105,6 +107,7 @@ def load_index_config(
         index_url=url,
         origin=origin,
         torch_index=torch_index,
+        tensorrt_index=tensorrt_index,
         find_links=find_links,
         kept=kept,
         offline=offline,

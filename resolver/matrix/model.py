@@ -219,6 +219,19 @@ class Plugin(NamedTuple):
     ptx: tuple[str, ...] = ()
 
 
+class TensorrtLibraries(NamedTuple):
+    """A distribution with TensorRT's libraries, as documents tell of it: nobody read its wheels."""
+
+    name: NAME
+    cuda: MAJOR
+    """Of the builds that it is for."""
+    version: VERSION
+    platforms: tuple[PLATFORM, ...]
+    capability: TARGET
+    """The oldest GPU that it supports: `7.5`."""
+    glibc: DOTTED
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -258,6 +271,7 @@ class Matrix(NamedTuple):
     """The builds of onnxruntime with the training API."""
     plugins: Mapping[str, Plugin] = MappingProxyType({})
     """By distribution: the execution providers that come beside onnxruntime."""
+    tensorrt: tuple[TensorrtLibraries, ...] = ()
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
     added: tuple[AddedRows, ...] = ()

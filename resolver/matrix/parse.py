@@ -23,6 +23,7 @@ from .model import (
     Matrix,
     Plugin,
     Release,
+    TensorrtLibraries,
     ToolkitRelease,
 )
 from .torch import DomainLibrary, PypiRow, TomlTable
@@ -55,6 +56,7 @@ _SHIPPED = RowReaders(forms=False)
 _RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
 _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
+_TENSORRT = row_reader(TensorrtLibraries)
 
 
 def parse(
@@ -100,6 +102,7 @@ def parse(
             row["name"]: Plugin(row["provider"], row["cuda"], tuple(row.get("sass", ())))
             for row in tables[place].get("plugin", ())
         }
+        tensorrt = rows("tensorrt", _TENSORRT)
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
         place = "limits"
@@ -132,6 +135,7 @@ def parse(
         own_providers=own_providers,
         training=training,
         plugins=plugins,
+        tensorrt=tensorrt,
         feeds=feeds,
         consumers=consumers,
         providers={

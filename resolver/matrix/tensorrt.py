@@ -9,6 +9,8 @@ from packaging.specifiers import SpecifierSet
 from ..versions import major, numbers
 from .model import Build
 
+INDEX = "https://pypi.nvidia.com"
+"""The index with the wheels of TensorRT's libraries; PyPI's placeholders fetch them there."""
 LOSE_CUDA = SpecifierSet(">=1.22.0,<=1.23.2")
 """The releases of onnxruntime-gpu that go on with the CPU, not with CUDA, where the TensorRT that a
 session asks for cannot be loaded. Sources: https://github.com/microsoft/onnxruntime/issues/25145,
@@ -17,6 +19,8 @@ _LIBRARY = re.compile(r"libnvinfer\.so\.(\d+)|(?i:nvinfer(?:_(\d+))?\.dll)")
 _WITHOUT_NUMBER = "8"
 """The major of `nvinfer.dll`: of the releases that link it the Linux wheels link TensorRT 8."""
 _DISTRIBUTION = re.compile(r"tensorrt(?:-cu\d+)?(?:-libs)?")
+LIBRARIES_WHEEL = re.compile(r"tensorrt(?:-cu\d+)?-libs")
+"""The distributions that own the folder `tensorrt_libs`."""
 _FIRST_BY_CUDA = 10
 """From this major on there is a distribution for each CUDA: `tensorrt-cu12`."""
 

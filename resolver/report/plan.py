@@ -224,7 +224,7 @@ def _total(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
         return texts.label("total-none")
     total = size(sum(wheel.size for wheel in wanted))
     text = texts.label(
-        "total" if all(row.size for row in wanted) else "total-and-torch", size=total
+        "total" if all(row.size for row in wanted) else "total-and-others", size=total
     )
     here = sum(wheel.size for wheel in plan.install) - sum(wheel.size for wheel in wanted)
     return texts.label("total-here", total=text, size=size(here)) if here else text

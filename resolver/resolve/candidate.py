@@ -8,6 +8,7 @@ from .components import Component, Components, Picked, choose_nvidia_wheels
 from .dependencies import choose_numpy, wheel_for
 from .msvc import runtime_for
 from .situation import Situation
+from .tensorrt import tensorrt_for
 
 NO_COMPONENTS = Components(chosen=(), reasons=())
 
@@ -23,6 +24,8 @@ class Candidate(NamedTuple):
     numpy: Component | Reason | None = None
     runtime: Component | None = None
     """The wheel of the Visual C++ runtime, where Windows needs one."""
+    tensorrt: Component | None = None
+    """The wheel of TensorRT's libraries, where the user wants TensorRT."""
 
 
 def make_candidate(
@@ -38,6 +41,7 @@ def make_candidate(
         ),
         numpy=choose_numpy(build, here),
         runtime=runtime_for(build, here),
+        tensorrt=tensorrt_for(build, here),
     )
 
 

@@ -16,6 +16,7 @@ from .msvc import is_unfit
 from .release_checks import oldest_that_serves
 from .rules import rivals
 from .situation import Situation
+from .tensorrt import displaced_by
 from .torch_choice import TorchChoice
 from .unknown_releases import is_same_major
 
@@ -53,7 +54,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         for component in chosen
         for rival in rivals(component.release.name, here)
         if (installed := here.facts.package(rival)) is not None and not installed.outside
-    }
+    } | displaced_by(subject.tensorrt, here)
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
     index = subject.build.index_url
     own = [wheel_on(index, row.name, row.version, subject.wheel) for row in build]
@@ -66,10 +67,11 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     )
     # Libraries of the system that serve are left alone; a plan that installs anything installs all
     # wheels.
-    runtime = subject.runtime if subject.runtime and not subject.runtime.installed else None
-    unfit = runtime is not None and is_unfit(subject.build, here)
-    if install or displaced or unfit or not served:
-        install += [_wheel(component) for component in (*missing, runtime) if component]
+    beside = [component for component in (subject.runtime, subject.tensorrt) if component]
+    coming = [component for component in beside if not component.installed]
+    unfit = subject.runtime in coming and is_unfit(subject.build, here)
+    if install or displaced or unfit or subject.tensorrt in coming or not served:
+        install += [_wheel(component) for component in (*missing, *coming)]
         system = {}
     else:
         displaced = set()
@@ -78,9 +80,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     uninstall = tuple(sorted({*owners, *displaced}))
     leaving = here.options.keep is False and here.facts.package(KEEP) is not None
     requires = missing_requirements(subject.build, here)
-    kept = [component for component in chosen if component.installed]
-    if subject.runtime is not None and subject.runtime.installed:
-        kept.append(subject.runtime)
+    kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
     return Changes(

@@ -25,10 +25,10 @@ from .findings_others import (
     consumer_findings,
     kept_findings,
     removal_findings,
-    tensorrt_findings,
 )
 from .findings_torch import torch_findings
 from .situation import Situation
+from .tensorrt import tensorrt_findings
 from .torch_choice import TorchSearch
 from .unknown_releases import UnknownRelease
 
@@ -69,7 +69,7 @@ def findings(
             *_companions(here, best, changes),
             *_project(here, best, changes),
             *conflict_findings(here, changes),
-            *tensorrt_findings(here, best.build),
+            *tensorrt_findings(here, best.build, best.tensorrt),
         ]
         kept = here.installed_release == best.version and not here.other_way
         if kept and works[0].version != best.version:

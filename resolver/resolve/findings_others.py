@@ -8,11 +8,9 @@ from ..companions.contents import KEEP
 from ..facts.markers import marker_environment
 from ..facts.model import Package
 from ..facts.unmet import new_conflicts
-from ..matrix.model import Build
-from ..matrix.tensorrt import LOSE_CUDA, distribution_major, library_major, requirement
 from ..matrix.torch import TORCH
-from ..plan.model import TENSORRT_COSTS_CUDA, Rejected
-from ..plan.reasons import Fact, Finding, Named, Wanting, finding
+from ..plan.model import Rejected
+from ..plan.reasons import Finding, Named, Wanting, finding
 from .changes import Changes
 from .demands import required_name
 from .situation import Situation
@@ -36,33 +34,6 @@ def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator
     for row in here.consumers:
         if row.why.code in {"consumer-named", "consumer-unread"}:
             yield finding("consumer-not-read", "info", by=row.by)
-
-
-def tensorrt_findings(here: Situation, build: Build) -> Iterator[Finding]:
-    """Say that none of the installed TensorRTs is the one that `build` links."""
-    wanted, facts = library_major(build.tensorrt or ""), here.facts
-    installed: list[tuple[Fact, str]] = [
-        (Named(package.name, package.version), found)
-        for package in facts.packages
-        if (found := distribution_major(package.name, package.version))
-    ]
-    installed += [
-        (library.path or library.name, found)
-        for library in facts.libraries
-        if (found := library_major(library.name))
-    ]
-    if wanted is None or not installed or wanted in {found for _, found in installed}:
-        return
-    loses = LOSE_CUDA.contains(build.version)
-    yield finding(
-        TENSORRT_COSTS_CUDA if loses else "tensorrt-unfit",
-        "error" if loses else "warning",
-        installed=tuple(name for name, _ in installed),
-        version=build.version,
-        library=str(build.tensorrt),
-        major=wanted,
-        requirement=str(requirement(build)),
-    )
 
 
 def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ..matrix import tensorrt
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 
@@ -36,10 +37,14 @@ class PlanOptions(NamedTuple):
 
     conflicts: bool = False
     """Where nothing works otherwise, other distributions that use CUDA have no say; torch has."""
+    provider: str = "cuda"
+    """What sessions are to get: `tensorrt` brings the libraries of its provider along."""
+    tensorrt_index: str = tensorrt.INDEX
+    """The index of TensorRT's libraries."""
     providers: bool = False
     """What gives onnxruntime another provider than that of onnxruntime-gpu may go."""
 
     @property
     def chooses(self) -> bool:
         """Tell whether an option decides which release is taken."""
-        return bool(self.onnxruntime or self.latest or self.cuda)
+        return bool(self.onnxruntime or self.latest or self.cuda or self.provider != "cuda")

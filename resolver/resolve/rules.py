@@ -23,6 +23,7 @@ from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
 from .release_checks import dropped_gpu, too_old_driver, too_old_glibc
 from .situation import Situation
+from .tensorrt import check_tensorrt
 from .torch_rules import against_torch
 
 Rule = Callable[[Candidate, Situation], Iterator[Reason]]
@@ -196,6 +197,7 @@ BUILD_RULES: tuple[Rule, ...] = (
     check_gpu_code,
     check_torch,
     check_consumers,
+    check_tensorrt,
 )
 WHEEL_RULES: tuple[Rule, ...] = (check_libraries, check_shared_folders, check_numpy)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""

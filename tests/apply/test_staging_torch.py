@@ -205,6 +205,29 @@ def pair(stand: Stand, **changes: str) -> Plan:
     return stand.plan(*OUR_OWN, *named, requires=("flatbuffers", "numpy>=1.21"))
 
 
+def test_the_libraries_of_tensorrt_come_from_nvidia_s_index_alone(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """Its pages are below its root. The default index has the same version, and a newer one."""
+    name, version = "tensorrt-cu12-libs", "10.16.1.11"
+    tag, library = "py3-none-manylinux_2_28_x86_64", "tensorrt_libs/libnvinfer.so.10"
+    cublas = "nvidia-cublas-cu12"
+    for each in (version, "99.0"):
+        make_wheel(stand.main.folder, name, each, files=EVIL, tag=tag)
+    make_wheel(tmp_path, name, version, files={library: "ours"}, requires=[cublas], tag=tag)
+    try:
+        with LocalIndex(tmp_path) as nvidia:
+            index_url = nvidia.url.removesuffix("/simple")
+            wheel = Wheel(name, version, index_url, file="", size=0, sha256="")
+            stand.apply(stand.plan(wheel, f"{cublas} {CUBLAS}"), tensorrt_index=index_url)
+    finally:
+        for path in stand.main.folder.glob("tensorrt*"):
+            path.unlink()
+
+    assert (stand.has()[name], stand.is_clean()) == (version, True)
+    assert (stand.venv.site / library).read_text() == "ours"
+
+
 @pytest.mark.parametrize("origin", ["default", "flag", "uv", "pip"])
 def test_ordinary_requirements_come_from_the_chosen_index_alone(
     stand: Stand, origin: Origin

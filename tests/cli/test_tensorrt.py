@@ -81,3 +81,31 @@ def test_a_tensorrt_of_the_system_is_told_with_its_place(ask: Ask) -> None:
     _, text = ask(facts)
 
     assert "what is installed is /opt/tensorrt/lib/libnvinfer.so.11;" in text
+
+
+def test_the_wish_for_it_is_a_plan_and_its_command(ask: Ask) -> None:
+    facts = healthy(ask, "1.26.0")
+    wish = ("--provider", "tensorrt", "--tensorrt-index-url", "https://me:secret@m.example/trt/")
+
+    code, document = ask(facts, *wish, "--json")
+    _, text = ask(facts, *wish)
+    checked, _ = ask(facts, *wish[:2], "--check")
+
+    assert (code, checked) == (1, 1)
+    (wheel,) = json.loads(document)["install"]
+    assert wheel["name"] == "tensorrt-cu12-libs"
+    assert (wheel["index"], wheel["sha256"]) == ("https://m.example/trt", None)
+    command = "--provider tensorrt --tensorrt-index-url https://m.example/trt/ --apply"
+    assert command in text
+    assert "from https://m.example/trt" in text
+    assert "what comes from other indexes is not counted" in text
+    assert "secret" not in document + text
+
+
+def test_who_has_it_has_all_that_was_wished_for(ask: Ask) -> None:
+    facts = healthy(ask, "1.26.0")
+    facts["packages"].append({"name": "tensorrt-cu12-libs", "version": "10.3.0"})
+
+    codes = {ask(facts, *more)[0] for more in ((), ("--provider", "tensorrt"), ("--check",))}
+
+    assert codes == {0}

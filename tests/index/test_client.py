@@ -102,6 +102,7 @@ def test_a_file_is_asked_for(network: Network) -> None:
         ({"proxy": "http://p"}, {"proxies": {"http": "http://p", "https": "http://p"}}),
         ({"index_url": "https://me:s%2Ft@example.org/simple"}, {"auth": ("me", "s/t")}),
         ({"torch_index": "https://me:t@example.org/whl"}, {"auth": ("me", "t")}),
+        ({"tensorrt_index": "https://me:t@example.org/"}, {"auth": ("me", "t")}),
         ({"index_url": "https://me:s@other.org/simple"}, {"auth": None}),
     ],
 )

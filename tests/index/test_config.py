@@ -362,6 +362,7 @@ def test_what_is_no_address_is_said_to_be_none(address: str) -> None:
         lambda: load_index_config({"PIP_INDEX_URL": address}),
         lambda: load_index_config({}, index_url=address),
         lambda: load_index_config({}, torch_index=address),
+        lambda: load_index_config({}, tensorrt_index=address),
     )
     for read in readings:
         with pytest.raises(Error) as raised:

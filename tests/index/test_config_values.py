@@ -27,6 +27,7 @@ def test_what_the_flags_say_is_kept(tmp_path: Path) -> None:
         NO_FILES,
         index_url="https://me:secret@a.example/simple/",
         torch_index="https://t.example/whl/",
+        tensorrt_index="https://n.example/",
         find_links=tmp_path,
         kept=tmp_path / "kept",
         offline=True,
@@ -36,11 +37,14 @@ def test_what_the_flags_say_is_kept(tmp_path: Path) -> None:
         index_url="https://me:secret@a.example/simple/",
         origin="flag",
         torch_index="https://t.example/whl/",
+        tensorrt_index="https://n.example/",
         find_links=tmp_path,
         kept=tmp_path / "kept",
         offline=True,
     )
-    assert found.flagged == ("https://a.example/simple", "https://t.example/whl")
+    assert found.flagged == (
+        *("https://a.example/simple", "https://t.example/whl", "https://n.example"),
+    )
     assert load_index_config(NO_FILES) == IndexConfig()
 
 

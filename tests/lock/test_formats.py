@@ -345,6 +345,12 @@ def test_an_index_for_uv_has_the_name_of_its_last_part_with_or_without_a_slash()
     assert f'name = "torch-cu128"\nurl = "{CU128}/"\n' in text
 
 
+def test_an_index_for_uv_has_a_name_that_uv_allows() -> None:
+    root = TORCH._replace(wheel=TORCH.wheel._replace(index_url="https://m.example:8443"))
+
+    assert 'name = "torch-m.example-8443"' in uv_lines(lock(target(LINUX, ORT, root)))
+
+
 def test_the_lines_for_uv_to_the_letter() -> None:
     text = uv_lines(
         lock(

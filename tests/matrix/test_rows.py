@@ -45,7 +45,7 @@ def tables() -> dict[str, Any]:
         "drivers": {
             key: [] for key in ("floor", "toolkit", "branch", "last", "forward", "data_center")
         },
-        "distributions": {"owner": [], "shared": [], "feed": []},
+        "distributions": {"owner": [], "shared": [], "feed": [], "tensorrt": []},
         "limits": {"limit": []},
         "consumers": {"consumer": []},
     }

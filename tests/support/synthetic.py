@@ -248,6 +248,17 @@ def tables() -> dict[str, dict[str, Any]]:
             ],
         },
         "distributions": {
+            "tensorrt": [
+                {
+                    "name": f"tensorrt-cu{cuda}-libs",
+                    "cuda": cuda,
+                    "version": "10.16.1",
+                    "platforms": [LINUX, WINDOWS],
+                    "capability": "7.5",
+                    "glibc": "2.28",
+                }
+                for cuda in ("12", "13")
+            ],
             "feed": [{"cuda": "11", "url": "https://feed.example/cuda-11/simple/"}],
             "owner": [
                 {"name": "onnxruntime", "kind": "cpu"},

@@ -104,5 +104,5 @@ def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> d
 
 
 def _index_name(pin: LockedDistribution) -> str:
-    """Return a name for the index of `pin`: `torch-cu128` for …/whl/cu128."""
-    return f"{pin.name}-{pin.index.rstrip('/').rpartition('/')[2]}"
+    """Return a name for the index of `pin`: `torch-cu128` for …/whl/cu128; uv allows no colon."""
+    return f"{pin.name}-{pin.index.rstrip('/').rpartition('/')[2].replace(':', '-')}"

@@ -1,0 +1,139 @@
+"""The TensorRT of a build: what is installed, and what `--provider tensorrt` brings.
+
+The major that a build's TensorRT provider links is read from its wheel. NVIDIA's own index has the
+wheels of TensorRT. Nobody read them: which releases there are, and for whom, is documented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..matrix.model import Build, Release
+from ..matrix.tensorrt import (
+    LIBRARIES_WHEEL,
+    LOSE_CUDA,
+    distribution_major,
+    library_major,
+    requirement,
+)
+from ..plan.model import TENSORRT_COSTS_CUDA
+from ..plan.reasons import Fact, Finding, Named, Reason, finding, reason
+from ..versions import major, numbers
+from .components import Component
+from .gpu_code import capabilities
+from .release_checks import too_old_glibc
+from .situation import Situation
+
+if TYPE_CHECKING:  # a candidate is made of the wheels that are chosen here
+    from .candidate import Candidate
+
+
+def tensorrt_for(build: Build, here: Situation) -> Component | None:
+    """Return the wheel of TensorRT's libraries for `build`, if the user wants TensorRT.
+
+    None where the system has the library that the build links, or where no wheel is known.
+    """
+    wanted = library_major(build.tensorrt or "")
+    if here.options.provider != "tensorrt" or wanted is None or _of_system(wanted, here):
+        return None
+    for row in here.matrix.tensorrt:
+        fits = (row.cuda, major(row.version)) == (major(build.cuda), wanted)
+        if not fits or here.platform not in row.platforms:
+            continue
+        package = here.facts.package(row.name)
+        kept = package is not None and package.intact and major(package.version) == wanted
+        return Component(
+            release=Release(
+                name=row.name,
+                version=package.version if package and kept else row.version,
+                platform=here.platform,
+                python=None,
+                glibc=row.glibc,
+                size=0,
+                sha256="",
+                file="",
+                index_url=here.options.tensorrt_index.rstrip("/"),
+            ),
+            installed=kept,
+        )
+    return None
+
+
+def check_tensorrt(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a TensorRT that the build links, and GPUs that it supports, if the user wants it."""
+    build = subject.build
+    wanted = library_major(build.tensorrt or "")
+    if here.options.provider != "tensorrt" or build.platform != here.platform:
+        return
+    component = tensorrt_for(build, here)
+    if wanted is None:
+        yield reason("tensorrt-no-provider")
+    elif component is None and not _of_system(wanted, here):
+        yield reason("tensorrt-no-wheel", library=str(build.tensorrt), cuda=major(build.cuda))
+    if component is None:
+        return
+    release = component.release
+    old = None if component.installed else too_old_glibc(release.glibc, here)
+    if old:
+        yield old
+    floor = next(row.capability for row in here.matrix.tensorrt if row.name == release.name)
+    for gpu in capabilities(here):
+        if numbers(gpu) < numbers(floor):
+            wheel = f"{release.name} {release.version}"
+            yield reason("tensorrt-gpu-too-old", gpu=gpu, floor=floor, wheel=wheel)
+
+
+def displaced_by(component: Component | None, here: Situation) -> set[str]:
+    """Return the installed distributions that own the same folder as the wheel of `component`."""
+    if component is None:
+        return set()
+    names = {row.name for row in here.facts.packages if LIBRARIES_WHEEL.fullmatch(row.name)}
+    return names - {component.release.name}
+
+
+def tensorrt_findings(
+    here: Situation, build: Build, component: Component | None = None
+) -> Iterator[Finding]:
+    """Say that none of the installed TensorRTs is the one that `build` links.
+
+    `component` is the wheel that the plan has; what it brings, the plan mends.
+    """
+    wanted, facts = library_major(build.tensorrt or ""), here.facts
+    installed: list[tuple[Fact, str]] = [
+        (Named(package.name, package.version), found)
+        for package in facts.packages
+        if (found := distribution_major(package.name, package.version))
+    ]
+    installed += [
+        (library.path or library.name, found)
+        for library in facts.libraries
+        if (found := library_major(library.name))
+    ]
+    if component is not None and not component.installed:
+        yield finding(
+            "tensorrt-missing",
+            "error",
+            version=build.version,
+            library=str(build.tensorrt),
+            wheel=f"{component.release.name} {component.release.version}",
+            index=component.release.index_url,
+        )
+        return
+    if wanted is None or not installed or wanted in {found for _, found in installed}:
+        return
+    loses = LOSE_CUDA.contains(build.version)
+    yield finding(
+        TENSORRT_COSTS_CUDA if loses else "tensorrt-unfit",
+        "error" if loses else "warning",
+        installed=tuple(name for name, _ in installed),
+        version=build.version,
+        library=str(build.tensorrt),
+        major=wanted,
+        requirement=str(requirement(build)),
+    )
+
+
+def _of_system(wanted: str, here: Situation) -> bool:
+    """Tell whether the loader finds TensorRT of the major `wanted` outside the wheels."""
+    return any(library_major(library.name) == wanted for library in here.facts.libraries)
