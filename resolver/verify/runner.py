@@ -16,7 +16,8 @@ from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torc
 from .verdict import judge
 from .verification import Verification
 
-MODELS = ("conv", "matmul", "fft")
+MODELS = {"cuda": ("conv", "matmul", "fft"), "tensorrt": ("conv", "matmul")}
+"""By provider. TensorRT has no Fourier transform: it leaves that to CUDA."""
 TIME_LIMIT = 600.0
 """Seconds. Compiling PTX for a GPU without machine code in the build can take minutes, once."""
 
@@ -29,6 +30,7 @@ def verify(
     environ: Mapping[str, str],
     plain: bool = False,
     ignore_gpus: Sequence[str] = (),
+    provider: str = "cuda",
     timeout: float = TIME_LIMIT,
     with_torch: bool = True,
     pythonpath: str | None = None,
@@ -36,16 +38,16 @@ def verify(
     """Run real inference with the interpreter `target`, and return what that proves.
 
     `driver` is of the machine's facts. One GPU of each kind is used, except those of the compute
-    capabilities in `ignore_gpus`. With `plain` the check loads no libraries itself, as an unchanged
-    application; with `pythonpath` it imports from there first, as a program of this call would. The
-    child runs without `-I` and `-s`, because an application imports from the
-    user's own site-packages too. With a torch for CUDA in the environment, both run in one process,
-    in both orders, unless `with_torch` is false; each process has `timeout` seconds. Raises Error
-    `verify-not-started`.
+    capabilities in `ignore_gpus`. The sessions ask for `provider`. With `plain` the check loads no
+    libraries itself, as an unchanged application; with `pythonpath` it imports from there first, as
+    a program of this call would. The child runs without `-I` and `-s`, because an application
+    imports from the user's own site-packages too. With a torch for CUDA in the environment, both
+    run in one process, in both orders, unless `with_torch` is false; each process has `timeout`
+    seconds. Raises Error `verify-not-started`.
     """
-    settings = ["--plain"] if plain else []
+    settings = [f"--provider={provider}", *(["--plain"] if plain else [])]
     settings += [f"--ignore={capability}" for capability in ignore_gpus]
-    models = [str(DATA / f"{name}.onnx") for name in MODELS]
+    models = [str(DATA / f"{name}.onnx") for name in MODELS[provider]]
 
     def check(order: Order | None = None) -> Verification:
         finished = run_script(

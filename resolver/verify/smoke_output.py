@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..utils.json_reader import LenientObject, read_rows
 from .records import read_record
 from .verification import (
+    GPU,
     HOST,
     TOLERANCE,
     LoadedLibrary,
@@ -53,6 +54,8 @@ class SmokeResult:
     ended: bool
     """True where the child was not ended by a crash or the time limit."""
     plain: bool
+    provider: str
+    """What the sessions asked for first."""
     visible: str | None
     """CUDA_VISIBLE_DEVICES, where it is set."""
     step: str
@@ -131,6 +134,7 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     return SmokeResult(
         ended="end" in events or ("onnxruntime" in events and not build.flag("whole")),
         plain=last("start").flag("plain"),
+        provider=last("start").text("provider") or GPU,
         visible=last("start").text("visible"),
         step=" ".join(step) or "start",
         version=build.text("version"),

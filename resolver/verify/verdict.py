@@ -14,6 +14,7 @@ from ..utils.foreign_text import without_controls
 from .smoke_output import DRIVER_FILE, DRIVER_SYMBOL, SmokeResult, parse_smoke_output
 from .verification import (
     CUDA_FAILURE,
+    GPU,
     UP_TO_THE_DRIVER,
     CheckedTorch,
     Verification,
@@ -65,11 +66,13 @@ def judge(
     result = parse_smoke_output(stdout, stderr)
     if not result.ended:
         judgement = _unfinished(result, returncode, timed_out=timed_out, driver=driver)
-    elif result.models and all(run.on_gpu and run.correct for run in result.models):
+    elif result.models and all(
+        run.ran_on(result.provider) and run.correct for run in result.models
+    ):
         judgement = _Judgement("works")
     else:
         judgement = _not_loaded(result, driver) or _failed(result, driver) or _ran(result, driver)
-    if judgement.verdict in UP_TO_THE_DRIVER | {"cpu-fallback"} and result.absent:
+    if judgement.verdict in UP_TO_THE_DRIVER | {"cpu-fallback", "other-provider"} and result.absent:
         judgement = _Judgement("library-missing", judgement.evidence, library=result.absent[0].name)
     values = judgement.values
     if judgement.verdict == "driver-too-old" and not values:
@@ -226,14 +229,17 @@ def _ran(result: SmokeResult, driver: Driver | None) -> _Judgement:
     """
     if wrong := [run.label for run in result.models if run.correct is False]:
         return _Judgement("wrong-result", models=", ".join(wrong))
-    elsewhere = [run for run in result.models if not run.on_gpu]
+    elsewhere = [run for run in result.models if not run.ran_on(result.provider)]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Judgement("crashed")
     if elsewhere == list(result.models) and (lack := _driver_lack(result, driver)):
         return _Judgement(lack)
     if elsewhere == list(result.models) and result.driver_init:
         return _cuda_failure(result.driver_init, None)
-    return _Judgement("cpu-fallback", models=", ".join(run.label for run in elsewhere))
+    models = ", ".join(run.label for run in elsewhere)
+    if result.provider == GPU:
+        return _Judgement("cpu-fallback", models=models)
+    return _Judgement("other-provider", models=models, provider=result.provider)
 
 
 def _notes(result: SmokeResult) -> list[Reason]:

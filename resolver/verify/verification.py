@@ -20,6 +20,7 @@ VerificationVerdict = Literal[
     "driver-too-old",
     "library-missing",
     "cpu-fallback",
+    "other-provider",
     "wrong-result",
     "crashed",
     "torch-conflict",
@@ -64,11 +65,11 @@ class ModelRun:
     """The second run at the same shape."""
     error: str | None = None
 
-    @property
-    def on_gpu(self) -> bool:
-        """Tell whether every node but the copies ran on the GPU."""
+    def ran_on(self, wanted: str) -> bool:
+        """Tell whether every node but the copies ran on the provider `wanted`."""
         ran = [provider for op, provider in self.nodes if not op.startswith("Memcpy")]
-        return bool(ran) and all(provider in {GPU, PLUGGED} for provider in ran)
+        right = {GPU, PLUGGED} if wanted == GPU else {wanted}
+        return bool(ran) and all(provider in right for provider in ran)
 
     @property
     def label(self) -> str:

@@ -45,6 +45,7 @@ PROVEN: dict[VerificationVerdict, Rows] = {
     "driver-too-old": (START, driver("11.4"), IMPORTING, BUILD, needed(), INFERRING),
     "library-missing": (*RAN[:-1], needed(library(LACKING, ABSENT)), *ON_CPU, END),
     "cpu-fallback": (*RAN, *ON_CPU, END),
+    "other-provider": ({**START, "provider": "Tensorrt"}, *RAN[1:], *ON_GPU, END),
     "wrong-result": (*RAN, model("conv", "Conv CUDA", deviation=0.5), *ON_GPU[1:], END),
     "crashed": (*RAN, failed("conv", "CUDA failure 700: an illegal access"), *ON_GPU[1:], END),
     "torch-conflict": (START, driver(), TORCH, IMPORTING, BUILD, needed(), *ON_GPU, END),

@@ -174,6 +174,17 @@ def test_one_gpu_of_each_kind_is_used(site: Path, simulate: Simulate) -> None:
     ]
 
 
+def test_a_session_for_tensorrt_leaves_cuda_the_rest(site: Path, simulate: Simulate) -> None:
+    cards = [drivers.A100, drivers.RTX3090]
+    environ = simulate(release="535.104.12", cuda=12020, cards=cards)
+    answers = smoke(site, environ, "--provider=tensorrt")
+
+    assert answers[0]["provider"] == "TensorrtExecutionProvider"
+    (_, first), (_, second) = runs(answers)
+    assert first == "RuntimeError: ['TensorrtExecutionProvider', 'CUDAExecutionProvider']"
+    assert second.count("{'device_id': '1'}") == 2
+
+
 def test_a_gpu_that_is_ignored_is_left_alone(site: Path, simulate: Simulate) -> None:
     cards = [drivers.A100, drivers.RTX3090]
     environ = simulate(release="535.104.12", cuda=12020, cards=cards)
@@ -262,6 +273,10 @@ def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
         "libcuda.so.1",
         "libcuda.so.535.261.03",
         "libcublasLt.so.12",
+        "libnvinfer.so.10",
+        "libnvinfer_builder_resource.so.10.16.1",
+        "libnvonnxparser.so.10",
+        "nvinfer_10.dll",
         "libcudnn_engines_precompiled.so.9",
         "libnvrtc-builtins.so.12.8",
         "libnvidia-ptxjitcompiler.so.1",
@@ -278,6 +293,6 @@ def test_names_of_the_libraries_of_cuda(name: str) -> None:
     assert libraries.CUDA_NAMES.fullmatch(name)
 
 
-@pytest.mark.parametrize("name", ["libcurl.so.4", "libcudd.so", "libm.so.6", "libnvinfer.so.10"])
+@pytest.mark.parametrize("name", ["libcurl.so.4", "libcudd.so", "libm.so.6", "libinfer.so.10"])
 def test_names_of_other_libraries(name: str) -> None:
     assert not libraries.CUDA_NAMES.fullmatch(name)

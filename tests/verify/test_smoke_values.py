@@ -31,7 +31,7 @@ def placed(nodes: tuple[tuple[str, str], ...]) -> tuple[PlacedNode, ...]:
 def test_a_model_ran_on_the_gpu_where_every_node_but_the_copies_did(
     nodes: tuple[tuple[str, str], ...], *, on_gpu: bool
 ) -> None:
-    assert ModelRun(name="conv", nodes=placed(nodes)).on_gpu is on_gpu
+    assert ModelRun(name="conv", nodes=placed(nodes)).ran_on(GPU) is on_gpu
 
 
 def test_a_model_that_ran_is_told_with_its_nodes_and_its_times() -> None:

@@ -156,6 +156,7 @@ def _do(  # noqa: PLR0917
             environ=environ,
             plain=plain,
             ignore_gpus=sorted(inputs.options.ignored_gpus),
+            provider=inputs.options.provider,
         )
         seen.append(verification)
         right = verification_exit_code(verification, elsewhere=inputs.elsewhere) == 0

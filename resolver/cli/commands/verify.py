@@ -29,7 +29,7 @@ from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import command_line
-from ..flags import CommandLine
+from ..flags import PROVIDERS, CommandLine
 from ..inputs import plan_options_of
 from ..machine import probe_machine, with_unknown_releases
 
@@ -43,6 +43,9 @@ UNUSABLE = frozenset({"import-failed", "gutted", "runtime-too-old"})
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where."""
     wanted = arguments.argument or arguments.bench
+    if wanted and arguments.provider != PROVIDERS[0]:
+        clash = f"--provider {arguments.provider}, MODEL.onnx, --bench"
+        raise Error("flags-clash", flags=clash)
     read_shapes(arguments.shape)  # a mistake is told before anything takes time
     if arguments.argument and not Path(arguments.argument).is_file():
         raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
@@ -59,6 +62,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             runner=run_process,
             environ=environ,
             ignore_gpus=arguments.ignore_gpu,
+            provider=arguments.provider,
             with_torch=not wanted,
             pythonpath=environ.get("PYTHONPATH"),
         )

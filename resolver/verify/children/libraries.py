@@ -17,7 +17,7 @@ from pathlib import Path
 
 CUDA_NAMES = re.compile(
     r"(lib)?(cuda|nvcuda|cudart|cublas|cublasLt|cudnn\w*|cufft|curand|cusolver|cusparse(Lt)?|nccl|"
-    r"nvrtc[\w-]*|nvJitLink|nvidia-\w+|onnxruntime\w*)(\d\d_\w+)?\.(so|dll)\b[\d.]*"
+    r"nvrtc[\w-]*|nvJitLink|nvinfer\w*|nvonnxparser\w*|nvidia-\w+|onnxruntime\w*)(\d\d_\w+)?\.(so|dll)\b[\d.]*"
 )
 NVRTC = {"11": "libnvrtc.so.11.2", "12": "libnvrtc.so.12", "13": "libnvrtc.so.13"}
 CUFFT = {"11": "libcufft.so.10", "12": "libcufft.so.11", "13": "libcufft.so.12"}

@@ -1,7 +1,7 @@
 """Run real inference in the target environment and print the result of each step.
 
     TARGET_PYTHON smoke.py --scratch FOLDER [--lifeline] [--plain] [--ignore CC] [--torch ORDER]
-                          MODEL.onnx …
+                          [--provider NAME] MODEL.onnx …
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
 own onnxruntime and numpy. It prints one JSON object a line, also before each step that may crash
@@ -39,13 +39,15 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import common, libraries, plugin
 
-PROVIDER = "CUDAExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+PROVIDERS = {"cuda": [CUDA], "tensorrt": ["TensorrtExecutionProvider", CUDA]}
+"""What a session is asked for, as its documentation has it: TensorRT leaves some nodes to CUDA."""
 SIDE = 64
 """Of the matrices that torch multiplies. All numbers are small and whole: exact in TF32 too."""
 Tensor = Any
@@ -58,10 +60,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--torch", choices=["first", "last", "alone"])
+    parser.add_argument("--provider", choices=PROVIDERS, default="cuda")
     parser.add_argument("models", nargs="+", type=Path)
     options = common.start(parser, arguments)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    tell("start", python=sys.version.split()[0], plain=options.plain, visible=visible)
+    provider = PROVIDERS[options.provider][0]
+    version = sys.version.split()[0]
+    tell("start", python=version, plain=options.plain, visible=visible, provider=provider)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     machine = common.driver()
@@ -108,7 +113,8 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     tell("needed", **needed)
     tell("loaded", libraries=libraries.loaded())
     for gpu, index in common.chosen(machine, options.ignore):
-        device = (PROVIDER, {"device_id": str(index)}) if index else PROVIDER
+        names = PROVIDERS[options.provider]
+        devices = [(name, {"device_id": str(index)}) if index else name for name in names]
         for model in options.models:
             tell("doing", what="inference", model=model.stem, gpu=gpu)
             if apart and plugin.lacks(apart, model):
@@ -116,7 +122,7 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
             offered = (
                 functools.partial(plugin.devices, onnxruntime, apart, index) if apart else None
             )
-            tell("model", gpu=gpu, **infer(onnxruntime, model, [device], options.scratch, offered))
+            tell("model", gpu=gpu, **infer(onnxruntime, model, devices, options.scratch, offered))
             tell("loaded", libraries=libraries.loaded())
     return True
 
@@ -141,11 +147,11 @@ def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
 def infer(
     onnxruntime: ModuleType,
     model: Path,
-    providers: list[object],
+    providers: Sequence[object],
     folder: Path,
     offered: Callable[[], list[Any]] | None = None,
 ) -> dict[str, object]:
-    """Run one model twice on the provider; return where its nodes ran and how right it was.
+    """Run one model twice on the providers; return where its nodes ran and how right it was.
 
     `offered` returns the devices of a plugin, which are asked for in place of `providers`.
     """
