@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import run_here
@@ -18,6 +19,7 @@ from stand import Stand
 from ortgpu_fix.cli.commands import apply as applying
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
+from support.local_index import make_wheel
 from support.standin_wheels import state_of
 
 LACKS = "flatbuffers"
@@ -100,6 +102,24 @@ def test_and_in_the_document(
     }
     begin = json.loads((lacking.state / "1" / "journal").read_text().split("\n")[1])
     assert [LACKS, "25.9.23", "pypi", digest] in begin["packages"]
+
+
+def test_what_is_verified_is_the_provider_that_was_asked_for(
+    lacking: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking.venv.install(make_wheel(tmp_path, "tensorrt-cu12-libs", "10.3.0"))
+    asked: list[str] = []
+
+    def verified(*_: Any, provider: str, **__: Any) -> Verification:
+        asked.append(provider)
+        return Verification(verdict="works")
+
+    monkeypatch.setattr(applying, "verify", verified)
+    argv = arguments(lacking, "--json", "--yes", "--provider", "tensorrt")
+
+    done = run_here(*argv, cwd=tmp_path, env=environment(tmp_path))
+
+    assert (done.returncode, asked) == (0, ["tensorrt"]), done
 
 
 def test_a_check_that_crashes_is_told_with_its_last_words(

@@ -111,6 +111,25 @@ def test_a_lock_says_what_made_it(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_a_lock_with_tensorrt_has_it_by_its_address_and_hash(run: Run, tmp_path: Path) -> None:
+    wheels, name = tmp_path / "nvidia", "tensorrt-cu12-libs"
+    tag = "py3-none-manylinux_2_28_x86_64"
+    wheel = make_wheel(wheels, name, "10.16.1.11", tag=tag)
+    wish = ("--ort", "1.26.0", "--provider", "tensorrt")
+    with LocalIndex(wheels) as nvidia:
+        url = nvidia.url.removesuffix("/simple")
+        index = ("--tensorrt-index-url", url)
+        done = run("lock", *machine(tmp_path, "a"), *wish, *index, "-o", "x")
+
+    assert done.returncode == 0, done.stderr
+    _, made, *lines = (tmp_path / "x").read_text().splitlines()
+    assert "--provider tensorrt" in made
+    assert f"--tensorrt-index-url {url}" in made
+    at = next(at for at, line in enumerate(lines) if line.startswith(name))
+    assert f"{name} @ {url}/files/{wheel.name}" in lines[at]
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() in lines[at + 1]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="paths are bytes on Linux")
 def test_a_lock_of_a_file_whose_name_is_no_text(run: Run, tmp_path: Path) -> None:
     done = run("lock", *machine(tmp_path, "\udcff"), "-o", "x")

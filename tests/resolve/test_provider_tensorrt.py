@@ -8,11 +8,15 @@ import pytest
 from told import values_of
 
 import synthetic
+from ortgpu_fix.matrix.model import Release
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.resolve.components import Component
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
+from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.tensorrt import tensorrt_for
 
 MATRIX = synthetic.matrix()
 SET = ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
@@ -171,6 +175,35 @@ def test_the_major_of_the_cuda_decides_which_wheel() -> None:
 
     codes = dict(reasons(made, "1.18.0"))
     assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.10", "cuda": "11"}
+
+
+@pytest.mark.parametrize("library", ["libnvinfer.so.9", "libnvinfer.so.11"])
+def test_the_major_of_the_tensorrt_decides_too(library: str) -> None:
+    builds = tuple(row._replace(tensorrt=library) for row in MATRIX.builds)
+    made = resolve(
+        synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX._replace(builds=builds)
+    )
+
+    codes = dict(reasons(made, "1.26.0"))
+    assert codes["tensorrt-no-wheel"] == {"library": library, "cuda": "12"}
+
+
+def test_the_whole_row_of_what_is_chosen() -> None:
+    here = situation(synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX)
+    build = next(row for row in MATRIX.builds if row.version == "1.26.0")
+    release = Release(
+        name=LIBS,
+        version="10.16.1",
+        platform=synthetic.LINUX,
+        python=None,
+        glibc="2.28",
+        size=0,
+        sha256="",
+        file="",
+        index_url="https://pypi.nvidia.com",
+    )
+
+    assert tensorrt_for(build, here) == Component(release=release, installed=False)
 
 
 def test_a_system_library_makes_up_for_a_wheel_that_is_not_known() -> None:

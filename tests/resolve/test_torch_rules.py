@@ -788,6 +788,7 @@ def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
 
     assert options.torch == wish
     assert options.torch_index == "https://download.pytorch.org/whl"
+    assert (options.provider, options.tensorrt_index) == ("cuda", "https://pypi.nvidia.com")
 
 
 def test_only_a_plan_about_torch_reads_its_table() -> None:

@@ -14,6 +14,7 @@ import pytest
 from command import run_here
 from smoke_said import BUILD, END, GPU, NOT_LOADED, START, driver, library, model, needed, say
 
+from ortgpu_fix.cli.commands import verify as command
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.utils.process import Finished
@@ -90,6 +91,24 @@ def test_the_child_is_told_what_to_ask_for(provider: str, models: list[str]) -> 
     (argv,) = asked
     assert f"--provider={provider}" in argv
     assert [Path(word).stem for word in argv if word.endswith(".onnx")] == models
+
+
+@pytest.mark.parametrize(
+    ("flags", "provider"), [([], "cuda"), (["--provider", "tensorrt"], "tensorrt")]
+)
+def test_the_command_asks_for_what_it_was_given(
+    flags: list[str], provider: str, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def runner(argv: Any, **_: Any) -> Finished:
+        asked.extend(word for word in argv if word.startswith("--provider"))
+        return Finished(argv=tuple(argv), returncode=1, stdout="", stderr="")
+
+    monkeypatch.setattr(command, "run_process", runner)
+    run_here("verify", "--python", str(venv), *flags, cwd=tmp_path, env={})
+
+    assert asked == [f"--provider={provider}"]
 
 
 @pytest.mark.parametrize("more", [["x.onnx"], ["--bench"]])
