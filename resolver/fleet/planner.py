@@ -20,6 +20,7 @@ from ..resolve.msvc import runtime_for
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
+from ..resolve.tensorrt import tensorrt_for
 from ..versions import major
 from .common_facts import (
     common_facts,
@@ -150,7 +151,9 @@ def _target(
     builds = {(build.version, build.platform): build for build in here.matrix.builds}
     build = builds[share.version, here.platform]
     components = Components(chosen=share.wheels[here.platform], reasons=())
-    subject = without_wheels(build, here, components)._replace(runtime=runtime_for(build, here))
+    subject = without_wheels(build, here, components)._replace(
+        runtime=runtime_for(build, here), tensorrt=tensorrt_for(build, here)
+    )
     changes = changes_for(subject, here)
     plan = Plan(
         verdict="fixable",

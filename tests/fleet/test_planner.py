@@ -70,6 +70,21 @@ def test_the_oldest_driver_decides_for_all() -> None:
     assert [each.name for each in made.excluded[0].by[0].machines] == ["old"]
 
 
+def test_who_wants_tensorrt_gets_it_on_all_machines() -> None:
+    machines = machine("new", driver="13.0"), machine("old", driver="12.2", python="3.10.0")
+    made = planned(*machines, provider="tensorrt")
+
+    assert [versions(made, target=at).get("tensorrt-cu12-libs") for at in (0, 1)] == ["10.16.1"] * 2
+    assert "tensorrt-cu12-libs" not in versions(planned(*machines))
+
+
+def test_a_gpu_that_tensorrt_does_not_support_is_left_out() -> None:
+    made = planned(machine("new"), machine("old", gpus=("7.0",)), provider="tensorrt")
+
+    assert groups(made) == [("1.26.0", ["new"])]
+    assert not made.complete
+
+
 def test_a_fleet_without_a_common_release_is_split() -> None:
     made = planned(
         machine("old", driver="11.7", gpus=("7.0",)),
