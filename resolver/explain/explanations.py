@@ -17,6 +17,8 @@ from .wordings import LibraryName
 
 BuildOf = Callable[[str], Build | None]
 """The build of a release of onnxruntime-gpu that has a TensorRT provider; None: none is known."""
+ANYBODYS = frozenset({"driver", "gpu-code"})
+"""What rows are about that any program can fail by, also one that has nothing of ours."""
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -63,6 +65,8 @@ class RecognisedFailure(NamedTuple):
     evidence: LogLine
     row: Failure
     library: LibraryName | None
+    if_wanted: bool
+    """Whether it says so only where a GPU was wanted."""
 
 
 def explanations(
@@ -72,14 +76,16 @@ def explanations(
     language: Language,
     release: str | None,
     *,
+    ours: bool = True,
     logged: str | None = None,
     build_of: BuildOf = lambda _: None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
-    `origins`: the kinds of programs that the log has traces of; `release`: the onnxruntime-gpu that
-    it is about, where that is known; `logged`: the one that the log itself names; `build_of`: the
-    build of a release, asked where a text depends on it.
+    `origins`: the kinds of programs that the log has traces of; `ours`: whether it names anything
+    that this program can change; `release`: the onnxruntime-gpu that it is about, where known;
+    `logged`: the one that the log itself names; `build_of`: the build of a release, asked where a
+    text depends on it.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
@@ -94,6 +100,9 @@ def explanations(
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         one = _explanation(rows[code], origins, language, release, values)
+        if not ours and rows[code][0].row.about in ANYBODYS:
+            own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
+            one = one._replace(fixable=False, commands=own)
         if not origins:
             to_use = _to_use(rows[code][0].row, libraries, release, build_of, language)
             one = one._replace(remedy=one.remedy + to_use)

@@ -51,6 +51,8 @@ class Failure(NamedTuple):
     """The failures that it follows from."""
     signals: tuple[str, ...]
     patterns: tuple[Pattern, ...]
+    if_wanted: tuple[Pattern, ...]
+    """They say it only where a GPU was wanted: a program for CPUs prints the same."""
     cause: ByLanguage
     remedy: ByLanguage
     commands: tuple[str, ...]
@@ -107,12 +109,19 @@ class FailureTable:
         owner_commands: tuple[str, ...] = (),
         needed: tuple[NeededFiles, ...] = (),
         wordings: tuple[Wording, ...] = (),
+        gpu_wanted: tuple[Pattern, ...] = (),
+        ours: tuple[Pattern, ...] = (),
     ) -> None:
-        """Keep the rows; `owner_commands`: how commands begin that only a host's owner can run."""
+        """Keep the rows.
+
+        `owner_commands`: how commands begin that only a host's owner can run; `gpu_wanted`: what
+        shows that a GPU was wanted; `ours`: that the program uses what this program can change.
+        """
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
         self.owner_commands, self.needed = owner_commands, needed
         self.wordings = wordings
+        self.gpu_wanted, self.ours = gpu_wanted, ours
         self.by_code = {row.code: row for row in failures}
 
     @cached_property
@@ -138,6 +147,8 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         owner_commands=tuple(table.get("owner_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
         wordings=_rows(table, "wordings", _wording) if "wordings" in table else (),
+        gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
+        ours=_patterns(table.get("ours", ()), "ours"),
     )
 
 
@@ -198,7 +209,8 @@ def _failure(row: Mapping[str, Any]) -> Failure:
     if row["severity"] not in SEVERITIES:
         raise ValueError(f"severity: {row['severity']!r} is not known")
     signals, sentences = tuple(row.get("signals", ())), tuple(row.get("match", ()))
-    if not (signals or sentences):
+    if_wanted = tuple(row.get("match_if_wanted", ()))
+    if not (signals or sentences or if_wanted):
         raise ValueError("signals: neither these nor match")
     return Failure(
         code=row["code"],
@@ -208,6 +220,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         after=tuple(row.get("after", ())),
         signals=signals,
         patterns=_patterns(sentences, "match"),
+        if_wanted=_patterns(if_wanted, "match_if_wanted"),
         cause=_texts(row, "cause"),
         remedy=_texts(row, "remedy"),
         commands=tuple(row["commands"]),

@@ -73,6 +73,9 @@ class Search:
         self.table = table
         self.release: str | None = None
         self.origins: list[ProgramKind] = []
+        self.wanted = False
+        """Whether it shows that a GPU was wanted."""
+        self._ours = False
         self._found: dict[tuple[str, str], list[RecognisedFailure]] = {}
         self._novelty = Novelty()
         self._words: Words | None = None
@@ -101,10 +104,10 @@ class Search:
         claimed: list[Span] = []
         for row in self.table.failures:
             mine: list[Span] = []
-            for span, library in self._matches(row, views, signals):
+            for span, library, if_wanted in self._matches(row, views, signals):
                 if not _overlaps(span, claimed):
                     mine.append(span)
-                    self._keep(piece, span, row, library)
+                    self._keep(piece, span, row, library, if_wanted=if_wanted)
             if mine:
                 claimed = sorted(claimed + mine)
         if self._pieces == 0 or len(self._found) > known:
@@ -127,13 +130,13 @@ class Search:
 
     def _matches(
         self, row: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
-    ) -> Iterator[tuple[Span, LibraryName | None]]:
+    ) -> Iterator[tuple[Span, LibraryName | None, bool]]:
         for span, signal in signals:
             if any(asked(wanted, signal) for wanted in row.signals):
-                yield span, signal.library
-        for each in row.patterns:
+                yield span, signal.library, False
+        for each in (*row.patterns, *row.if_wanted):
             for span, _ in self._places(each, views):
-                yield span, None
+                yield span, None, each in row.if_wanted
 
     def _places(
         self, wanted: Pattern, views: Sequence[_View]
@@ -154,8 +157,10 @@ class Search:
             )
         return self._places_of_piece[key]
 
-    def _keep(self, piece: str, span: Span, row: Failure, library: LibraryName | None) -> None:
-        found = self._found.setdefault((row.code, library.name if library else ""), [])
+    def _keep(
+        self, piece: str, span: Span, row: Failure, library: LibraryName | None, *, if_wanted: bool
+    ) -> None:
+        found = self._found.setdefault((row.code, library.name if library else f"{if_wanted}"), [])
         if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
             return
         start, end = span
@@ -163,34 +168,45 @@ class Search:
         after = piece[end : end + AROUND].partition("\n")[0]
         line = " ".join(f"{before}{piece[start:end]}{after}".split())
         number = self._lines + piece.count("\n", 0, start) + 1
-        found.append(RecognisedFailure((self._pieces, *span), LogLine(number, line), row, library))
+        place = self._pieces, *span
+        found.append(RecognisedFailure(place, LogLine(number, line), row, library, if_wanted))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 
     def _look_for_origins(self, view: _View) -> None:
         for origin in self.table.origins:
-            if origin not in self.origins and any(
-                each.regex.search(view.text, low, high)
-                for each in origin.traces
-                for low, high in self._windows(each.anchor, -1, view)
-            ):
+            if origin not in self.origins and self._holds(origin.traces, view):
                 self.origins.append(origin)
+        self.wanted = self.wanted or self._holds(self.table.gpu_wanted, view)
+        self._ours = self._ours or self._holds(self.table.ours, view)
         if self.release is None:
             match = RELEASE.search(view.text)
             self.release = match["release"] if match else None
+
+    def _holds(self, patterns: Iterable[Pattern], view: _View) -> bool:
+        return any(
+            each.regex.search(view.text, low, high)
+            for each in patterns
+            for low, high in self._windows(each.anchor, -1, view)
+        )
 
     def explanations(
         self,
         language: Language = "en",
         release: str | None = None,
         build_of: BuildOf = lambda _: None,
+        *,
+        has_gpu: bool = False,
     ) -> tuple[Explanation, ...]:
         """Return what the log says, root causes first, errors before warnings.
 
         `release`: the onnxruntime-gpu of this machine, used where the log names none; `build_of`:
-        what the matrix has of a release.
+        what the matrix has of a release; `has_gpu`: whether the machine has a GPU, which is then
+        wanted.
         """
-        found = [each for places in self._found.values() for each in places]
+        wanted = self.wanted or has_gpu
+        places = [each for places in self._found.values() for each in places]
+        found = [each for each in places if wanted or not each.if_wanted]
         release = self.release or release
         return explanations(
             found,
@@ -198,6 +214,7 @@ class Search:
             self.origins,
             language,
             release,
+            ours=self._ours,
             logged=self.release,
             build_of=build_of,
         )
@@ -209,6 +226,7 @@ def explain_log(
     language: Language = "en",
     *,
     release: str | None = None,
+    has_gpu: bool = False,
 ) -> tuple[Explanation, ...]:
     """Return what a log says: root causes first, errors before warnings.
 
@@ -221,7 +239,7 @@ def explain_log(
     else:
         for piece in log:
             search.feed(piece)
-    return search.explanations(language, release)
+    return search.explanations(language, release, has_gpu=has_gpu)
 
 
 def _views(piece: str) -> Iterator[_View]:

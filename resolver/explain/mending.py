@@ -50,6 +50,8 @@ def mending(
     if all(each.origin for each in worst):
         return Mending(reason("mend-other-program"))
     arguments = _arguments(worst[0])
+    if plan is None and worst[0].fixable and not arguments:
+        return Mending(reason("mend-verify"), ("verify",))
     if plan is None:
         return Mending(reason("mend-by" if arguments else "mend-by-hand"), arguments)
     said = here[explanations.index(worst[0])]

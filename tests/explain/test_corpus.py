@@ -29,11 +29,13 @@ TABLE = parse_failures(load_table("failures"))
 MISSED = {
     "cudnn-failed--onnxruntime-14186",
     "cudnn-failed--server-4766",
+    "cpu-build-in-use--kokoro-tts-59",
     "cpu-build-in-use--sinner-87",
     "no-wheel--inaspeechsegmenter-110",
 }
 """Of the second half: cuDNN failed, and it is said that a library of CUDA did (2); a program's own
-word for a build without CUDA; and where no wheel was found on a Mac, it is said that a Mac has no
+word for a build without CUDA; the list of a build for CPUs alone, which a program for CPUs prints,
+too; and where no wheel was found on a Mac, it is said that a Mac has no
 CUDA."""
 
 
@@ -75,6 +77,7 @@ SELDOM = {
     "preload-dlls-unknown",
     "preload-failed",
     "torch-cuda-differs",
+    "two-builds-listed",
 }
 """Failures of which fewer than two public threads with the text itself were found, on 2026-11-22.
 Their excerpts are what wheels, pip, uv and Python print: recorded, or read in their sources."""

@@ -69,7 +69,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if only:  # the machine is the text's, whatever flags describe another
         arguments = arguments._replace(driver=None, gpu=None, platform=None, facts=(), python=None)
     build = looked.facts.onnxruntime if looked else None
-    found = search.explanations(texts.language, build.version if build else None, _build_of)
+    release = build.version if build else None
+    has_gpu = bool(looked and looked.facts.gpus)
+    found = search.explanations(texts.language, release, _build_of, has_gpu=has_gpu)
     here: tuple[Here, ...] = ()
     mends = mending(found, here, None)
     if looked:

@@ -1,0 +1,89 @@
+"""What is said only where a GPU was wanted, and what is promised only of programs of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.matcher import Search, explain_log
+from ortgpu_fix.explain.mending import mending
+
+TABLE = parse_failures(load_table("failures"))
+BUILD = "['AzureExecutionProvider', 'CPUExecutionProvider']\n"
+SESSION = "Providers: ['CPUExecutionProvider']\n"
+WANTED = "pip install onnxruntime-gpu\n"
+
+
+def codes(log: str, *, has_gpu: bool = False) -> list[str]:
+    return [each.code for each in explain_log(log, TABLE, has_gpu=has_gpu)]
+
+
+def only(log: str) -> Explanation:
+    (found,) = explain_log(log, TABLE)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("printed", "code"),
+    [
+        (BUILD, "cpu-build-in-use"),
+        ('providers: ["AzureExecutionProvider", "CPUExecutionProvider"]', "cpu-build-in-use"),
+        (SESSION, "cpu-fallback"),
+        ('get_providers() is ["CPUExecutionProvider"]', "cpu-fallback"),
+    ],
+)
+def test_what_a_program_for_cpus_prints_says_nothing_unless_a_gpu_was_wanted(
+    printed: str, code: str
+) -> None:
+    assert codes(printed) == []
+    assert codes(WANTED + printed) == codes(printed, has_gpu=True) == [code]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
+        "session.set_providers(['CPUExecutionProvider'])",
+        "providers = ['CPUExecutionProvider']",
+        "when using ['CPUExecutionProvider']",
+        "InferenceSession(…, providers=['AzureExecutionProvider', 'CPUExecutionProvider'])",
+    ],
+)
+def test_code_is_no_output(code: str) -> None:
+    assert codes(WANTED + code) == []
+
+
+def test_that_a_gpu_was_wanted_may_stand_in_a_later_piece() -> None:
+    search = Search(TABLE)
+    search.feed(BUILD)
+    assert search.explanations() == ()
+    search.feed("CUDA failure 100: no CUDA-capable device is detected with CUDAExecutionProvider\n")
+    assert [each.code for each in search.explanations()] == ["cpu-build-in-use", "no-gpu-visible"]
+
+
+PTX = "CUDA error: the provided PTX was compiled with an unsupported toolchain\n"
+KERNEL = "CUDA error 209: no kernel image is available for execution on the device\n"
+
+
+@pytest.mark.parametrize("error", [PTX, KERNEL])
+def test_nothing_is_promised_of_a_program_without_anything_of_ours(error: str) -> None:
+    """A driver that is too old, and code for a GPU, are what any program of CUDA can lack."""
+    theirs, ours = only(error), only(f"onnxruntime\n{error}")
+
+    assert (theirs.code, theirs.cause, theirs.remedy) == (ours.code, ours.cause, ours.remedy)
+    assert (theirs.fixable, ours.fixable) == (False, True)
+    assert "ortgpu-fix --apply" in ours.commands
+    assert not [line for line in theirs.commands if line.startswith("ortgpu-fix")]
+    assert mending([theirs], (), None).why.code == "mend-by-hand"
+
+
+def test_a_library_that_is_missing_is_brought_whoever_asks_for_it() -> None:
+    assert only("Library libcublas.so.12 is not found or cannot be loaded").fixable
+
+
+def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
+    mends = mending(explain_log(WANTED + SESSION, TABLE), (), None)
+
+    assert (mends.why.code, mends.arguments) == ("mend-verify", ("verify",))
