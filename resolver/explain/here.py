@@ -19,6 +19,7 @@ from ..plan.reasons import Finding, Reason, reason
 from ..versions import newest_first, numbers
 from .explanations import Explanation
 from .failures import RELEASE, Failure, FailureTable
+from .wordings import LibraryName, reader_of
 
 State = Literal["confirmed", "not-so", "unseen"]
 
@@ -31,6 +32,12 @@ NO_WHEEL = frozenset({"no-wheel-python", "no-wheel-platform", "glibc-too-old", "
 IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "here-in-place"}
 """What is said of an environment that was looked at, and has no such failure."""
 
+CUDNN = "nvidia-cudnn"
+"""How the wheels of cuDNN are called."""
+OTHERS_CUDNN = "here-others-cudnn"
+"""Why it is so here where an installed package wants another cuDNN than the set has."""
+
+_NUMBER = re.compile(r"(?:\.so\.|_)(\d{1,2})(?:\D|$)")
 _GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
 
 
@@ -69,12 +76,12 @@ def _look(
     if row.about == "packages":
         return _of_index(explanation, plan, releases)
     if row.about == "system":
-        found = _of_plan(row, facts, plan)  # of the release that is installed
+        found = _of_plan(explanation, table, facts, plan)  # of the release that is installed
         return found if found.state != "unseen" else _of_libc(_floor(explanation), facts)
     for by in filter(None, (each.by_release for each in table.failures)):
         if by.inside == row.code:
             return _of_release(by.releases, facts)
-    return _of_plan(row, facts, plan)
+    return _of_plan(explanation, table, facts, plan)
 
 
 def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | None:
@@ -94,15 +101,31 @@ def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | N
     return None
 
 
-def _of_plan(row: Failure, facts: Facts, plan: Plan) -> Here:
-    """Say whether the plan has the findings that a row names."""
+def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: Plan) -> Here:
+    """Say whether the plan has the findings that a row names, of the libraries that a log names."""
+    row = table.by_code[explanation.code]
     known = tuple(
         each
         for each in plan.findings
         if each.code in row.findings or (ANY in row.findings and each.severity != "info")
     )
+    read = reader_of(table.libraries)
+    named = [_wheel_of(read(name)) for name in explanation.libraries]
+    shown = tuple(
+        each
+        for each in known
+        if each.code != "library-missing"
+        or not named
+        or any(_wheel_of(read(name)) in named for name in each.evidence)
+    )
+    user = next((each for each in plan.consumers if {*each.needs} & {*explanation.libraries}), None)
+    if user is not None and user.cudnn not in {None, *_cudnn_majors(plan)}:
+        values = {"name": user.name, "version": user.version, "cudnn": str(user.cudnn)}
+        return Here("confirmed", why=reason(OTHERS_CUDNN, **values))
+    if shown:
+        return Here("confirmed", findings=shown)
     if known:
-        return Here("confirmed", findings=known)
+        return Here("unseen", why=reason("here-only-there"))
     if row.code == "libraries-mixed" and (before := _on_search_path(facts)):
         return Here("confirmed", why=reason("here-search-path", path=before))
     if not row.findings:
@@ -111,6 +134,18 @@ def _of_plan(row: Failure, facts: Facts, plan: Plan) -> Here:
         return Here("unseen", why=reason("here-gpus", count=str(len(facts.gpus))))
     instead = _instead(row, facts, plan)
     return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
+
+
+def _wheel_of(library: LibraryName) -> str:
+    """Return what is equal for the libraries of one wheel: its name, or `cudnn9`."""
+    number = _NUMBER.search(library.name)
+    part = library.part.removesuffix("-part") + (number[1] if number else "")
+    return library.distribution or part
+
+
+def _cudnn_majors(plan: Plan) -> set[str]:
+    """Return the major of the cuDNN that the set has."""
+    return {each.version.split(".")[0] for each in plan.selection if each.name.startswith(CUDNN)}
 
 
 def _on_search_path(facts: Facts) -> str | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..plan.model import NO_DRIVER, Plan
 from ..plan.reasons import Finding, Reason, reason
 from .explanations import Explanation
-from .here import Here
+from .here import OTHERS_CUDNN, Here
 
 MATCH = ("--torch", "match")
 """Flags that allow another torch, where the installed one leaves no way."""
@@ -58,6 +58,8 @@ def mending(
     if said.findings and all(map(by_user, said.findings)):
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # a torch that is kept else
         return Mending(reason("mend-here"), arguments) if flags else _by_hand(said.findings[0])
+    if said.why is not None and said.why.code == OTHERS_CUDNN:  # kept whole, so no plan mends it
+        return Mending(reason("mend-by-hand"))
     if said.state == "unseen" and worst[0].severity == "error" and not worst[0].fixable:
         return Mending(reason("mend-by-hand"))
     if plan.verdict == "fixable":

@@ -33,7 +33,8 @@ def explanation_sections(
         said = here[number] if number < len(here) else None
         name = (origins or {}).get(each.origin or "", "")
         rows = _rows(each, said, name, texts)
-        others = [line for line in each.commands if not (command and line.startswith("ortgpu-fix"))]
+        told = mending is not None
+        others = [x for x in each.commands if not (told and _told_below(x, command))]
         owner = f"  # {texts.label('for-owner')}"
         rows += [Row(text=f"$ {line}{owner * (line in each.owner_commands)}") for line in others]
         rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
@@ -50,6 +51,11 @@ def explanation_sections(
             rows.append(Row(text=command, whole=True))
         sections.append(Section(rows=tuple(rows)))
     return tuple(sections)
+
+
+def _told_below(line: str, command: str) -> bool:
+    """Whether the last lines say what is to be typed instead: a command, or that there is none."""
+    return line.startswith("ortgpu-fix") and (bool(command) or line.endswith("--apply"))
 
 
 def _rows(each: Explanation, here: Here | None, origin: str, texts: Texts) -> list[Row]:

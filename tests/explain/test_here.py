@@ -16,7 +16,7 @@ from ortgpu_fix.explain.mending import Mending, mending
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan, PlanVerdict
-from ortgpu_fix.plan.reasons import Reason, reason
+from ortgpu_fix.plan.reasons import Consumer, Reason, reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -480,3 +480,67 @@ def test_a_remedy_with_flags_is_planned_with_them(
 )
 def test_without_a_machine_the_log_alone_tells_what_mends_it(log: str, expected: Mending) -> None:
     assert mending(explain_log(log, TABLE), (), None) == expected
+
+
+# Confirmed is what the machine shows of the library that is named
+
+MISSES = (
+    "Failed to load library libonnxruntime_providers_cuda.so with error: {}: cannot open shared\
+ object file: No such file or directory\n"
+)
+NO_CUBLAS = tuple(each for each in WHOLE if "cublas" not in each)
+
+
+@pytest.mark.parametrize(
+    ("library", "state"),
+    [
+        ("libcublasLt.so.12", "confirmed"),
+        ("libcublas.so.12", "confirmed"),
+        ("libcudnn.so.9", "unseen"),
+    ],
+)
+def test_another_library_that_is_missing_confirms_nothing(library: str, state: State) -> None:
+    here, mends = seen(MISSES.format(library), *NO_CUBLAS, onnxruntime=BUILD)
+
+    assert here.state == state
+    assert codes(here) == ["library-missing"] * (state == "confirmed")
+    assert here.why == (reason("here-only-there") if state == "unseen" else None)
+    assert mends.why.code == "mend-here"
+
+
+def test_a_log_that_names_no_library_is_confirmed_by_any() -> None:
+    here, _ = seen("GPU\nFailed to create CUDAExecutionProvider", *NO_CUBLAS, onnxruntime=BUILD)
+
+    assert codes(here) == ["library-missing"]
+
+
+INFER = "libcudnn_ops_infer.so.8"
+CTRANSLATE2 = Consumer("ctranslate2", "4.4.0", "12", "8", (INFER,), reason("consumer-links"))
+ANOTHER = {"name": "ctranslate2", "version": "4.4.0", "cudnn": "8"}
+
+
+@pytest.mark.parametrize(
+    ("consumer", "set_", "why"),
+    [
+        (CTRANSLATE2, WHOLE, reason("here-others-cudnn", **ANOTHER)),
+        (CTRANSLATE2, (), reason("here-others-cudnn", **ANOTHER)),
+        (CTRANSLATE2._replace(cudnn="9"), WHOLE, reason("here-libraries", version="1.26.0")),
+        (CTRANSLATE2._replace(cudnn=None), WHOLE, reason("here-libraries", version="1.26.0")),
+        (CTRANSLATE2._replace(needs=("a",)), WHOLE, reason("here-libraries", version="1.26.0")),
+    ],
+)
+def test_who_wants_another_cudnn_than_the_set_has_is_named_and_kept(
+    consumer: Consumer, set_: tuple[str, ...], why: Reason
+) -> None:
+    facts = synthetic.facts(*WHOLE, onnxruntime=BUILD)
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)._replace(consumers=(consumer,))
+    if not set_:
+        plan = plan._replace(selection=())
+    found = explain_log(
+        f"{INFER}: cannot open shared object file: No such file or directory", TABLE
+    )
+    (here,) = look(found, TABLE, facts, plan)
+
+    assert here.why == why
+    asked = mending(found, (here,), plan).why.code
+    assert asked == ("mend-by-hand" if here.state == "confirmed" else "mend-right")
