@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Any
 
 from .matcher import PASTED
 from .patterns import REACH
@@ -22,12 +24,15 @@ _LATIN = 0.05
 """The least share of Latin characters in a log, by which its UTF-16 is known: in the other place a
 log of Chinese words and paths has a zero in few different characters (U+4E00)."""
 
+_WRITTEN = ("title", "body", "description", "note", "raw")
+"""Where a thread as JSON has what people wrote: GitHub's and GitLab's API, `gh`, Discourse."""
+
 
 def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
     """Return a log as `explain_log` takes it: whole up to `PASTED` characters, else in pieces.
 
     It is UTF-8, or UTF-16 with or without a mark (PowerShell's `>` writes it); what is neither is
-    read as well as it can be.
+    read as well as it can be. Of a thread as JSON it is what people wrote.
     """
     texts = _decoded(iter(blocks))
     begin: list[str] = []
@@ -37,7 +42,24 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
         length += len(text)
         if length > PASTED:
             return _pieces(chain(begin, texts))
-    return "".join(begin)
+    return _written("".join(begin))
+
+
+def _written(text: str) -> str:
+    """Return what people wrote in a thread as JSON, in its order; any other text as it is."""
+    try:
+        left: list[Any] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return text
+    words: list[str] = []
+    while left:
+        value = left.pop(0)
+        if isinstance(value, dict):
+            words += [value[key] for key in _WRITTEN if isinstance(value.get(key), str)]
+            left[:0] = value.values()
+        elif isinstance(value, list):
+            left[:0] = value
+    return "\n\n".join(words) or text
 
 
 def _decoded(blocks: Iterator[bytes]) -> Iterator[str]:

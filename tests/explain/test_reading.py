@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import random
 import subprocess
 import sys
@@ -253,3 +254,33 @@ def test_a_log_with_chinese_words_and_paths_needs_no_mark(around: str, encoding:
 @pytest.mark.parametrize("log", [b"a\0\0\0\0\n" * 3 + b"words of a log\n" * 20, b"\0" * 100, b"\0"])
 def test_zeros_in_a_log_make_it_no_other_encoding(log: bytes) -> None:
     assert text_of([log]) == log.decode()
+
+
+GITHUB = {
+    "title": "It runs on the CPU",
+    "number": 7,
+    "body": f"On an A100:\r\n```\r\n{LINE}\r\n```",
+    "comments": [{"author": {"login": "a"}, "body": "driver 535.104.12"}, {"body": None}],
+}
+
+
+@pytest.mark.parametrize("thread", [GITHUB, [GITHUB], {"data": {"issue": GITHUB}}])
+def test_of_a_thread_as_json_is_read_what_people_wrote(thread: object) -> None:
+    read = text_of([json.dumps(thread).encode()])
+
+    assert read == f"{GITHUB['title']}\n\n{GITHUB['body']}\n\ndriver 535.104.12"
+    [found] = explain_log(read, TABLE)
+    assert (found.code, found.line) == ("no-kernel-image", LINE)
+
+
+@pytest.mark.parametrize("key", ["description", "note", "raw"])
+def test_other_hosts_have_other_names_for_it(key: str) -> None:
+    assert text_of([json.dumps({"id": 1, "posts": [{key: LINE}]}).encode()]) == LINE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f'{{"log": "{LINE}"}}', f'{{"body": "{LINE}"}}\n{{"body": "b"}}\n', "7", "[" * 9999, "{"],
+)
+def test_what_is_no_thread_stays_as_it_is(text: str) -> None:
+    assert text_of([text.encode()]) == text
