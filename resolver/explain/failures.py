@@ -209,8 +209,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
     if row["severity"] not in SEVERITIES:
         raise ValueError(f"severity: {row['severity']!r} is not known")
     signals, sentences = tuple(row.get("signals", ())), tuple(row.get("match", ()))
-    if_wanted = tuple(row.get("match_if_wanted", ()))
-    if not (signals or sentences or if_wanted):
+    if not (signals or sentences):
         raise ValueError("signals: neither these nor match")
     return Failure(
         code=row["code"],
@@ -220,7 +219,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         after=tuple(row.get("after", ())),
         signals=signals,
         patterns=_patterns(sentences, "match"),
-        if_wanted=_patterns(if_wanted, "match_if_wanted"),
+        if_wanted=_patterns(row.get("match_if_wanted", ()), "match_if_wanted"),
         cause=_texts(row, "cause"),
         remedy=_texts(row, "remedy"),
         commands=tuple(row["commands"]),
