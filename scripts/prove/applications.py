@@ -18,21 +18,26 @@ where something is not as it must be.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import shutil
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.versions import numbers
-from prove.autoload import COPIES, HERE, MODEL, Prover, build_of, call, finish, site_packages
-from prove.consumers import files_of, selected, tool, tool_check
+from support.prover import (
+    COPIES,
+    MODEL,
+    Prover,
+    Run,
+    build_of,
+    call,
+    files_of,
+    selected,
+    site_packages,
+)
 
 PYTHON = "3.11"
 DRIVER = "580.95.05"
@@ -307,8 +312,8 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
     pip: list[str | Path] = [python, "-m", "pip"]
     broken = call(*pip, "check", environ=prover.environ, check=False).stdout
     before = files_of(site)
-    plan = tool(prover, python, "--dry-run", driver=DRIVER)
-    applied = tool(prover, python, "--apply", "--yes", driver=DRIVER)
+    plan = prover.tool(python, "--dry-run", driver=DRIVER)
+    applied = prover.tool(python, "--apply", "--yes", driver=DRIVER)
     build = build_of(python)
     release = selected(plan)
     good = plan["verdict"] == "fixable" and applied["exit"] == 0 and bool(release)
@@ -318,7 +323,7 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
     for engine in ("pip", "uv"):
         update(prover, python, engine, application)
         checked = call(*pip, "check", environ=prover.environ, check=False).stdout
-        exit_code = tool_check(prover, python, DRIVER)
+        exit_code = prover.check(python, DRIVER)
         good = exit_code == 0 and build_of(python) == build and checked in {broken, NOT_BROKEN}
         prover.say(
             "updated",
@@ -330,7 +335,7 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
         )
     prove_call(prover, python, name, application.after)
     updated = files_of(site)
-    undone = tool(prover, python, "undo", "--yes")
+    undone = prover.tool(python, "undo", "--yes")
     left = files_of(site)
     theirs = {path for path in mended | updated if mended.get(path) != updated.get(path)}
     differs = sorted(
@@ -341,8 +346,7 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
     prover.say("undone", name, good=good, files=len(left), differs=differs, pip=checked.strip())
     if release != max((build.version for build in prover.matrix.builds), key=numbers):
         prove_upgrade_of_all(prover, python, name)
-    if not prover.keep:
-        shutil.rmtree(python.parents[1])
+    prover.drop(python)
 
 
 def prove_upgrade_of_all(prover: Prover, python: Path, name: str) -> None:
@@ -351,11 +355,11 @@ def prove_upgrade_of_all(prover: Prover, python: Path, name: str) -> None:
     `uv pip install -U` does that where a newer release than the one that works here is on the
     index; `--upgrade-package`, and pip, upgrade the application.
     """
-    tool(prover, python, "--apply", "--yes", driver=DRIVER)
+    prover.tool(python, "--apply", "--yes", driver=DRIVER)
     prover.install(python, "-U", APPLICATIONS[name].after)
-    broken = tool_check(prover, python, DRIVER)
-    again = tool(prover, python, "--apply", "--yes", driver=DRIVER)
-    checked = tool_check(prover, python, DRIVER)
+    broken = prover.check(python, DRIVER)
+    again = prover.tool(python, "--apply", "--yes", driver=DRIVER)
+    checked = prover.check(python, DRIVER)
     good = broken == 1 and again["exit"] == 0 and checked == 0
     prover.say("upgraded with all", name, good=good, check=broken, then=checked)
 
@@ -365,25 +369,17 @@ NOT_BROKEN = "No broken requirements found.\n"
 
 def main() -> int:
     """Try every application; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--work", type=Path, help="folder for environments")
-    parser.add_argument("--only", default=",".join(APPLICATIONS), help="applications, with commas")
-    parser.add_argument("--find-links", type=Path, help="folder with a CPU build of torch")
-    parser.add_argument("--cache", type=Path, help="uv's cache, to download once for several runs")
-    parser.add_argument("--keep", action="store_true", help="leave the environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    work = options.work or Path(tempfile.mkdtemp(prefix="prove-applications-"))
-    prover = Prover(work, keep=options.keep)
-    prover.environ["UV_CACHE_DIR"] = str(options.cache or work / "cache")
-    begin = time.monotonic()
-    for name in options.only.split(","):
-        beside: tuple[str, ...] = APPLICATIONS[name].beside
-        if set(OF_TORCH) & set(beside) and options.find_links is None:
-            prover.say("skipped", name, good=True, why="no CPU build of torch: see --find-links")
+    run = Run(__doc__, "applications", find_links="folder with a CPU build of torch")
+    links = run.options.find_links
+    for name, application in APPLICATIONS.items():
+        if not run.wants(name):
             continue
-        prove(prover, name, ["--find-links", str(options.find_links)] if options.find_links else [])
-    return finish(prover, "applications", options, begin)
+        if set(OF_TORCH) & set(application.beside) and links is None:
+            why = "no CPU build of torch: see --find-links"
+            run.prover.say("skipped", name, good=True, why=why)
+            continue
+        prove(run.prover, name, ["--find-links", links] if links else [])
+    return run.finish()
 
 
 if __name__ == "__main__":

@@ -32,22 +32,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.utils.process import install_environment
 from prove.outcomes import record, recorded
+from support.prover import ROOT, Prover, call
 from support.pythons import find_python
 
-ROOT = Path(__file__).resolve().parents[2]
-UV = (
-    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    or "uv"
-)
-STUB = ROOT / "tests" / "stubs_verify" / "libcuda.c"
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 STATES = ("cpu", "both", "gutted", "newest")
+MANYLINUX = (
+    *("manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux1", "manylinux_2_17"),
+)
 ENGINES = ("uv", "pip", "own-pip")
 """uv; the pip of the environment; the pip of the tool, on an environment without one."""
 
@@ -114,7 +112,6 @@ class Outcome:
     verdict: str = ""
     seconds: float = 0.0
     undo_seconds: float = 0.0
-    """Until `undo` said that everything is as it was."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -129,21 +126,20 @@ def cases() -> Iterator[Case]:
                     yield Case(cuda=cuda, python=python, engine=engine, state=state)
 
 
-class Workshop:
-    """The folder where environments are made and mended."""
+class Workshop(Prover):
+    """The folder where environments are made and mended, and the program as users have it."""
 
-    def __init__(self, folder: Path, tools: dict[str, Path]) -> None:
-        self.folder = folder
-        self.tools = tools
-        """The interpreters that have ortgpu-fix: `uv` with uv beside it, `pip` without."""
+    def __init__(self, work: Path) -> None:
+        super().__init__(work, keep=False)
         self.filling = threading.Lock()
-        self.wheels = folder / "wheels"
-        self.stub = folder / "stub"
-        folder.mkdir(parents=True, exist_ok=True)
+        self.wheels = work / "wheels"
         self.wheels.mkdir(exist_ok=True)
-        self.stub.mkdir(exist_ok=True)
-        library = str(self.stub / "libcuda.so.1")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, str(STUB)], check=True)
+        self.tools: dict[str, Path] = {}
+        """The interpreters that have ortgpu-fix: `uv` with uv beside it, `pip` without."""
+        here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        for name, extra in {"uv": ["uv", "pip"], "pip": ["pip"]}.items():
+            self.tools[name] = self.environment(f"tool-{name}", here)
+            self.install(self.tools[name], ROOT, *extra)
 
     def facts(self, machine: Machine) -> Path:
         """Write the facts of `machine` and return the file."""
@@ -155,90 +151,82 @@ class Workshop:
             "python": {"version": "3.11.0"},
             "packages": [],
         }
-        path = self.folder / f"machine-{machine.cuda}.json"
+        path = self.work / f"machine-{machine.cuda}.json"
         path.write_text(json.dumps(document))
         return path
 
-    def environment(self, *, without_uv: bool, stub: bool) -> dict[str, str]:
-        """Return the environment of a user's shell, with or without uv and a driver's library."""
-        env = dict(install_environment(os.environ))
-        if without_uv:
-            parts = env["PATH"].split(os.pathsep)
-            env["PATH"] = os.pathsep.join(part for part in parts if not Path(part, "uv").exists())
-        if stub:
-            env["LD_LIBRARY_PATH"] = str(self.stub)
-        return env
+    def ortgpu_fix(
+        self,
+        engine: str,
+        target: Path,
+        *words: str,
+        machine: Machine | None = None,
+        temporary: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program on `target` as a user whose shell has the engine; return what it printed.
+
+        `engine` is one of `ENGINES`, `machine` what is planned for, `temporary` the folder for
+        temporary files.
+        """
+        environ = dict(self.environ)
+        if machine is MACHINES["13"]:  # many of the older releases crash with the stand-in
+            environ["LD_LIBRARY_PATH"] = self.driver
+        if engine != "uv":
+            parts = environ["PATH"].split(os.pathsep)
+            parts = [part for part in parts if not Path(part, "uv").exists()]
+            environ["PATH"] = os.pathsep.join(parts)
+        if temporary is not None:
+            environ["TMPDIR"] = str(temporary)
+        tool = self.tools["uv" if engine == "uv" else "pip"]
+        facts = ["--facts", str(self.facts(machine))] if machine is not None else []
+        argv: list[str | Path] = [tool, "-m", "ortgpu_fix", *words, "--json", *facts]
+        return call(*argv, "--python", target, environ=environ, check=False)
 
     def plant(self, case: Case, python: Path) -> Path:
         """Make the broken environment of `case` and return its interpreter."""
-        venv = self.folder / case.name
-        env = install_environment(os.environ)
         seed = ["--seed"] if case.engine == "pip" else []
-        base = [UV, "venv", "--quiet", "--clear", "--python", str(python), *seed, str(venv)]
-        subprocess.run(base, check=True, env=env)
-        target = venv / "bin" / "python"
-
-        def uv(*words: str) -> None:
-            argv = [UV, "pip", words[0], "--quiet", "--python", str(target), *words[1:]]
-            subprocess.run(argv, check=True, env=env)
-
+        self.uv("venv", "--clear", "--python", python, *seed, self.work / case.name)
+        target = self.work / case.name / "bin" / "python"
         cpu = f"onnxruntime=={CPU_BUILD.get(case.python, '1.22.1')}"
         newest = f"onnxruntime-gpu=={NEWEST.get(case.python, '1.31.1')}"
-        if case.state == "cpu":
-            uv("install", cpu)
-        elif case.state == "newest":
-            uv("install", newest)
-        else:
-            uv("install", newest)
-            uv("install", "--no-deps", cpu)
-            if case.state == "gutted":
-                uv("uninstall", "onnxruntime")
+        self.install(target, cpu if case.state == "cpu" else newest)
+        if case.state in {"both", "gutted"}:
+            self.install(target, "--no-deps", cpu)
+        if case.state == "gutted":
+            self.uv("pip", "uninstall", "--python", target, "onnxruntime")
         return target
 
-    def run(self, case: Case, python: Path, *, from_index: bool) -> Outcome:
+    def mend(self, case: Case, python: Path, *, from_index: bool) -> Outcome:
         """Mend the environment of `case`, look at it, and say how it went."""
         outcome = Outcome(name=case.name)
-        machine = MACHINES[case.cuda]
         target = self.plant(case, python)
         planted = digest(target.parents[1])
-        tool = self.tools["uv" if case.engine == "uv" else "pip"]
-        env = self.environment(without_uv=case.engine != "uv", stub=case.cuda == "13")
-        temporary = self.folder / f"{case.name}-temporary"
+        temporary = self.work / f"{case.name}-temporary"
         temporary.mkdir()
-        env["TMPDIR"] = str(temporary)
-        argv = [str(tool), "-m", "ortgpu_fix", "--python", str(target)]
-        argv += ["--facts", str(self.facts(machine))]
-        sources = [] if from_index else ["--find-links", str(self.wheels)]
+        run = partial(self.ortgpu_fix, case.engine, target, temporary=temporary)
+        apply = partial(run, "--apply", "--yes", machine=MACHINES[case.cuda])
         started = time.monotonic()
-        done = subprocess.run(
-            [*argv, "--apply", "--yes", "--json", *sources],
-            capture_output=True,
-            text=True,
-            env=env,
-            check=False,
-        )
+        done = apply(*([] if from_index else ["--find-links", str(self.wheels)]))
         outcome.seconds = round(time.monotonic() - started, 1)
         if done.returncode != 0:
             outcome.problems.append(f"exit {done.returncode}: {done.stdout[-600:]}{done.stderr}")
             return outcome
         applied = json.loads(done.stdout)
         outcome.verdict = applied["verification"]["verdict"]
-        selected = {row["name"]: row["version"] for row in applied["selection"]["packages"]}
-        outcome.release = selected["onnxruntime-gpu"]
-        self._judge(case, outcome, target, selected)
+        rows = {row["name"]: row["version"] for row in applied["selection"]["packages"]}
+        outcome.release = rows["onnxruntime-gpu"]
+        self._judge(case, outcome, target, rows)
         before = digest(target.parents[1])
-        again = subprocess.run(
-            [*argv, "--apply", "--yes", "--json"],
-            capture_output=True,
-            text=True,
-            env=env,
-            check=False,
-        )
+        again = apply()
         if again.returncode != 0 or json.loads(again.stdout)["verdict"] != "healthy":
             outcome.problems.append(f"second run: {again.stdout[-300:]}{again.stderr}")
         if digest(target.parents[1]) != before:
             outcome.problems.append("the second run changed a file")
-        self._undo([*argv[:5], "undo", "--yes"], env, outcome)
+        started = time.monotonic()
+        undone = run("undo", "--yes")
+        outcome.undo_seconds = round(time.monotonic() - started, 2)
+        if undone.returncode != 0:
+            outcome.problems.append(f"undo: exit {undone.returncode}: {undone.stdout}")
         if digest(target.parents[1]) != planted:
             outcome.problems.append("undo did not bring back what was")
         if any(temporary.iterdir()):
@@ -246,38 +234,21 @@ class Workshop:
         shutil.rmtree(temporary)
         return outcome
 
-    @staticmethod
-    def _undo(argv: list[str], env: dict[str, str], outcome: Outcome) -> None:
-        """Run `undo` and note how long it took until it said so."""
-        started = time.monotonic()
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
-            assert process.stdout is not None  # noqa: S101
-            said = process.stdout.readline()
-            outcome.undo_seconds = round(time.monotonic() - started, 2)
-        if process.returncode != 0:
-            outcome.problems.append(f"undo: exit {process.returncode}: {said}")
-
-    def _judge(self, case: Case, outcome: Outcome, target: Path, selected: dict[str, str]) -> None:
+    def _judge(self, case: Case, outcome: Outcome, target: Path, rows: dict[str, str]) -> None:
         expected = MACHINES[case.cuda].expected[case.python]
         if outcome.release != expected:
             outcome.problems.append(f"expected {expected}")
         accepted = {"no-gpu"} if case.cuda == "13" else {"no-driver", "no-gpu"}
         if outcome.verdict not in accepted:
             outcome.problems.append(f"verdict {outcome.verdict}")
-        listed = subprocess.run(
-            [UV, "pip", "list", "--format", "json", "--python", str(target)],
-            capture_output=True,
-            text=True,
-            env=install_environment(os.environ),
-            check=True,
-        )
-        installed = {row["name"]: row["version"] for row in json.loads(listed.stdout)}
+        listed = self.uv("pip", "list", "--format", "json", "--python", target)
+        installed = {row["name"]: row["version"] for row in json.loads(listed)}
         stand_in = next(target.parents[1].rglob("ORTGPU_FIX_PROVIDED"), None)
         if "onnxruntime" in installed and stand_in is None:
             outcome.problems.append("the CPU build is still there")
         differing = {
             name: installed.get(name)
-            for name, version in selected.items()
+            for name, version in rows.items()
             if installed.get(name) != version
         }
         if differing:
@@ -291,29 +262,18 @@ class Workshop:
     def fill(self, case: Case, python: Path) -> None:
         """Bring the wheels of the plan of `case` into the folder, so that they are fetched once."""
         target = self.plant(case, python)
-        facts = self.facts(MACHINES[case.cuda])
-        planned = subprocess.run(
-            [
-                *(str(self.tools["uv"]), "-m", "ortgpu_fix", "--json"),
-                *("--python", str(target), "--facts", str(facts)),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        planned = self.ortgpu_fix("uv", target, machine=MACHINES[case.cuda])
         for wheel in json.loads(planned.stdout)["install"]:
             if (self.wheels / wheel["file"]).exists():
                 continue
-            wanted = f"{wheel['name']}=={wheel['version']}"
             tag = wheel["file"].split("-")[2].removeprefix("cp").removeprefix("py")
             version = f"{tag[0]}.{tag[1:]}" if len(tag) > 1 else case.python
-            argv = [str(self.tools["uv"]), "-m", "pip", "download", "--quiet", "--no-deps"]
-            argv += ["--only-binary", ":all:", "--python-version", version]
-            argv += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64"]
-            argv += ["--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64"]
-            argv += ["--platform", "manylinux_2_17_x86_64", "--dest", str(self.wheels), wanted]
-            env = install_environment(os.environ)
-            subprocess.run(argv, check=True, env=env, stdout=subprocess.DEVNULL)
+            flags = ["--no-deps", "--only-binary", ":all:", "--python-version", version]
+            for platform_tag in MANYLINUX:
+                flags += ["--platform", f"{platform_tag}_x86_64"]
+            wanted = f"{wheel['name']}=={wheel['version']}"
+            pip = (self.tools["uv"], "-m", "pip", "download", "--quiet", "--dest", self.wheels)
+            call(*pip, *flags, wanted, environ=self.environ)
 
 
 def digest(folder: Path) -> str:
@@ -330,24 +290,6 @@ def digest(folder: Path) -> str:
     return summed.hexdigest()
 
 
-def make_tools(folder: Path) -> dict[str, Path]:
-    """Install ortgpu-fix as users have it: once with uv beside it, once without."""
-    tools: dict[str, Path] = {}
-    env = install_environment(os.environ)
-    for name, extra in (("uv", ["uv", "pip"]), ("pip", ["pip"])):
-        venv = folder / f"tool-{name}"
-        subprocess.run(
-            [UV, "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)],
-            check=True,
-            env=env,
-        )
-        python = venv / "bin" / "python"
-        argv = [UV, "pip", "install", "--quiet", "--python", str(python), str(ROOT), *extra]
-        subprocess.run(argv, check=True, env=env)
-        tools[name] = python
-    return tools
-
-
 def main() -> int:
     """Run the cases, print a line for each, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -359,7 +301,7 @@ def main() -> int:
     arguments = parser.parse_args()
     names = [case.name for case in cases()]
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
-    shop = Workshop(folder, make_tools(folder))
+    shop = Workshop(folder)
     chosen = [
         case
         for case in cases()
@@ -380,7 +322,7 @@ def main() -> int:
         if first[case.cuda] != case:
             with shop.filling:
                 shop.fill(case, python)
-        outcome = shop.run(case, python, from_index=first[case.cuda] == case)
+        outcome = shop.mend(case, python, from_index=first[case.cuda] == case)
         print(
             f"{outcome.name:34} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
             f"{'; '.join(outcome.problems) or 'ok'}",

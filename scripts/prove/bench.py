@@ -16,10 +16,8 @@ two disagree, or a command does not end as it should.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -29,6 +27,10 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from prove.outcomes import RESULTS, write
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = """
@@ -107,7 +109,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="folder for the environment and the wheels")
     parser.add_argument("--only", action="append", choices=[model.name for model in MODELS])
     parser.add_argument("--turns", type=int, default=6)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-bench-"))
     work.mkdir(parents=True, exist_ok=True)
@@ -117,13 +119,9 @@ def main() -> int:
         if model.name in (options.only or [model.name]):
             rows.append(compare(model, place, options.turns))
             print(json.dumps(rows[-1]), flush=True)
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    target = options.results / f"bench-{today}.json"
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, no GPU"
     release = said(place.python, "-c", "import onnxruntime; print(onnxruntime.__version__)").strip()
-    head = json.dumps({"date": today, "machine": machine, "onnxruntime": release})[:-1]
-    lines = ",\n".join(map(json.dumps, rows))
-    target.write_text(f'{head}, "rows": [\n{lines}\n]}}\n', "utf-8")
+    about = {"processors": os.cpu_count(), "onnxruntime": release}
+    target = write("bench", {**about, "rows": rows}, options.results)
     wrong = [row["model"] for row in rows if not row["agrees"]]
     print(f"{len(rows)} models; not as it should be: {', '.join(wrong) or 'none'}: {target}")
     if options.work is None:

@@ -7,25 +7,41 @@ Each environment is installed by uv as its users do it, planned for drivers of f
 mended for one of them, and looked at: every file of theirs and of NVIDIA's wheels that was there is
 the same, pip finds nothing broken, their own installation wants nothing new, and in one process,
 whoever is imported first, their libraries and those of the provider are loaded, each from one file.
-Then the change is undone, and every file is as it was. There is no GPU: nothing is computed. Needs
-Linux, uv and a network, and downloads about 15 GB. The dated result goes to scripts/prove/results/;
-the exit code is 1 where something is not as it must be.
+Beside torch, `verify` itself must have said the same of both orders. Then the change is undone, and
+every file is as it was.
+
+And one environment without torch, where `--torch` asks for one and then for another, with uv and
+then with pip: everything that they require comes by their own metadata, nothing installed is
+incompatible, and `undo` takes the second back to the byte.
+
+There is no GPU: nothing is computed, and a stand-in for the driver says so. Needs Linux, uv, gcc
+and a network, and downloads about 20 GB. The dated result goes to scripts/prove/results/; the exit
+code is 1 where something is not as it must be.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import shutil
+import re
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove.autoload import COPIES, HERE, Prover, call, digest, finish, site_packages
+from prove.apply import MACHINES, Workshop
+from support.prover import (
+    COPIES,
+    Prover,
+    Run,
+    call,
+    copies_of,
+    files_of,
+    selected,
+    site_packages,
+    twice,
+)
+from support.standin_wheels import find_uv
 
 PYTHON = "3.12"
 DRIVERS = {"535.104.12": "CUDA 12.2", "570.86.15": "12.8", "580.95.05": "13.0", "610.10": "13.3"}
@@ -73,6 +89,13 @@ CASES = {
         ("1.26.0", "1.26.0", "1.31.1", "1.31.1"),
     ),
 }
+for torch, row in {"2.10.0": OF_12, "2.11.0": OF_13, "2.14.0": OF_13}.items():
+    CASES[f"torch-{torch}"] = Case((f"torch=={torch}",), "torch", row)
+MOVES = (("2.11.0", "uv"), ("2.14.0", "pip"))
+"""The torch that is asked for, and the engine, one after the other in one environment."""
+MOVING = "chosen-torch"
+SONAME = re.compile(r"(lib[\w-]+?)\.so(?:\.(\d+))?[.\d]*")
+PROVIDER = "libonnxruntime_providers_cuda.so"
 TENSORRT = "10.13.2.6"
 CASES["tensorrt"] = Case(
     # PyPI has the bindings, and of the libraries a placeholder that downloads them from elsewhere.
@@ -98,30 +121,6 @@ for name in json.loads(sys.argv[1]):
 """
 
 
-def files_of(site: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file below; bytecode and this program's own folder left out."""
-    return {
-        path.relative_to(site).as_posix(): digest(path)
-        for path in sorted(site.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and ".ortgpu-fix" not in path.parts
-    }
-
-
-def tool(prover: Prover, python: Path, *words: str, driver: str = "") -> dict[str, Any]:
-    """Run this program for `python`, and return what it prints as JSON with its exit code."""
-    machine = ["--driver", driver, "--gpu", "8.0"] if driver else []
-    argv = [sys.executable, "-m", "ortgpu_fix", *words, "--json", "--python", str(python)]
-    done = call(*argv, *machine, environ=prover.environ, check=False)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return {**document, "exit": done.returncode}
-
-
-def selected(plan: dict[str, Any]) -> str | None:
-    """Return the release of onnxruntime-gpu in a plan."""
-    rows = plan["selection"]["packages"] if plan["selection"] else []
-    return next((row["version"] for row in rows if row["name"] == "onnxruntime-gpu"), None)
-
-
 def prove(prover: Prover, name: str, case: Case) -> None:
     """Try one environment."""
     python = prover.environment(f"env-{name}", PYTHON)
@@ -129,12 +128,14 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     site = site_packages(python)
     for row in case.described:
         describe(site, row)
-    plans = {driver: tool(prover, python, "--dry-run", driver=driver) for driver in DRIVERS}
+    plans = {driver: prover.tool(python, "--dry-run", driver=driver) for driver in DRIVERS}
     found = tuple(map(selected, plans.values()))
     prover.say("plans", name, good=found == case.releases, releases=found)
     plan = plans[case.driver]
     before = files_of(site)
-    applied = tool(prover, python, "--apply", "--yes", driver=case.driver)
+    applied = prover.tool(
+        *(python, "--apply", "--yes"), driver=case.driver, LD_LIBRARY_PATH=prover.driver
+    )
     after = files_of(site)
     replaced = {*plan["uninstall"], *(row["name"] for row in plan["install"])}
     moved = sorted({row for row in replaced if row.startswith("nvidia-")})
@@ -151,7 +152,7 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     checked = call(python, "-m", "pip", "check", environ=prover.environ, check=False)
     theirs = [row for row in case.requirements if not row.startswith("onnxruntime==")]
     again: list[str | Path] = ["install", "--dry-run", *theirs]
-    uv: list[str | Path] = ["uv", "--no-config", "pip", *again, "--python", python]
+    uv: list[str | Path] = [find_uv(), "--no-config", "pip", *again, "--python", python]
     wanted = call(*uv, environ=prover.environ)
     pip = call(python, "-m", "pip", *again, environ=prover.environ, check=False)
     prover.say(
@@ -163,7 +164,7 @@ def prove(prover: Prover, name: str, case: Case) -> None:
         pip=checked.stdout.strip(),
         pip_would=pip.stdout.partition("Would install")[2].strip(),
         uv=wanted.stderr.strip().splitlines()[-1],
-        check=tool_check(prover, python, case.driver),
+        check=prover.check(python, case.driver),
     )
     # What none of the wheels here has, its user cannot load; cuDNN opens its own parts itself.
     here = {path.name for path in site.glob("nvidia/**/lib*.so*")}
@@ -173,18 +174,81 @@ def prove(prover: Prover, name: str, case: Case) -> None:
     for order in orders:
         driver = {"LD_LIBRARY_PATH": prover.driver}  # a stand-in: providers for CUDA 13 link it
         done = prover.run(python, TOGETHER + COPIES, json.dumps(needs), order, **driver)
-        copies = json.loads(done.stdout.strip().rpartition("\n")[2] or "{}")
-        twice = {library: paths for library, paths in copies.items() if len(paths) > 1}
-        good = done.returncode == 0 and not twice and set(needs) <= set(copies)
+        copies = copies_of(done)
+        good = done.returncode == 0 and not twice(copies) and set(needs) <= set(copies)
         said = done.stderr.strip()[-200:] if not good else ""
         prover.say("together", f"{name}, {order}", good=good, libraries=sorted(copies), said=said)
-    undone = tool(prover, python, "undo", "--yes")
+    if case.module == "torch":
+        say_torch(prover, name, applied["verification"], {str(site / path) for path in before})
+    undone = prover.tool(python, "undo", "--yes")
     left = files_of(site)
     prover.say("undone", name, good=undone["exit"] == 0 and left == before, files=len(left))
-    if not prover.keep:
-        shutil.rmtree(python.parents[1])
-        if Path(prover.environ["UV_CACHE_DIR"]).is_relative_to(prover.work):
-            shutil.rmtree(prover.environ["UV_CACHE_DIR"], ignore_errors=True)
+    prover.drop(python)
+
+
+def say_torch(prover: Prover, name: str, found: dict[str, Any], before: set[str]) -> None:
+    """Hold what `verify` says of torch imported first and last; `before`: what came with torch.
+
+    Every symbol was bound where all its models met the driver; a library of another CUDA major
+    beside torch's own would be there twice.
+    """
+    failures = [line for line in found["evidence"] if "CUDA failure" in line]
+    orders = {row["imported"]: row for row in found["torch"]["orders"]}
+    wrong = [imported for imported, row in orders.items() if not is_right(row, before)]
+    good = found["verdict"] == "no-gpu" and len(failures) == 3  # noqa: PLR2004 - models
+    good = good and list(orders) == ["first", "last"] and not wrong
+    verdict = found["verdict"]
+    prover.say("verified", name, good=good, verdict=verdict, evidence=failures, wrong=wrong)
+
+
+def is_right(row: dict[str, Any], before: set[str]) -> bool:
+    """Tell whether a process had the provider, libraries of torch's, and none of them twice."""
+    stems: dict[str, set[Path]] = {}
+    for library in row["libraries"]:
+        known = SONAME.fullmatch(library["name"])
+        stem = known[1] if known else library["name"]
+        stems.setdefault(stem, set()).add(Path(library["path"]).resolve())
+    from_torch = {library["path"] for library in row["libraries"]} & before
+    names = {library["name"] for library in row["libraries"]}
+    once = all(len(paths) == 1 for paths in stems.values())
+    return row["verdict"] == "no-gpu" and PROVIDER in names and bool(from_torch) and once
+
+
+def move(prover: Prover) -> None:
+    """Ask for one torch and then for another, and take the second back."""
+    shop = Workshop(prover.work / "shop")
+    python = prover.environment(MOVING, "3.11")
+    site = site_packages(python)
+    states: list[dict[str, str]] = []
+    for release, engine in MOVES:
+        wish = ("--torch", release, "--apply", "--yes")
+        done = shop.ortgpu_fix(engine, python, *wish, machine=MACHINES["13"])
+        applied = json.loads(done.stdout)
+        verification = applied["verification"]
+        notes = [note["code"] for note in verification["notes"]]
+        rows = {row["name"]: row["version"] for row in applied["selection"]["packages"]}
+        check = call(
+            *(find_uv(), "--no-config", "pip", "check", "--python", python),
+            environ=prover.environ,
+            check=False,
+        )
+        prover.say(
+            "chosen",
+            f"torch {release}, {engine}",
+            good=done.returncode == 0
+            and (verification["verdict"], notes) == ("no-gpu", ["torch-loads"])
+            and rows["torch"] == release
+            and check.returncode == 0,
+            release=rows["onnxruntime-gpu"],
+            verdict=verification["verdict"],
+            notes=notes,
+            check=check.stderr.strip()[-600:],
+        )
+        states.append(files_of(site))
+    undone = prover.tool(python, "undo", "--yes")
+    good = undone["exit"] == 0 and files_of(site) == states[0]
+    prover.say("undone", MOVING, good=good, files=len(states[0]))
+    prover.drop(python)
 
 
 def describe(site: Path, row: str) -> None:
@@ -198,30 +262,16 @@ def describe(site: Path, row: str) -> None:
     (folder / "RECORD").write_text(f"{folder.name}/METADATA,,\n{folder.name}/RECORD,,\n")
 
 
-def tool_check(prover: Prover, python: Path, driver: str) -> int:
-    """Return the exit code of `--check`."""
-    argv = [sys.executable, "-m", "ortgpu_fix", "--check", "--python", str(python)]
-    argv += ["--driver", driver, "--gpu", "8.0"]
-    return call(*argv, environ=prover.environ, check=False).returncode
-
-
 def main() -> int:
     """Try every environment; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--work", type=Path, help="folder for environments")
-    parser.add_argument("--only", default=",".join(CASES), help="environments, with commas")
-    parser.add_argument("--cache", type=Path, help="uv's cache, to download once for several runs")
-    parser.add_argument("--keep", action="store_true", help="leave the environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    work = options.work or Path(tempfile.mkdtemp(prefix="prove-consumers-"))
-    prover = Prover(work, keep=options.keep)
-    # Gigabytes that nobody else needs, unless a cache is named.
-    prover.environ["UV_CACHE_DIR"] = str(options.cache or work / "cache")
-    begin = time.monotonic()
-    for name in options.only.split(","):
-        prove(prover, name, CASES[name])
-    return finish(prover, "consumers", options, begin)
+    run = Run(__doc__, "consumers")
+    for name, case in CASES.items():
+        if run.wants(name):
+            prove(run.prover, name, case)
+            run.forget_downloads()
+    if run.wants(MOVING):
+        move(run.prover)
+    return run.finish()
 
 
 if __name__ == "__main__":

@@ -16,10 +16,8 @@ The counts go into scripts/prove/results/.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import itertools
 import json
-import platform
 import re
 import shutil
 import subprocess
@@ -36,9 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ortgpu_fix.apply import history, rollback
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
-from prove.transaction import RESULTS, Case, Proof, about, apply_case, compare
+from prove.outcomes import write
+from prove.transaction import Proof, about, apply_case, uv_version
 from support.local_index import LocalIndex
-from support.standin_wheels import find_uv, make_set, state_of, without_notes
+from support.standin_changes import Case, compare
+from support.standin_wheels import make_set, state_of, without_notes
 
 CALLS = ("rename", "fsync", "mkdir", "rmdir", "unlink", "unlinkat")
 """Those of which every one is made to fail; writing and opening for it are in `more_faults`."""
@@ -223,19 +223,14 @@ def main() -> int:
     ends = {one: prove(one, stride=given.stride) for one in given.engine or ["uv", "pip"]}
     total = sum(sum(each.values()) for each in ends.values())
     print(f"{total} faults, whole every time")
-    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    uv = subprocess.run([find_uv(), "--version"], check=True, capture_output=True, text=True)
     result = {
-        "date": today,
-        "system": platform.platform(terse=True),
         "faults": total,
         "whole": total,
         "ends": {engine: dict(sorted(each.items())) for engine, each in ends.items()},
         "seconds": round(time.monotonic() - began),
-        "python": platform.python_version(),
-        "uv": uv.stdout.split()[1],
+        "uv": uv_version(),
     }
-    (RESULTS / f"faults-{today}.json").write_text(json.dumps(result, indent=1) + "\n")
+    write("faults", result)
     return 0
 
 

@@ -35,11 +35,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.utils.process import install_environment
-from prove.apply import UV
 from prove.outcomes import record
 from support.debian_image import build
 from support.pythons import find_python
+from support.standin_wheels import find_uv
 
+UV = find_uv()
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "3.11"
 RELEASE = "1.26.0"

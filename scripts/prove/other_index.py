@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import datetime as dt
 import hashlib
 import json
 import os
@@ -27,10 +26,10 @@ import time
 import venv
 import zipfile
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from prove.outcomes import RESULTS, Expectations
 from support.local_index import LocalIndex
 
 REFUSED = 7
@@ -69,29 +68,17 @@ def repack(source: Path, folder: Path) -> Path:
     return goal
 
 
-class Prover:
+class Prover(Expectations):
     """Runs the program as a user of its own would, and keeps what it did."""
 
     def __init__(self, work: Path, index: LocalIndex, wheel: Path) -> None:
+        super().__init__(wheel=wheel.name, bytes=wheel.stat().st_size)
         self.work, self.index, self.wheel = work, index, wheel
         self.sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
         self.version = wheel.name.split("-")[1]
         self.environ = {
             name: text for name, text in os.environ.items() if not name.startswith("XDG_")
         } | {"HOME": str(work / "home"), "LANG": "C.UTF-8"}
-        self.wrong: list[str] = []
-        self.result: dict[str, Any] = {
-            "date": dt.datetime.now(tz=dt.timezone.utc).isoformat(timespec="minutes"),
-            "wheel": wheel.name,
-            "bytes": wheel.stat().st_size,
-        }
-
-    def expect(self, what: str, *, holds: bool) -> None:
-        """Note where something is not as it must be."""
-        print(f"{'ok   ' if holds else 'WRONG'} {what}", flush=True)
-        self.result.setdefault("held", []).append(what)
-        if not holds:
-            self.wrong.append(what)
 
     def run(self, *argv: str) -> tuple[int, str, str]:
         """Run the program; return the exit code, stdout and stderr."""
@@ -177,7 +164,7 @@ def main() -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--find-links", metavar="DIR")
     parser.add_argument("--work", type=Path)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-index-"))
     feed = work / "feed"
@@ -189,11 +176,7 @@ def main() -> int:
         prove_plan(prover)
         prove_lock(prover, links)
         prove_apply(prover, links)
-    file = options.results / f"other-index-{prover.result['date'][:10]}.json"
-    text = json.dumps(prover.result | {"wrong": prover.wrong}, indent=1)
-    text = text.replace(str(work), "WORK").replace(f":{index.port}", ":PORT")
-    file.write_text(text + "\n", encoding="utf-8")
-    print(file)
+    prover.write("other-index", options.results, {str(work): "WORK", f":{index.port}": ":PORT"})
     if options.work is None:
         shutil.rmtree(work)
     return bool(prover.wrong)

@@ -18,11 +18,30 @@ DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
 RESULTS = Path(__file__).parent / "results"
 
 
+def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> Path:
+    """Write today's file of `proof` into the folder `results`, and return it."""
+    head = {
+        "date": DATE,
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+    }
+    results.mkdir(exist_ok=True)
+    file = results / f"{proof}-{DATE}.json"
+    text = json.dumps({**head, **document}, indent=1, ensure_ascii=False)
+    file.write_text(text + "\n", "utf-8")
+    return file
+
+
+def known(proof: str) -> dict[str, Any]:
+    """Return what today's file of `proof` has, nothing where there is none."""
+    file = RESULTS / f"{proof}-{DATE}.json"
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    return found
+
+
 def recorded(proof: str) -> dict[str, dict[str, Any]]:
     """Return the outcomes in today's file of `proof` by the name of their case."""
-    file = RESULTS / f"{proof}-{DATE}.json"
-    rows = json.loads(file.read_text())["outcomes"] if file.exists() else []
-    return {row["name"]: row for row in rows}
+    return {row["name"]: row for row in known(proof).get("outcomes", ())}
 
 
 def record(proof: str, outcome: dict[str, Any], order: Sequence[str], **about: object) -> None:
@@ -30,18 +49,37 @@ def record(proof: str, outcome: dict[str, Any], order: Sequence[str], **about: o
 
     `order` has the names of all cases; `about` is what else is worth knowing.
     """
-    known: Mapping[str, dict[str, Any]] = recorded(proof) | {outcome["name"]: outcome}
+    rows = recorded(proof) | {outcome["name"]: outcome}
     result = {
-        "date": DATE,
-        "system": platform.platform(terse=True),
         **about,
-        "passed": sum(not row["problems"] for row in known.values()),
-        "failed": sum(bool(row["problems"]) for row in known.values()),
-        "not_run": [name for name in order if name not in known],
-        "outcomes": [known[name] for name in order if name in known],
+        "passed": sum(not row["problems"] for row in rows.values()),
+        "failed": sum(bool(row["problems"]) for row in rows.values()),
+        "not_run": [name for name in order if name not in rows],
+        "outcomes": [rows[name] for name in order if name in rows],
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{proof}-{DATE}.json").write_text(json.dumps(result, indent=1) + "\n")
+    write(proof, result)
+
+
+class Expectations:
+    """What was expected, one sentence each, and which of it does not hold."""
+
+    def __init__(self, **about: object) -> None:
+        self.result: dict[str, Any] = {**about, "held": []}
+        self.wrong: list[str] = []
+
+    def expect(self, what: str, *, holds: bool) -> None:
+        """Note where something is not as it must be."""
+        print(f"{'ok   ' if holds else 'WRONG'} {what}", flush=True)
+        self.result["held"].append(what)
+        if not holds:
+            self.wrong.append(what)
+
+    def write(self, proof: str, results: Path, names: Mapping[str, str]) -> None:
+        """Write today's file of `proof`; `names`: what stands for what is of this machine alone."""
+        text = json.dumps({**self.result, "wrong": self.wrong})
+        for here, name in names.items():
+            text = text.replace(here, name)
+        print(write(proof, json.loads(text), results))
 
 
 def prove_random(
@@ -58,12 +96,9 @@ def prove_random(
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     begin = time.monotonic()
-    date = dt.datetime.now(dt.timezone.utc).isoformat(timespec="minutes")
     parts = prove(options.count, options.seed)
-    system = f"{platform.system()}, Python {platform.python_version()}"
     seconds = round(time.monotonic() - begin)
-    result = {"date": date, "seed": options.seed, "machine": system, **parts, "seconds": seconds}
-    file = options.results / f"{proof}-{DATE}.json"
-    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = {"seed": options.seed, **parts, "seconds": seconds}
+    file = write(proof, result, options.results)
     print(file.read_text(encoding="utf-8")[:4000])
     return int(any(part["wrong"] for part in parts.values()))

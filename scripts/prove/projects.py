@@ -11,10 +11,8 @@ The dated result goes to scripts/prove/results/; the exit code is 1 where someth
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -32,11 +30,11 @@ from ortgpu_fix.messages import catalog
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from prove.autoload import call
+from prove.outcomes import RESULTS, write
 from support import standin_wheels
 from support.local_index import LocalIndex, make_wheel
+from support.prover import call
 
-HERE = Path(__file__).parent
 RELEASE = "1.26.0"
 BARE = '"fastembed", "onnxruntime-gpu", "numpy"'
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -310,7 +308,7 @@ def main() -> int:
     """Do all of it; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default=",".join(PARTS), help="tools, with commas")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="prove-projects-") as temporary:
@@ -333,11 +331,7 @@ def main() -> int:
                     {"tool": name, "version": version, "good": not says, "wrong": says, **found}
                 )
                 print(f"{'ok  ' if not says else 'FAIL'} {name} {version}: {says}", flush=True)
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    options.results.mkdir(exist_ok=True)
-    target = options.results / f"projects-{today}.json"
-    document = {"date": today, "machine": f"{platform.system()}, Python {PYTHON}", "rows": rows}
-    target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write("projects", {"rows": rows}, options.results)
     return 1 if any(row["wrong"] for row in rows) else 0
 
 

@@ -1,6 +1,6 @@
 """Prove with real applications that `run` tells what their sessions asked for, got, and who asked.
 
-    python scripts/prove/sessions.py [--work DIR] [APPLICATION...]
+    python scripts/prove/sessions.py [--work DIR] [--only magika,cost …] [--cache DIR]
 
 Each application comes from PyPI, with a model in its wheel, and runs under `ortgpu-fix run --json`
 three times: with the CPU build; with the GPU build, of which neither libraries nor a driver are
@@ -17,21 +17,17 @@ OpenVINO. Needs a package index, and downloads about 3 GB.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.data_files import DATA
-from prove.autoload import STUB
-from prove.outcomes import record
-from support.pythons import find_python
+from ortgpu_fix.data_files import load_table
+from support.prover import MODEL, Prover, Run, call
 
 PYTHON = "3.11"
 IMAGE = "import numpy; image = numpy.full((320, 320, 3), 255, numpy.uint8); "
@@ -84,45 +80,26 @@ print(*least(300, make), *least(20000, lambda: session.run(None, feed)))
 """
 
 
-def install(work: Path, name: str) -> Path:
+def install(prover: Prover, name: str) -> Path:
     """Return the Python of an environment with an application and the CPU build."""
-    python = work / name / "bin/python"
-    if not python.exists():
-        base = find_python(PYTHON)
-        if base is None:
-            raise SystemExit(f"no Python {PYTHON} here")
-        subprocess.run([base, "-m", "venv", work / name], check=True)
-        builds = [] if name == OTHER else ["onnxruntime"]
-        subprocess.run([str(python), "-m", "pip", "install", "-q", name, *builds], check=True)
+    python = prover.environment(name, PYTHON)
+    prover.install(python, name, *([] if name == OTHER else ["onnxruntime"]))
     return python
 
 
-def gpu_build(work: Path, python: Path) -> Path:
+def gpu_build(prover: Prover) -> Path:
     """Return a folder with the GPU build alone, to come first on PYTHONPATH."""
-    folder = work / "gpu-build"
+    folder = prover.work / "gpu-build"
     if not folder.exists():
-        pip = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
-        subprocess.run([*pip, "onnxruntime-gpu"], check=True)
+        there = ("--python-version", PYTHON, "--target", folder)
+        prover.uv("pip", "install", "--no-deps", *there, "onnxruntime-gpu")
     return folder
-
-
-def applied(work: Path, python: Path) -> str:
-    """Apply the set to the environment, and return the folder of the stand-in for the driver."""
-    argv = [sys.executable, "-m", "ortgpu_fix", "--apply", "--yes", "--python", str(python)]
-    machine = ["--driver", "580.95.05", "--gpu", "8.0"]
-    subprocess.run([*argv, *machine], check=True, capture_output=True)
-    folder = work / "driver"
-    folder.mkdir(exist_ok=True)
-    options = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-DSPEAKS=13030", "-DINIT=100"]
-    subprocess.run(["gcc", *options, "-o", folder / "libcuda.so.1", STUB], check=True)
-    return str(folder)
 
 
 def watch(python: Path, code: str, **environ: str) -> dict[str, Any]:
     """Return the document of `run --json` for `code`."""
     argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", "--", str(python), "-c", code]
-    env = os.environ | environ
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    done = call(*argv, environ=os.environ | environ, check=False)
     document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return document | {"errors": done.stderr[-600:]}
 
@@ -152,18 +129,14 @@ def problems(name: str, build: str, document: dict[str, Any], *, asks: bool) -> 
     return found
 
 
-def prove(work: Path, name: str) -> dict[str, Any]:
-    """Run an application with both builds, and return what came of it."""
-    python = install(work, name)
-    rows = json.loads(
-        subprocess.run(
-            [sys.executable, "-c", APPLICATIONS], check=True, capture_output=True, text=True
-        ).stdout
-    )
+def prove(prover: Prover, name: str) -> None:
+    """Run an application with both builds, and say what came of it."""
+    python = install(prover, name)
+    # The newest row of each comes last.
+    rows = {row["name"]: row["asks"] for row in load_table("applications")["application"]}
     asks = ASKS.get(name) or rows.get(MAKER.get(name, name))
-    outcome: dict[str, Any] = {"name": name, "asks": asks, "problems": [], "sessions": []}
     by_itself = asks == "by-itself"
-    gpu = {"PYTHONPATH": str(gpu_build(work, python))}
+    gpu = {"PYTHONPATH": str(gpu_build(prover))}
     cases: list[tuple[str, str, dict[str, str], bool]] = [
         ("cpu", CODE[name], {}, False),
         ("gpu", CODE[name], gpu, by_itself),
@@ -171,47 +144,45 @@ def prove(work: Path, name: str) -> dict[str, Any]:
     if name in TURNED:
         cases.append(("gpu, told", TURNED[name], gpu, True))
     if name not in ITS_OWN:
-        told = TURNED.get(name, CODE[name])
-        cases.append((APPLIED, told, {}, name in TURNED or by_itself))
+        told, driver = TURNED.get(name, CODE[name]), {"LD_LIBRARY_PATH": prover.driver}
+        cases.append((APPLIED, told, driver, name in TURNED or by_itself))
+    wrong: list[str] = []
+    seen: list[dict[str, Any]] = []
     for build, code, environ, expected in cases:
         if build == APPLIED:
-            environ = {"LD_LIBRARY_PATH": applied(work, python)}  # noqa: PLW2901
+            prover.tool(python, "--apply", "--yes", driver="580.95.05")
         document = watch(python, code, **environ)
-        outcome["problems"] += problems(name, build, document, asks=expected)
+        wrong += problems(name, build, document, asks=expected)
         kept = ("verdict", "count", "package", "version", "line", "asked", "got", "why")
-        outcome["sessions"] += [
+        seen += [
             {"build": build, **{key: session[key] for key in kept}}
             for session in document["sessions"]
         ]
-    return outcome
+    prover.say("application", name, good=not wrong, problems=wrong, asks=asks, sessions=seen)
+    prover.drop(python)
 
 
-APPLICATIONS = """
-import json
-from ortgpu_fix.data_files import load_table
-print(json.dumps({row["name"]: row["asks"] for row in load_table("applications")["application"]}))
-"""
-"""The newest row of each comes last."""
-
-
-def other_provider(python: Path) -> dict[str, Any]:
+def other_provider(prover: Prover) -> None:
     """Run a session on a real provider that is not the CPU's: OpenVINO needs no GPU."""
     code = (
         "import onnxruntime; onnxruntime.InferenceSession("
-        f"{str(DATA / 'conv.onnx')!r}, providers=['OpenVINOExecutionProvider'])"
+        f"{str(MODEL)!r}, providers=['OpenVINOExecutionProvider'])"
     )
+    python = install(prover, OTHER)
     document = watch(python, code)
     found = [(each["verdict"], each["got"][0]) for each in document["sessions"]]
     right = found == [("got", "OpenVINOExecutionProvider")]
-    return {"name": OTHER, "sessions": found, "problems": [] if right else [str(document)]}
+    prover.say("other provider", OTHER, good=right, sessions=found)
+    prover.drop(python)
 
 
-def cost(python: Path) -> dict[str, Any]:
+def cost(prover: Prover) -> None:
     """Measure a session and a run with and without the watch, by turns."""
+    python = install(prover, "magika")
     plain: list[list[float]] = []
     watched: list[list[float]] = []
     for _ in range(5):
-        argv = [str(python), "-c", COST, str(DATA / "conv.onnx")]
+        argv = [str(python), "-c", COST, str(MODEL)]
         for times, before in (
             (plain, []),
             (watched, [sys.executable, "-m", "ortgpu_fix", "run", "--"]),
@@ -220,32 +191,21 @@ def cost(python: Path) -> dict[str, Any]:
             times.append([float(word) for word in done.stdout.split()])
     best = [[min(column) for column in zip(*times, strict=True)] for times in (plain, watched)]
     made, run = (best[1][at] - best[0][at] for at in (1, 3))
-    outcome = {"name": "cost", "session_ms": round(made * 1e3, 4), "run_us": round(run * 1e6, 3)}
-    late = [f"{made} s a session"] if made > MOST_SESSION else []
-    late += [f"{run} s a run"] if run > MOST_RUN else []
-    return outcome | {"problems": late}
+    good = made <= MOST_SESSION and run <= MOST_RUN
+    took = {"session_ms": round(made * 1e3, 4), "run_us": round(run * 1e6, 3)}
+    prover.say("cost", "magika", good=good, **took)
+    prover.drop(python)
 
 
 def main() -> int:
     """Prove them all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir(), "prove-sessions"))
-    parser.add_argument("applications", nargs="*")
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    order = (*CODE, OTHER, "cost")
-    wrong = 0
-    for name in arguments.applications or order:
-        if name == "cost":
-            outcome = cost(install(arguments.work, "magika"))
-        elif name == OTHER:
-            outcome = other_provider(install(arguments.work, name))
-        else:
-            outcome = prove(arguments.work, name)
-        record("sessions", outcome, order)
-        print(name, outcome["problems"] or "as it must be", flush=True)
-        wrong += bool(outcome["problems"])
-    return int(wrong > 0)
+    run = Run(__doc__, "sessions")
+    for name in filter(run.wants, CODE):
+        prove(run.prover, name)
+    for name, part in {OTHER: other_provider, "cost": cost}.items():
+        if run.wants(name):
+            part(run.prover)
+    return run.finish()
 
 
 if __name__ == "__main__":

@@ -11,9 +11,6 @@ The counts go into scripts/prove/results/.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-import json
-import platform
 import sys
 import time
 from collections import Counter
@@ -26,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from prove.outcomes import write
 from support.states_model import Environment, counts
 
-RESULTS = Path(__file__).parent / "results"
 PART = 50
 """Sequences of one seed."""
 
@@ -71,11 +68,7 @@ def main() -> None:
         total: Counter[str] = Counter()
         for each in begun:
             total.update(each.result())
-    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
     document: dict[str, Any] = {
-        "date": today,
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
         "sequences": total.pop("sequences"),
         "steps": total.pop("steps"),
         "asked": given.count,
@@ -84,8 +77,7 @@ def main() -> None:
         "seconds": round(time.monotonic() - began),
         "seed": given.seed,
     }
-    (RESULTS / f"states-{today}.json").write_text(json.dumps(document, indent=1) + "\n")
-    print(json.dumps(document, indent=1))
+    print(write("states", document).read_text())
 
 
 if __name__ == "__main__":

@@ -18,14 +18,12 @@ of the processors: others may be at work meanwhile.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,13 +32,15 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove.applications import DRIVER, NO_GPU
-from prove.autoload import HERE, MODEL, Prover, build_of, call, finish, site_packages
-from prove.consumers import tool, tool_check
 from support.local_index import make_wheel
+from support.prover import MODEL, Prover, Run, build_of, call, site_packages
 from support.pythons import find_python
+from support.standin_wheels import find_uv
 
 PYTHON = "3.11"
 APPLICATION = ("magika==1.0.2", "pip")
+DEPENDENTS = ("chromadb", "insightface", "fastembed")
+"""They require `onnxruntime` by name."""
 MOST_SECONDS = 2.0
 IMPOSSIBLE = 3
 ASK = """
@@ -92,7 +92,7 @@ class Place(NamedTuple):
         """Run `uv pip` on the environment."""
         there = ("--python", str(self.python))
         links = ("--find-links", str(self.prover.work / "wheels"))
-        return self.do("uv", "-q", "pip", *words, *there, *links)
+        return self.do(find_uv(), "-q", "pip", *words, *there, *links)
 
     def tool(self, name: str, *words: str) -> int:
         """Run Poetry, PDM or pipx."""
@@ -139,6 +139,9 @@ THINGS: dict[str, tuple[str, Thing]] = {
     ),
     "pip install newer-app": ("venv", lambda at: at.pip("install", "newer-app")),
     "pip install pinned-app": ("venv", lambda at: at.pip("install", "pinned-app")),
+    "pip install chromadb insightface fastembed": (
+        *("venv", lambda at: at.pip("install", "--prefer-binary", *DEPENDENTS)),
+    ),
     "pip install --force-reinstall magika": (
         *("venv", lambda at: at.pip("install", "--force-reinstall", "magika==1.0.2")),
     ),
@@ -148,13 +151,16 @@ THINGS: dict[str, tuple[str, Thing]] = {
     "python -m venv --upgrade": ("venv", renewed),
     "uv pip install -U magika": ("venv", lambda at: at.uv("install", "-U", "magika")),
     "uv pip install newer-app": ("venv", lambda at: at.uv("install", "newer-app")),
+    "uv pip install chromadb insightface fastembed": (
+        *("venv", lambda at: at.uv("install", *DEPENDENTS)),
+    ),
     "uv pip install pinned-app": ("venv", lambda at: at.uv("install", "pinned-app")),
     "uv pip install --reinstall magika": (
         *("venv", lambda at: at.uv("install", "--reinstall", "magika==1.0.2")),
     ),
-    "uv run": ("uv", lambda at: at.do("uv", "-q", "run", "python", "-c", "")),
-    "uv add rich": ("uv", lambda at: at.do("uv", "-q", "add", "rich")),
-    "uv sync": ("uv", lambda at: at.do("uv", "-q", "sync")),
+    "uv run": ("uv", lambda at: at.do(find_uv(), "-q", "run", "python", "-c", "")),
+    "uv add rich": ("uv", lambda at: at.do(find_uv(), "-q", "add", "rich")),
+    "uv sync": ("uv", lambda at: at.do(find_uv(), "-q", "sync")),
     "poetry add rich": ("poetry", lambda at: at.tool("poetry", "add", "-q", "rich")),
     "poetry update": ("poetry", lambda at: at.tool("poetry", "update", "-q")),
     "pdm add rich": ("pdm", lambda at: at.tool("pdm", "add", "-q", "rich")),
@@ -174,15 +180,15 @@ def made(prover: Prover, kind: str, folder: Path) -> Place:
     python = folder / ".venv" / "bin" / "python"
     place = Place(prover, folder, python)
     if kind == "venv":
-        place.do("uv", "-q", "venv", "--python", str(find_python(PYTHON)), ".venv")
+        place.do(find_uv(), "-q", "venv", "--python", str(find_python(PYTHON)), ".venv")
         place.uv("install", *APPLICATION)
     elif kind == "pipx":
         place.tool("pipx", "install", "--python", str(find_python(PYTHON)), "magika==1.0.2")
         python = folder / "pipx" / "venvs" / "magika" / "bin" / "python"
     else:
         (folder / "pyproject.toml").write_text(PROJECT + (POETRY if kind == "poetry" else ""))
-        place.do("uv", "-q", "venv", "--seed", "--python", str(find_python(PYTHON)), ".venv")
-        sync = ("uv", "-q", "sync", "--inexact", "--python", str(find_python(PYTHON)))
+        place.do(find_uv(), "-q", "venv", "--seed", "--python", str(find_python(PYTHON)), ".venv")
+        sync = (find_uv(), "-q", "sync", "--inexact", "--python", str(find_python(PYTHON)))
         place.do(*sync) if kind == "uv" else place.tool(kind, "install", "-q")
     return place._replace(python=python)
 
@@ -216,17 +222,17 @@ def prove(prover: Prover, name: str, *, keep: bool) -> None:
     kind, thing = THINGS[name]
     folder = prover.work / re.sub(r"\W+", "-", f"{name} {keep}")
     place = made(prover, kind, folder)
-    applied = tool(prover, place.python, "--apply", "--yes", *["--keep"] * keep, driver=DRIVER)
+    applied = prover.tool(place.python, "--apply", "--yes", *["--keep"] * keep, driver=DRIVER)
     told = any(row["code"].startswith("managed-by") for row in applied.get("findings", ()))
     outcome = thing(place)
     code, place = (0, outcome) if isinstance(outcome, Place) else (outcome, place)
     stays, line = asked(place, user=NOBODY * (name == "another user"))
-    check = tool_check(prover, place.python, DRIVER)
+    check = prover.check(place.python, DRIVER)
     ours = [one.name for one in site_packages(place.python).glob("ortgpu_fix_libraries-*")]
     back, seconds, spent, against = stays, 0.0, 0.0, ""
     if not stays:
         began, before = time.monotonic(), processor_seconds()
-        again = tool(prover, place.python, "--apply", "--yes", "--offline", driver=DRIVER)
+        again = prover.tool(place.python, "--apply", "--yes", "--offline", driver=DRIVER)
         seconds = round(time.monotonic() - began, 2)
         spent = round(processor_seconds() - before, 2)
         back, _ = asked(place)
@@ -263,32 +269,20 @@ def fill(work: Path) -> None:
 
 def main() -> int:
     """Do all of it; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--work", type=Path, help="folder for environments")
-    parser.add_argument("--only", help="things whose names hold one of these, with commas")
-    parser.add_argument("--keep", action="store_true", help="leave the environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    work = options.work or Path(tempfile.mkdtemp(prefix="prove-stays-"))
-    work.mkdir(parents=True, exist_ok=True)
-    work.chmod(0o755)  # another user reads it
-    prover = Prover(work, keep=options.keep)
-    fill(work)
-    chosen = [
-        name
-        for name in THINGS
-        if options.only is None or any(part in name for part in options.only.split(","))
-    ]
+    run = Run(__doc__, "stays")
+    prover = run.prover
+    prover.work.chmod(0o755)  # another user reads it
+    fill(prover.work)
+    chosen = [name for name in THINGS if run.wants(name)]
     for name in {THINGS[row][0] for row in chosen} & TOOLS.keys():
-        prover.uv("venv", "--python", sys.executable, work / "tools" / name)
-        prover.install(work / "tools" / name / "bin" / "python", TOOLS[name])
-    begin = time.monotonic()
+        prover.uv("venv", "--python", sys.executable, prover.work / "tools" / name)
+        prover.install(prover.work / "tools" / name / "bin" / "python", TOOLS[name])
     for name in chosen:
         prove(prover, name, keep=False)
     for name in KEPT:
         if name in chosen:
             prove(prover, name, keep=True)
-    return finish(prover, "stays", options, begin)
+    return run.finish()
 
 
 if __name__ == "__main__":

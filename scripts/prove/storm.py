@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import json
 import os
-import platform
 import random
 import shutil
 import signal
@@ -43,30 +41,25 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.apply import rollback, staging
-from ortgpu_fix.apply.apply_plan import apply
-from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import discard_undo_data, recorded_changes
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
-from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.utils.progress import silent
 from ortgpu_fix.utils.signals import signals_as_interrupt, signals_held
-from prove.transaction import (
+from prove.outcomes import write
+from prove.transaction import Child
+from support.local_index import LocalIndex
+from support.standin_changes import (
     COMES,
-    GOES,
     HAD,
     Case,
-    Child,
-    engine_of,
+    apply_standins,
+    compare,
     file_of,
     say_when_it_begins,
 )
-from support.local_index import LocalIndex
 from support.standin_wheels import (
-    as_plan,
     clean_environment,
     find_uv,
     make_set,
@@ -75,7 +68,6 @@ from support.standin_wheels import (
     without_notes,
 )
 
-RESULTS = Path(__file__).parent / "results"
 BURST = ("TERM", "HUP", "INT", "KILL", "STOP")
 """After STOP comes CONT."""
 USER = (
@@ -162,23 +154,12 @@ class Storm:
         shutil.rmtree(self.venv.folder)
         shutil.copytree(self.template, self.venv.folder, symlinks=True)
 
-    def apply(self, case: Case, say: Callable[[str], None]) -> None:
+    def apply(self, _: Case, say: Callable[[str], None]) -> None:
         """Apply, and `say` when the environment is about to be changed."""
         say_when_it_begins(say)
         vars(staging)["_need"] = lambda *_: None  # the disk is small, and that is the point
 
-        def act() -> None:
-            apply(
-                as_plan([self.wheels / file_of(name) for name in COMES], GOES),
-                self.target,
-                index=Index(IndexConfig(index_url=case.url, origin="flag")),
-                engine=engine_of(case),
-                verify=lambda: (True, ""),
-                progress=silent,
-                allowed=Allowed(conflicts=True),
-            )
-
-        told(act, say)
+        told(lambda: apply_standins(self.case), say)
 
     def recover(self, _: Case, say: Callable[[str], None]) -> None:
         """Put back what was interrupted."""
@@ -411,16 +392,6 @@ class Storm:
         return end
 
 
-def compare(
-    expected: Snapshot, found: Snapshot, *, beside: bool = False, but: set[str] | None = None
-) -> None:
-    """Raise AssertionError with the paths that differ; with `beside` more may be there."""
-    keys = expected.keys() | (set() if beside else found.keys())
-    odd = {key: (expected.get(key), found.get(key)) for key in keys - (but or set())}
-    odd = {key: both for key, both in odd.items() if both[0] != both[1]}
-    assert not odd, json.dumps(odd, indent=1)[:2000]  # noqa: S101
-
-
 @contextlib.contextmanager
 def small_disk(folder: Path, kind: str, inodes: int) -> Iterator[Path | None]:
     """Mount a filesystem of 96 MB and `inodes` at `folder`; None where that is not possible."""
@@ -523,20 +494,16 @@ def main() -> None:
             for at, (engine, filesystem, share) in enumerate(parts)
         ]
         rows = [each.result() for each in begun]
-    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
     total: Counter[str] = Counter()
     for row in rows:
         total.update(row["faults"])
     document = {
-        "date": today,
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
         "rounds": sum(row["rounds"] for row in rows),
         "whole_or_refused": sum(row["whole_or_refused"] for row in rows),
         "faults": dict(sorted(total.items())),
         "parts": rows,
     }
-    (RESULTS / f"storm-{today}.json").write_text(json.dumps(document, indent=1) + "\n")
+    write("storm", document)
 
 
 if __name__ == "__main__":

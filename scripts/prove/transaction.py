@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import json
 import os
-import platform
 import random
 import signal
 import subprocess
@@ -38,26 +36,28 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply import apply_plan, history, journaled_change, rollback, staging
-from ortgpu_fix.apply.apply_plan import Applied, apply
-from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply import history, rollback
+from ortgpu_fix.apply.apply_plan import Applied
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
-from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.choose import Engine, choose_engine
-from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import Target
-from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
-from ortgpu_fix.utils.progress import silent
 from ortgpu_fix.verify import runner as verify
 from ortgpu_fix.verify import verification
+from prove.outcomes import known, write
 from support.local_index import LocalIndex
+from support.standin_changes import (
+    HAD,
+    Case,
+    Steps,
+    apply_standins,
+    compare,
+    engine_of,
+    file_of,
+    say_when_it_begins,
+)
 from support.standin_wheels import (
-    Venv,
-    as_plan,
     clean_environment,
     find_uv,
     make_set,
@@ -66,104 +66,19 @@ from support.standin_wheels import (
     without_notes,
 )
 
-HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42", "nvidia-curand-cu12 12.9.2.10")
-COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
-GOES = ("onnxruntime", "nvidia-cudnn-cu13")
 REAL_HAD = ("onnxruntime==1.22.1",)
 """The CPU build, where the real wheels are to come."""
-RESULTS = Path(__file__).parent / "results"
 
 
-class Steps:
-    """Counts the steps of a set_aside, and kills this process group at one of them."""
-
-    def __init__(self, kill_at: int) -> None:
-        self.count = 0
-        self.kill_at = kill_at
-        self.names: list[str] = []
-
-    def tick(self, name: str) -> None:
-        """Note a step."""
-        self.count += 1
-        self.names.append(name)
-        if self.count == self.kill_at:
-            os.killpg(os.getpgrp(), signal.SIGKILL)
-
-    def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `function` with a step before it and one after it."""
-
-        def stepped(*args: Any, **options: Any) -> Any:  # noqa: ANN401
-            self.tick(f"before {name}")
-            result = function(*args, **options)
-            self.tick(f"after {name}")
-            return result
-
-        return stepped
-
-    def hook(self) -> None:
-        """Step at everything by which a transaction changes the disk."""
-        for name, modules in {
-            "append": (journaled_change, rollback),
-            "move": (journaled_change, rollback),
-            "move_folder": (journaled_change,),
-            "remove_tree": (history, staging),
-            "sync_files": (apply_plan,),
-            "delete_journal": (history, rollback),
-        }.items():
-            stepped = self.around(name, vars(modules[0])[name])
-            for module in modules:
-                vars(module)[name] = stepped
-        vars(os)["rmdir"] = self.around("rmdir", os.rmdir)
-        vars(guard)["wait_for_engine"] = self.around("wait_for_engine", guard.wait_for_engine)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """What is applied where; travels as JSON."""
-
-    folder: str
-    """Where the environments are made."""
-    wheels: str
-    engine: str
-    url: str = ""
-    """Of the index with the stand-ins; empty where the wheels are the real ones."""
-    kill_at: int = 0
-
-    @property
-    def venv(self) -> Venv:
-        """The environment."""
-        return Venv(folder=Path(self.folder, self.engine))
-
-    @property
-    def real_argv(self) -> list[str]:
-        """The command line that applies the real wheels for the example machine."""
-        argv = ["--facts", "example", "--apply", "--yes", "--python", str(self.venv.python)]
-        return [*argv, "--offline", "--find-links", self.wheels]
+def real_argv(case: Case) -> list[str]:
+    """Return the command line that applies the real wheels for the example machine."""
+    argv = ["--facts", "example", "--apply", "--yes", "--python", str(case.venv.python)]
+    return [*argv, "--offline", "--find-links", case.wheels]
 
 
 def about(case: Case) -> str:
     """Return what a process that works on `case` is told."""
     return json.dumps(asdict(case))
-
-
-def engine_of(case: Case) -> Engine:
-    """Return uv, or the pip of the environment."""
-    environ = clean_environment() | {"UV_CACHE_DIR": str(Path(case.folder, "cache-of-uv"))}
-    if case.engine == "uv":
-        return Uv(program=find_uv(), version="0", environ=environ, runner=run)
-    command = (str(case.venv.python), "-I", "-B", "-m", "pip")
-    return Pip(command=command, version="0", environ=environ, runner=run)
-
-
-def say_when_it_begins(say: Callable[[str], None]) -> None:
-    """Let this process `say` "now" when the engine is about to install beside an environment."""
-    fetch_wheels = vars(staging)["_fetch"]
-
-    def beginning(*arguments: Any) -> Any:  # noqa: ANN401
-        say("now")
-        return fetch_wheels(*arguments)
-
-    vars(staging)["_fetch"] = beginning
 
 
 def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
@@ -176,23 +91,14 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
     say_when_it_begins(say)
     applied = None
     if case.url:
-        wheels = {path.name: path for path in Path(case.wheels).iterdir()}
-        applied = apply(
-            as_plan([wheels[file_of(name)] for name in COMES], GOES),
-            case.venv.target(),
-            index=Index(IndexConfig(index_url=case.url, origin="flag")),
-            engine=engine_of(case),
-            verify=lambda: (True, ""),
-            progress=silent,
-            allowed=Allowed(conflicts=True),
-        )
+        applied = apply_standins(case)
     else:
 
         def chosen(*_: object, **__: object) -> Engine:
             return engine_of(case)
 
         vars(changing)[choose_engine.__name__] = chosen
-        code = __main__.main(case.real_argv)
+        code = __main__.main(real_argv(case))
         assert code == 0, f"exit code {code}"  # noqa: S101
     say(json.dumps(steps.names))
     return applied
@@ -204,11 +110,6 @@ def recover_case(case: Case, say: Callable[[str], None]) -> None:
     steps.hook()
     rollback.recover_interrupted(Site.of(case.venv.target()))
     say(json.dumps(steps.names))
-
-
-def file_of(name: str) -> str:
-    """Return the file name of a stand-in wheel."""
-    return f"{name.replace('-', '_').replace(' ', '-')}-py3-none-any.whl"
 
 
 class Child:
@@ -315,14 +216,6 @@ class Proof:
         """Run the real check; without a GPU it can say no more than that all libraries load."""
         found = verify.verify(self.target.executable, driver=None, runner=run, environ=os.environ)
         assert verification.verification_exit_code(found, elsewhere=True) == 0, found  # noqa: S101
-
-
-def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """Raise AssertionError with the paths that differ."""
-    keys = expected.keys() | found.keys()
-    odd = {key: (expected.get(key), found.get(key)) for key in keys}
-    odd = {key: both for key, both in odd.items() if both[0] != both[1]}
-    assert not odd, json.dumps(odd, indent=1)[:2000]  # noqa: S101
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,12 +339,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: int) -> None:
     """Write the counts to today's file, beside those of the other kind of wheels."""
-    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    path = RESULTS / f"transaction-{today}.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    uv = subprocess.run([find_uv(), "--version"], check=True, capture_output=True, text=True)
-    known |= {"date": today, "system": platform.platform(terse=True)}
-    known[kind] = {
+    counts = {
         "killed": len(rows),
         "whole": len(rows),
         "recovery_killed_too": sum(row["again"] for row in rows),
@@ -461,10 +349,15 @@ def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: i
         "recovery_seconds": max(row["recovery_seconds"] for row in rows),
         "seconds": round(seconds),
         "seed": seed,
-        "python": platform.python_version(),
-        "uv": uv.stdout.split()[1],
+        "uv": uv_version(),
     }
-    path.write_text(json.dumps(known, indent=1) + "\n")
+    write("transaction", {**known("transaction"), kind: counts})
+
+
+def uv_version() -> str:
+    """Return the version of uv."""
+    uv = subprocess.run([find_uv(), "--version"], check=True, capture_output=True, text=True)
+    return uv.stdout.split()[1]
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import hashlib
 import json
 import os
@@ -46,9 +45,9 @@ from same_rows import said
 
 import ortgpu_fix
 from ortgpu_fix.matrix.additions import parse_additions, with_additions
+from prove.outcomes import RESULTS, Expectations
 from support.cut_matrix import GROWING, Tables, cut_tables
 
-HERE = Path(__file__).resolve().parent
 INDEX = "https://pypi.org/simple"
 JSON = "application/vnd.pypi.simple.v1+json"
 LIMIT = 300.0
@@ -81,7 +80,7 @@ def write_tables(compiled: Path, tables: dict[str, Any]) -> None:
     compiled.write_text("\n".join([json.dumps(hashes), *lines.values()]) + "\n", encoding="utf-8")
 
 
-class Prover:
+class Prover(Expectations):
     """Runs the copy of the program, and keeps what it did."""
 
     def __init__(self, work: Path, before: str) -> None:
@@ -98,22 +97,13 @@ class Prover:
         self.cut["onnxruntime"]["date"] = self.day[:10]
         write_tables(self.compiled, self.shipped | self.cut)
         self.place = f"linux_{platform.machine()}"
-        self.wrong: list[str] = []
-        self.result: dict[str, Any] = {
-            "date": dt.datetime.now(tz=dt.timezone.utc).isoformat(timespec="minutes"),
-            "program": ortgpu_fix.__version__,
-            "python": platform.python_version(),
-            "processors": os.cpu_count(),
-            "platform": self.place,
-            "index": INDEX,
-            "cut_back_to": self.day,
-        }
-
-    def expect(self, what: str, *, holds: bool) -> None:
-        """Note where something is not as it must be."""
-        print(f"{'ok   ' if holds else 'WRONG'} {what}", flush=True)
-        if not holds:
-            self.wrong.append(what)
+        super().__init__(
+            program=ortgpu_fix.__version__,
+            processors=os.cpu_count(),
+            platform=self.place,
+            index=INDEX,
+            cut_back_to=self.day,
+        )
 
     def start(self, home: Path, *argv: str) -> subprocess.Popen[str]:
         """Start the copy with `home` as the user's home."""
@@ -283,7 +273,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--work", type=Path)
     parser.add_argument("--before", default="1.30.0", metavar="VERSION")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="prove-update-"))
     work.mkdir(parents=True, exist_ok=True)
@@ -291,11 +281,7 @@ def main() -> int:
     prover.result["update"] = prove_rows(prover)
     prover.result["killed"] = prove_kill(prover)
     prover.result["refusals"] = prove_refusals(prover)
-    prover.result["wrong"] = prover.wrong
-    file = options.results / f"update-{prover.result['date'][:10]}.json"
-    text = json.dumps(prover.result, indent=1, ensure_ascii=False).replace(str(work), "WORK")
-    file.write_text(text + "\n", encoding="utf-8")
-    print(file)
+    prover.write("update", options.results, {str(work): "WORK"})
     if options.work is None:
         shutil.rmtree(work)
     return bool(prover.wrong)

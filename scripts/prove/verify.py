@@ -1,6 +1,6 @@
 """Prove the verdicts of `verify` with real releases and NVIDIA's real driver libraries.
 
-    python scripts/prove/verify.py [--work DIR] [--release 1.26.0 …] [--keep]
+    python scripts/prove/verify.py [--work DIR] [--only 1.26.0,1.31.1 …] [--keep]
 
 For each release a fresh environment with its CUDA and cuDNN wheels is made from the index, and
 checked without a driver, with the user-mode drivers that Debian's non-free archives carry (real
@@ -13,30 +13,23 @@ expected.
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
-import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.utils.process import install_environment, run
+from ortgpu_fix.utils.process import run as run_process
 from ortgpu_fix.verify.runner import verify
 from ortgpu_fix.verify.verification import Verification
+from support.prover import STUB, Run
 from support.pythons import find_python
-
-HERE = Path(__file__).parent
-STUB = HERE.parents[1] / "tests" / "stubs_verify" / "libcuda.c"
 
 CUDA_11 = (
     "nvidia-cublas-cu11==11.11.3.6",
@@ -99,45 +92,26 @@ BROKEN = {802: "802 (stub)", 803: "803 (stub)", 804: "804 (stub)", 999: "999 (st
 
 def main() -> int:
     """Do all of it; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--work", type=Path, help="folder for environments and drivers")
-    parser.add_argument("--release", action="append", choices=RELEASES, help="only this one")
-    parser.add_argument("--keep", action="store_true", help="leave the environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    work = options.work or Path(tempfile.mkdtemp(prefix="prove-verify-"))
-    work.mkdir(parents=True, exist_ok=True)
-    drivers = {"none": ""} | debian_drivers(work / "apt") | stub_drivers(work / "stubs")
-    rows = []
-    for release in options.release or RELEASES:
-        python, major = RELEASES[release]
-        environment = work / f"env-{release}"
-        made = make_environment(environment, release, python, WHEELS[major])
-        if made is None:
-            print(f"{release}: no Python {python} here, or no wheels: skipped")
-            rows.append({"release": release, "python": python, "skipped": True})
+    run = Run(__doc__, "verify")
+    prover = run.prover
+    drivers = {"none": ""} | debian_drivers(prover.work / "apt")
+    drivers |= stub_drivers(prover.work / "stubs")
+    for release, (python, major) in RELEASES.items():
+        if not run.wants(release):
             continue
+        if find_python(python) is None:
+            prover.say("skipped", release, good=True, release=release, python=python)
+            continue
+        made = prover.environment(f"env-{release}", python)
+        prover.install(made, f"onnxruntime-gpu=={release}", *WHEELS[major])
         for driver, folder in drivers.items():
             row = check(made, folder) | {"release": release, "python": python, "cuda": major}
-            row |= {"driver": driver, "expected": expected(major, driver)}
-            row["as_expected"] = row["verdict"] == row["expected"]
-            mark = "" if row["as_expected"] else f"  ** expected {row['expected']} **"
-            print(f"{release} {driver}: plain {row['plain']}, {row['verdict']}{mark}", flush=True)
-            rows.append(json.loads(json.dumps(row).replace(str(work), "…")))
-        if not options.keep:
-            shutil.rmtree(environment)
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    options.results.mkdir(exist_ok=True)
-    target = options.results / f"verify-{today}.json"
-    system = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-    head = json.dumps({"date": today, "machine": system})[:-1]
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    target.write_text(f'{head}, "rows": [\n{lines}\n]}}\n', "utf-8")
-    wrong = [row for row in rows if row.get("as_expected") is False]
-    print(f"{len(rows)} cells, {len(wrong)} not as expected: {target}")
-    if not options.keep and options.work is None:
-        shutil.rmtree(work)
-    return 1 if wrong else 0
+            wanted = expected(major, driver)
+            right = row["verdict"] == wanted
+            row |= {"driver": driver, "expected": wanted, "as_expected": right}
+            prover.say("cell", f"{release}, {driver}", good=right, **row)
+        prover.drop(made)
+    return run.finish()
 
 
 def expected(major: int, driver: str) -> str:
@@ -158,9 +132,9 @@ def check(python: Path, folder: str) -> dict[str, Any]:
     if folder:
         environ["LD_LIBRARY_PATH"] = folder
     begin = time.monotonic()
-    helped = verify(python, driver=None, runner=run, environ=environ)
+    helped = verify(python, driver=None, runner=run_process, environ=environ)
     seconds = time.monotonic() - begin
-    plain = verify(python, driver=None, runner=run, environ=environ, plain=True)
+    plain = verify(python, driver=None, runner=run_process, environ=environ, plain=True)
     return {
         "verdict": helped.verdict,
         "notes": [note.code for note in helped.notes],
@@ -177,30 +151,12 @@ def brief(verification: Verification) -> list[str]:
     return list(dict.fromkeys(line[:200] for line in lines))
 
 
-def command(*argv: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> bool:
+def command(*argv: str, cwd: Path | None = None) -> bool:
     """Run a command; say what it said where it fails."""
-    done = subprocess.run(argv, env=environ, cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"{' '.join(argv)}: {(done.stderr or done.stdout)[-800:]}", file=sys.stderr)
     return done.returncode == 0
-
-
-def make_environment(
-    folder: Path, release: str, python: str, wheels: tuple[str, ...]
-) -> Path | None:
-    """Make a fresh environment with a release and its CUDA wheels; return its interpreter."""
-    uv, interpreter = shutil.which("uv"), find_python(python)
-    if uv is None or interpreter is None:
-        return None
-    environ = install_environment(os.environ)
-    target = folder / "bin" / "python"
-    if not command(
-        uv, "venv", "-q", "--clear", "-p", str(interpreter), str(folder), environ=environ
-    ):
-        return None
-    install = (uv, "pip", "install", "-q", "-p", str(target))
-    packages = (f"onnxruntime-gpu=={release}", *wheels)
-    return target if command(*install, *packages, environ=environ) else None
 
 
 def debian_drivers(folder: Path, branches: Collection[str] = DEBIAN) -> dict[str, str]:

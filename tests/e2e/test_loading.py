@@ -1,4 +1,4 @@
-"""A release of each CUDA major, drawn by chance, loaded with every symbol bound.
+"""A release of each CUDA major loads with every symbol bound, and when CUDA is asked for.
 
 `scripts/prove/loading.py` does all releases with the same code.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from prove.autoload import Prover
-from prove.loading import builds, major, plant, prove
+from prove.loading import builds, major, make, plant, prove, prove_application, prove_demand
 from prove.verify import debian_drivers
+from support.prover import Prover
 
 pytestmark = [
     pytest.mark.online,
@@ -36,13 +36,31 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("cuda", ["11", "12", "13"])
-def test_a_set_is_whole(cuda: str, driver: str, tmp_path: Path) -> None:
+def test_a_release_drawn_by_chance_is_whole(cuda: str, driver: str, tmp_path: Path) -> None:
     prover = Prover(tmp_path, keep=False)
     prover.driver = driver
-    known = [build for build in builds(prover, None) if major(build) == cuda]
+    known = [build for build in builds(prover) if major(build) == cuda]
     build = random.choice(known)  # noqa: S311 - a sample, not a secret
 
-    plant(prover, build, prove(prover, build))
+    python, _ = prove(prover, build)
+    plant(prover, build, python)
     shutil.rmtree(tmp_path)
 
     assert [row for row in prover.rows if not row["good"]] == []
+
+
+@pytest.mark.parametrize("release", ["1.16.3", "1.26.0", "1.31.1"])
+def test_a_release_of_each_cuda_major_finds_its_real_libraries(
+    release: str, driver: str, tmp_path: Path
+) -> None:
+    prover = Prover(tmp_path, keep=False)
+    prover.driver = driver
+    [build] = (build for build in builds(prover) if build.version == release)
+
+    python, chosen = make(prover, build)
+    prove_application(prover, build, python, chosen)
+    if release == "1.31.1":
+        prove_demand(prover, build, python, chosen)
+    shutil.rmtree(tmp_path)
+
+    assert [row["part"] for row in prover.rows if not row["good"]] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prove.apply import Case, Workshop, make_tools
+from prove.apply import Case, Workshop
 from support.pythons import find_python
 
 pytestmark = [
@@ -25,8 +25,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("main-job")
-    return Workshop(folder, make_tools(folder))
+    return Workshop(tmp_path_factory.mktemp("main-job"))
 
 
 @pytest.mark.parametrize(
@@ -54,8 +53,8 @@ def test_a_broken_environment_is_mended(
     python, path = found[0]
     case = Case(cuda=case.cuda, python=python, engine=case.engine, state=case.state)
 
-    outcome = shop.run(case, path, from_index=True)
-    shutil.rmtree(Path(shop.folder, case.name), ignore_errors=True)
+    outcome = shop.mend(case, path, from_index=True)
+    shutil.rmtree(Path(shop.work, case.name), ignore_errors=True)
 
     with capsys.disabled():
         print(f"\n{case.name}: undone in {outcome.undo_seconds} s, the start of Python included")

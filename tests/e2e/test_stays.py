@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prove import stays
-from prove.autoload import Prover
+from support.prover import Prover
 from support.pythons import find_python
 from support.standin_wheels import find_uv
 

@@ -1,6 +1,6 @@
 """A real torch for the CPU beside a real onnxruntime-gpu: one copy of each library, in both orders.
 
-The builds for CUDA weigh gigabytes: `scripts/prove/torch.py` has them.
+The builds for CUDA weigh gigabytes: `scripts/prove/consumers.py` has them.
 """
 
 from __future__ import annotations
