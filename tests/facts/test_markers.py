@@ -1,13 +1,22 @@
-"""Requirements and markers of metadata, whatever they are."""
+"""Markers, extras and requirements, with the values of this Python or of another machine."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from example_target import TARGET
+from packaging.markers import default_environment
 
 import synthetic
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.facts.markers import is_in_force, marker_environment
+from ortgpu_fix.facts.markers import (
+    follow_requirements,
+    is_in_force,
+    marker_environment,
+    target_markers,
+)
 from ortgpu_fix.versions import requirement
 
 MARKERS = marker_environment(from_json(example_machine()))
@@ -49,3 +58,126 @@ def test_a_python_that_was_built_between_releases_has_markers_too() -> None:
 
 def test_a_marker_that_is_nested_too_deep_is_none() -> None:
     assert requirement("a ; " + "(" * 50_000 + "os_name == 'x'" + ")" * 50_000) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (
+            synthetic.machine(),
+            {
+                "os_name": "posix",
+                "sys_platform": "linux",
+                "platform_system": "Linux",
+                "platform_machine": "x86_64",
+                "platform_python_implementation": "CPython",
+                "implementation_name": "cpython",
+                "implementation_version": "3.11.7",
+                "python_full_version": "3.11.7",
+                "python_version": "3.11",
+            },
+        ),
+        (
+            synthetic.machine("windows", None, version="3.12.1"),
+            {
+                "os_name": "nt",
+                "sys_platform": "win32",
+                "platform_system": "Windows",
+                "platform_machine": "AMD64",
+                "python_version": "3.12",
+            },
+        ),
+        (synthetic.machine("windows", None, "aarch64"), {"platform_machine": "aarch64"}),
+        (synthetic.machine(name="aarch64"), {"platform_machine": "aarch64"}),
+        (
+            synthetic.machine(implementation="pypy"),
+            {"platform_python_implementation": "PyPy", "implementation_name": "pypy"},
+        ),
+    ],
+)
+def test_what_a_marker_compares_with(machine: object, expected: dict[str, str]) -> None:
+    found = marker_environment(machine)  # type: ignore[arg-type]
+
+    assert {name: found[name] for name in expected} == expected
+    assert found.keys() == {*default_environment(), "extra"}
+
+
+def test_those_of_an_environment_are_those_of_its_facts() -> None:
+    assert target_markers(TARGET) == marker_environment(synthetic.machine())
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (
+            {"version": "3.8.18", "implementation": "pypy"},
+            {
+                "python_version": "3.8",
+                "python_full_version": "3.8.18",
+                "implementation_version": "3.8.18",
+                "implementation_name": "pypy",
+                "platform_python_implementation": "PyPy",
+            },
+        ),
+        ({"implementation": "graalpy"}, {"platform_python_implementation": "graalpy"}),
+        (
+            {"platform": "win-amd64"},
+            {"os_name": "nt", "sys_platform": "win32", "platform_machine": "AMD64"},
+        ),
+        ({"platform": "linux-arm64"}, {"platform_machine": "aarch64", "os_name": "posix"}),
+        ({"platform": "linux-riscv64"}, {"platform_machine": "riscv64"}),
+    ],
+)
+def test_the_target_s_python_counts_not_ours(
+    changed: dict[str, Any], expected: dict[str, str]
+) -> None:
+    found = target_markers(TARGET._replace(**changed))
+
+    assert {name: found[name] for name in expected} == expected
+
+
+LINUX = marker_environment(synthetic.facts())
+WINDOWS = LINUX | {"sys_platform": "win32", "os_name": "nt", "platform_system": "Windows"}
+KNOWN = {
+    "humanfriendly": ['pyreadline3 ; sys_platform == "win32"', 'uvloop ; sys_platform == "linux"'],
+    "uvloop": [],
+    "toolkit": ["base", 'cublas ==1 ; extra == "cublas"', 'nvcc ; extra == "nvcc"'],
+    "base": ["toolkit"],
+    "cublas": [],
+    "nvcc": [],
+}
+
+
+def test_what_only_the_other_machine_needs_is_missing_and_the_rest_too_much() -> None:
+    there = follow_requirements(["humanfriendly"], KNOWN, WINDOWS)
+
+    assert there.names == {"humanfriendly"}
+    assert there.missing == ("pyreadline3",)
+
+
+def test_on_the_machine_at_hand_nothing_changes() -> None:
+    here = follow_requirements(["humanfriendly>=9"], KNOWN, LINUX)
+
+    assert here.names == {"humanfriendly", "uvloop"}
+    assert here.missing == ()
+
+
+def test_extras_are_followed_where_they_are_asked_for() -> None:
+    found = follow_requirements(["Toolkit[cublas]==1"], KNOWN, LINUX)
+
+    assert found.names == {"toolkit", "base", "cublas"}
+
+
+def test_a_missing_requirement_keeps_its_extras_and_its_versions() -> None:
+    found = follow_requirements(
+        ["other[b,a]>=2 ; python_version > '3'", "no requirement at all"], {}, LINUX
+    )
+
+    assert found.missing == ("other[a,b]>=2",)
+
+
+def test_all_that_is_asked_for_is_followed_whatever_of_it_is_missing() -> None:
+    found = follow_requirements(["toolkit[nvcc]", "humanfriendly", "other"], KNOWN, LINUX)
+
+    assert found.names == {"toolkit", "base", "nvcc", "humanfriendly", "uvloop"}
+    assert found.missing == ("other",)

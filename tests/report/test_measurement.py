@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
+from measured_model import bench, report
 from pages import made
 
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
-from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.sections import Row, Section, plain
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.measurement import bench_sections, milliseconds, model_sections
 from ortgpu_fix.report.page import render
-from ortgpu_fix.verify.measurement import Failed
-from ortgpu_fix.verify.model_report import Checked, Copies, Fallback
+from ortgpu_fix.verify.advice import Advice
+from ortgpu_fix.verify.bench import Timing
+from ortgpu_fix.verify.measurement import CPU, Failed
+from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ProviderShare
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -151,3 +155,223 @@ def test_a_verdict_without_a_hint_and_a_note_without_one() -> None:
         report, verdict="works", values=(("total", "3"), ("shape_nodes", "0"))
     )
     assert "all 3 nodes" in plain(model_sections(works, texts))
+
+
+EN = load_texts("en")
+GPU = "CUDAExecutionProvider"
+
+
+def section(sections: tuple[Section, ...], heading: str) -> list[Row]:
+    return [row for each in sections if each.heading == heading for row in each.rows]
+
+
+def checked(**more: Any) -> Checked:
+    values: dict[str, Any] = {"name": "y", "type": "float32", "shape": 0, "deviation": 0.25}
+    return Checked(**{**values, "tolerance": 0.001, "right": False, "problem": None, **more})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "values", "style"),
+    [
+        ("works", ("total", "shape_nodes"), "bold green"),
+        ("no-driver", (), "bold"),
+        ("crashed", ("step", "end"), "bold red"),
+        ("wrong-result", ("outputs",), "bold red"),
+    ],
+)
+def test_the_verdict_stands_below_the_file(
+    verdict: Any, values: tuple[str, ...], style: str
+) -> None:
+    found = report(verdict=verdict, values=tuple((name, "7") for name in values))
+    rows = section(model_sections(found, EN), EN.label("model"))
+
+    assert rows[0] == Row(text="m.onnx")
+    assert rows[1].style == style
+    assert all(row.style == "dim" for row in rows[2:])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "values", "code"),
+    [
+        ("works", {"total": "7", "shape_nodes": "0"}, "model-works"),
+        (
+            "cpu-fallback",
+            {"count": "2", "total": "7", "missing": "1", "free": "1", "operators": "Add"},
+            "model-cpu-fallback",
+        ),
+        ("wrong-result", {"outputs": "y"}, "model-wrong-result"),
+        ("crashed", {"step": "loading", "end": "SIGSEGV"}, "model-crashed"),
+        # What keeps every model from the GPU is told in the words for an environment.
+        ("driver-too-old", {"speaks": "11.4", "needs": "12"}, "driver-too-old"),
+        ("no-gpu", {}, "no-gpu"),
+    ],
+)
+def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
+    verdict: Any, values: dict[str, str], code: str
+) -> None:
+    given = tuple(values.items())
+    found = report(verdict=verdict, values=given)
+    text, hint = (
+        EN.verdict(code, (*given, ("command", "ortgpu-fix --python x")), key)
+        for key in ("text", "hint")
+    )
+
+    rows = section(model_sections(found, EN, "ortgpu-fix --python x"), EN.label("model"))
+
+    assert [row.text for row in rows] == ["m.onnx", text, *([hint] if hint else [])]
+    assert all(row.style == "dim" for row in rows[2:])
+
+
+def test_notes_with_their_hints_and_the_evidence() -> None:
+    notes = (Reason(code="model-memory", values=()),)
+    rows = section(
+        model_sections(report(notes=notes, evidence=("cuda: gone",)), EN), EN.label("model")
+    )
+
+    assert rows[-3:] == [
+        Row(text=EN.verdict("model-memory", ())),
+        Row(text=EN.verdict("model-memory", (), "hint"), style="dim"),
+        Row(text="cuda: gone", style="dim"),
+    ]
+
+
+def test_that_only_the_cpu_was_used_is_told_where_it_was() -> None:
+    shares = (ProviderShare(provider="CPUExecutionProvider", nodes=3, ms=1.5),)
+    said = Row(text=EN.verdict("model-cpu-alone"))
+
+    def told(**more: Any) -> bool:
+        return said in section(model_sections(report(**more), EN), EN.label("model"))
+
+    assert told(gpu=None, providers=shares)
+    assert not told(gpu=None)
+    assert not told(providers=shares)
+
+
+def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
+    copies = Copies(
+        to_device=2,
+        to_device_bytes=3_000,
+        to_host=1,
+        to_host_bytes=4_000_000,
+        input_bytes=5,
+        output_bytes=6_000,
+    )
+    shares = (ProviderShare(provider=GPU, nodes=7, ms=1.5),)
+    found = report(providers=shares, copies=copies, gpu_memory_bytes=512_000_000)
+    rows = section(model_sections(found, EN), EN.label("model-placement"))
+
+    assert [(row.head, row.text) for row in rows] == [
+        (GPU, "7 nodes, 1.5 ms"),
+        (
+            EN.label("model-copies"),
+            "2 to the GPU (3 kB), 1 back (4 MB); inputs 5 B, outputs 6 kB",
+        ),
+        (EN.label("model-memory"), "512 MB"),
+    ]
+    assert EN.label("model-placement") not in {row.heading for row in model_sections(report(), EN)}
+
+
+@pytest.mark.parametrize(("count", "more"), [(12, None), (13, "and 1 more")])
+def test_twelve_nodes_are_named(count: int, more: str | None) -> None:
+    nodes = [Fallback(name=f"n{at}", op="Add", why="unknown", ms=1.0) for at in range(count)]
+    rows = section(model_sections(report(fallbacks=tuple(nodes)), EN), EN.label("model-fallbacks"))
+
+    assert [row.head for row in rows[:12]] == ["Add"] * 12
+    assert [row.text for row in rows[12:]] == ([more] if more else [])
+
+
+def test_outputs_that_are_wrong_are_red() -> None:
+    rows = section(
+        model_sections(
+            report(
+                checked=(
+                    checked(),
+                    checked(right=True, deviation=0.0001),
+                    checked(right=None),
+                    checked(deviation=None, problem="nan"),
+                    checked(deviation=None),
+                )
+            ),
+            EN,
+        ),
+        EN.label("model-outputs"),
+    )
+
+    assert [(row.text, row.style) for row in rows] == [
+        ("0.25 of the largest number (up to 0.001 is right)", "red"),
+        ("0.0001 of the largest number (up to 0.001 is right)", ""),
+        ("0.25 of the largest number (up to 0.001 is right)", ""),
+        ("cannot be compared (nan)", "red"),
+        ("cannot be compared (?)", "red"),
+    ]
+
+
+NO_ADVICE = Advice(rows=())
+CHANGED = "after another shape 4.00 ms"
+
+
+def test_times_are_told_by_shape() -> None:
+    timings = (
+        Timing(
+            key=CPU, shape=0, first_ms=9.0, median_ms=2.0, low_ms=1.5, high_ms=2.5, runs=40,
+            changed_ms=4.0,
+        ),
+        Timing(key="cuda", shape=0, first_ms=100.0, median_ms=1.0, low_ms=1.0, high_ms=1.0, runs=3),
+        Timing(key="cuda", shape=1, first_ms=1250.4),
+    )  # fmt: skip
+    sections = bench_sections(bench(*timings), NO_ADVICE, EN)
+
+    assert [each.heading for each in sections] == ["Shape 1: x=1x3", "Shape 2: x=4x3"]
+    assert [(row.head, row.text) for row in sections[0].rows] == [
+        (
+            "CPU (4 threads)",
+            f"first 9.00 ms, then 2.00 ms (1.50 ms to 2.50 ms, 40 runs); {CHANGED}",
+        ),
+        ("cuda", "first 100 ms, then 1.00 ms (1.00 ms to 1.00 ms, 3 runs)"),
+    ]
+    assert [(row.head, row.text) for row in sections[1].rows] == [("cuda", "1250 ms")]
+    unknown = bench(timings[0], cpu_threads=None)
+    assert bench_sections(unknown, NO_ADVICE, EN)[0].rows[0].head == "CPU (? threads)"
+
+
+def test_what_failed_is_cut_and_what_ended_early_is_told() -> None:
+    error = "".join(f"{number:03}," for number in range(100))
+    failed = (Failed(key="cuda-graph", shape=None, error=error),)
+    [found] = bench_sections(bench(failed=failed, ended_early=("measure: SIGSEGV",)), NO_ADVICE, EN)
+
+    assert found.heading == "Times"
+    assert [(row.head, row.text) for row in found.rows] == [
+        ("cuda-graph", f"failed: {error[:200]}"),
+        ("", "Ended early: measure: SIGSEGV"),
+    ]
+
+
+def test_advice_ends_with_options_to_paste_where_there_are_some() -> None:
+    rows = (Reason(code="gpu-same", values=()),)
+
+    def last(**more: Any) -> tuple[int, str]:
+        [found] = bench_sections(bench(), Advice(rows=rows, **more), EN)
+        assert found.heading == "Advice"
+        return len(found.rows), found.rows[-1].text
+
+    assert last() == (1, EN.advice(rows[0]))
+    assert last(options={}) == (2, 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]')
+    count, text = last(options={"use_tf32": "0"})
+    assert (count, '("CUDAExecutionProvider", {"use_tf32": "0"})' in text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "?"),
+        (0.0, "0.000 ms"),
+        (0.3384, "0.338 ms"),
+        (1.0, "1.00 ms"),
+        (9.999, "10.00 ms"),
+        (12.34, "12.3 ms"),
+        (123.4, "123 ms"),
+        (1250.4, "1250 ms"),
+    ],
+)
+def test_a_time_has_three_digits(value: float | None, said: str) -> None:
+    assert milliseconds(value) == said

@@ -1,4 +1,4 @@
-"""Machines of one kind are planned as one: whatever the rules read tells kinds apart."""
+"""What a fleet's plan is made from: which machines are alike, and what a lock installs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 import synthetic
+from ortgpu_fix.companions.contents import LIBRARIES
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.fleet.common_facts import equivalence_key, has_gpu, wheels_key
+from ortgpu_fix.fleet.common_facts import (
+    equivalence_key,
+    has_gpu,
+    locked_names,
+    wheels_key,
+    without_installed_set,
+)
+from ortgpu_fix.matrix.model import MSVC_RUNTIME
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation
 
@@ -90,3 +98,30 @@ def test_the_choice_of_wheels_reads_the_gpus_the_driver_and_what_is_required_of_
     assert wheels_key(here()) == wheels_key(here(APP, python="3.12.1"))
     for other in (here(driver="12.4"), here(gpus=("8.6",)), here(pin)):
         assert wheels_key(other) != wheels_key(here())
+
+
+def test_every_build_what_it_requires_and_what_this_program_makes() -> None:
+    assert locked_names(MATRIX) == {
+        *("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml"),
+        *("flatbuffers", "numpy", "protobuf"),
+        *(LIBRARIES, MSVC_RUNTIME),
+    }
+
+
+def test_other_packages_and_the_wheels_of_nvidia_stay_listed() -> None:
+    facts = synthetic.facts(
+        *("onnxruntime 1.22.0", "numpy 2.2.6", "user 1.0", "nvidia-cudnn-cu12 9.28.0"),
+        libraries=[{"name": "libcudnn.so.9"}],
+        toolkits=[{"version": "12.4", "path": "/x"}],
+        onnxruntime={"distribution": "onnxruntime", "version": "1.22.0"},
+        sources={"gpus": "nvml", "libraries": "search"},
+    )
+    left = without_installed_set(facts, MATRIX, locked_names(MATRIX))
+
+    assert [(row.name, row.intact) for row in left.packages] == [
+        ("user", True),
+        ("nvidia-cudnn-cu12", False),  # not kept, and still in the way of another
+    ]
+    assert (left.libraries, left.toolkits, left.onnxruntime) == ((), (), None)
+    assert left.sources == {"gpus": "nvml"}
+    assert (left.driver, left.gpus, left.python) == (facts.driver, facts.gpus, facts.python)
