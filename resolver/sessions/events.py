@@ -6,10 +6,12 @@ killed may leave half a line, which is left out.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from ..utils.json_reader import Events, LenientObject
+from ..utils.record_reader import read_record
 
 
 class Frame(NamedTuple):
@@ -123,120 +125,81 @@ class ProgramSeen:
 
 def parse_events(lines: Iterable[str]) -> ProgramSeen:
     """Return what the lines of all processes tell; each process's are in their order."""
-    told: dict[str, list[dict[str, Any]]] = {}
-    for each in _documents(lines):
-        told.setdefault(str(each.get("event")), []).append(each)
-    sessions = {str(each.get("id")): _session(each) for each in told.get("session", ())}
-    for change in told.get("providers", ()):
-        if found := sessions.get(str(change.get("id"))):
+    told = Events("\n".join(lines))
+    sessions = {_id(row): _session(row) for row in told.all("session")}
+    for change in told.all("providers"):
+        if found := sessions.get(_id(change)):
             sessions[found.id] = _changed(found, change)
     runs: dict[str, dict[int, Runs]] = {}
-    for each in told.get("runs", ()):  # a later line holds all that an earlier one of it held
-        runs.setdefault(str(each.get("id")), {})[_pid(each)] = _runs(each)
-    libraries = {(_pid(each), each.get("name")): each for each in told.get("library", ())}
-    torches = {_pid(each): each for each in told.get("torch", ())}
+    for row in told.all("runs"):  # a later line holds all that an earlier one of it held
+        runs.setdefault(_id(row), {})[_pid(row)] = _runs(row)
+    libraries = {(_pid(row), row.text("name")): row for row in told.all("library")}
+    torches = {_pid(row): row for row in told.all("torch")}
     return ProgramSeen(
-        processes=tuple(map(_process, told.get("process", ()))),
-        libraries=tuple(map(_library, libraries.values())),
+        processes=tuple(read_record(PythonProcess, row) for row in told.all("process")),
+        libraries=tuple(read_record(ImportedLibrary, row) for row in libraries.values()),
         sessions=tuple(
             replace(session, runs=_together([*runs.get(name, {}).values()]))
             for name, session in sessions.items()
         ),
-        torches=tuple(map(_torch, torches.values())),
+        torches=tuple(read_record(TorchState, row) for row in torches.values()),
     )
 
 
-def _pid(each: Mapping[str, Any]) -> int:
-    return int(each.get("pid", 0))
+def _id(row: LenientObject) -> str:
+    return row.text("id") or ""
 
 
-def _process(each: Mapping[str, Any]) -> PythonProcess:
-    parent = int(each.get("parent", 0))
-    return PythonProcess(_pid(each), parent, str(each.get("python")), str(each.get("program")))
+def _pid(row: LenientObject) -> int:
+    return row.integer("pid") or 0
 
 
-def _library(each: Mapping[str, Any]) -> ImportedLibrary:
-    return ImportedLibrary(
-        pid=_pid(each),
-        name=str(each.get("name")),
-        version=str(each.get("version") or ""),
-        file=str(each.get("file") or ""),
-        executable=str(each.get("executable") or ""),
-        available=tuple(map(str, each.get("available") or ())),
-        error=str(each.get("error") or ""),
+def _session(row: LenientObject) -> InferenceSession:
+    rows = cast("list[list[Any]]", row.values("frames") or [])
+    errors = [*row.texts("errors"), *([row.text("error") or ""] if row.has("error") else ())]
+    return read_record(
+        InferenceSession,
+        row,
+        asked=_asked(row),
+        got=None if row.values("got") is None else row.texts("got"),
+        options=_options(row),
+        size=row.integer("bytes"),
+        create_ms=row.number("ms"),
+        frames=tuple(Frame(each[0], each[1], each[2]) for each in rows),
+        errors=tuple(dict.fromkeys(errors)),
+        runs=NEVER,
     )
 
 
-def _torch(each: Mapping[str, Any]) -> TorchState:
-    version, used = str(each.get("version")), bool(each.get("used"))
-    return TorchState(_pid(each), version, each.get("cuda"), used, each.get("device"))
+def _options(row: LenientObject) -> Mapping[str, Mapping[str, str]]:
+    return cast("Mapping[str, Mapping[str, str]]", row.mapping("options"))
 
 
-def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        try:
-            each = json.loads(line)
-        except ValueError:  # the last line of a process that was killed
-            continue
-        if isinstance(each, dict):
-            yield each
+def _asked(row: LenientObject) -> tuple[Asked, ...] | None:
+    rows = cast("list[list[Any]] | None", row.values("asked"))
+    return None if rows is None else tuple(Asked(str(each[0]), each[1]) for each in rows)
 
 
-def _session(each: Mapping[str, Any]) -> InferenceSession:
-    got = each.get("got")
-    errors = [*each.get("errors", ()), each["error"]] if "error" in each else each.get("errors", ())
-    return InferenceSession(
-        id=str(each.get("id")),
-        pid=_pid(each),
-        library=str(each.get("library")),
-        asked=_asked(each.get("asked")),
-        by_options=bool(each.get("by_options")),
-        got=None if got is None else tuple(map(str, got)),
-        options=dict(each.get("options") or {}),
-        available=tuple(map(str, each.get("available") or ())),
-        model=each.get("model"),
-        size=each.get("bytes"),
-        graph=each.get("graph"),
-        create_ms=each.get("ms"),
-        frames=tuple(Frame(row[0], row[1], row[2]) for row in each.get("frames") or ()),
-        words=str(each.get("words") or ""),
-        errors=tuple(dict.fromkeys(map(str, errors))),
-    )
-
-
-def _asked(rows: Any) -> tuple[Asked, ...] | None:  # noqa: ANN401 - of JSON
-    return None if rows is None else tuple(Asked(str(row[0]), row[1]) for row in rows)
-
-
-def _changed(session: InferenceSession, change: Mapping[str, Any]) -> InferenceSession:
+def _changed(session: InferenceSession, change: LenientObject) -> InferenceSession:
     """Return a session after `set_providers`: the program's own, or onnxruntime's in a failed run.
 
     The latter changes what it got, and not what the program asked for.
     """
-    got = change.get("got")
-    failed = [str(each) for each in (*change.get("errors", ()), change.get("failed")) if each]
-    asked = _asked(change.get("asked")) if change.get("by_user") else session.asked
+    failed = (*change.texts("errors"), change.text("failed"))
     return replace(
         session,
-        asked=asked,
-        got=session.got if got is None else tuple(map(str, got)),
-        options=dict(change.get("options") or {}),
-        words=session.words + str(change.get("words") or ""),
-        errors=(*session.errors, *failed),
+        asked=_asked(change) if change.flag("by_user") else session.asked,
+        got=session.got if change.values("got") is None else change.texts("got"),
+        options=_options(change),
+        words=session.words + (change.text("words") or ""),
+        errors=(*session.errors, *filter(None, failed)),
     )
 
 
-def _runs(each: Mapping[str, Any]) -> Runs:
-    inputs = {name: tuple(sizes) for name, sizes in (each.get("inputs") or {}).items()}
-    return Runs(
-        times=int(each.get("runs", 0)),
-        first_ms=each.get("first_ms"),
-        fresh_ms=each.get("fresh_ms"),
-        later_ms=each.get("later_ms"),
-        shapes=int(each.get("shapes", 0)),
-        inputs=inputs,
-        threads=int(each.get("threads", 0)),
-    )
+def _runs(row: LenientObject) -> Runs:
+    inputs = cast("dict[str, list[int]]", row.mapping("inputs"))
+    shapes = {name: tuple(sizes) for name, sizes in inputs.items()}
+    return read_record(Runs, row, times=row.integer("runs") or 0, inputs=shapes)
 
 
 def _together(runs: list[Runs]) -> Runs:

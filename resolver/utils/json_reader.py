@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 from ..errors import Cause, Error, cause
@@ -22,7 +22,10 @@ def _of_type(value: object, kind: type[T]) -> T | None:
 
 
 def read_rows(stdout: str) -> Iterator[LenientObject]:
-    """Yield the JSON objects in `stdout`, one a line; other lines are skipped."""
+    """Yield the JSON objects in `stdout`, one a line; other lines are skipped.
+
+    A process that was killed leaves half a line.
+    """
     for line in stdout.splitlines():
         try:
             value = json.loads(line)
@@ -30,6 +33,26 @@ def read_rows(stdout: str) -> Iterator[LenientObject]:
             continue
         if isinstance(value, dict):
             yield LenientObject(value)
+
+
+class Events:
+    """What a child told in its lines: JSON objects, each of which has its `event`."""
+
+    def __init__(self, stdout: str) -> None:
+        self._told: dict[str | None, list[LenientObject]] = {}
+        for row in read_rows(stdout):
+            self._told.setdefault(row.text("event"), []).append(row)
+
+    def __contains__(self, event: str) -> bool:
+        return event in self._told
+
+    def all(self, event: str) -> Sequence[LenientObject]:
+        """Return all events of this kind, in their order."""
+        return self._told.get(event, ())
+
+    def last(self, event: str) -> LenientObject:
+        """Return the last event of this kind; an empty object where it was not told."""
+        return self._told.get(event, [LenientObject({})])[-1]
 
 
 class LenientObject:
@@ -67,6 +90,10 @@ class LenientObject:
     def values(self, key: str) -> list[object] | None:
         """Return a list, or None."""
         return _of_type(self._value.get(key), list)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list as texts, whatever is in it; an empty one where it is none."""
+        return tuple(map(str, self.values(key) or ()))
 
     def rows(self, key: str) -> list[LenientObject]:
         """Return the elements of a list as objects: an empty one for each that is no object."""

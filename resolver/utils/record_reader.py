@@ -1,12 +1,13 @@
-"""Make named tuples of JSON objects: a table of fields, each with what reads it."""
+"""Make records of JSON objects: a table of fields, each with what reads it."""
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from .json_reader import StrictObject
+from .json_reader import LenientObject, StrictObject
 
 R = TypeVar("R", bound=NamedTuple)
+T = TypeVar("T")
 KeyReader = Callable[[StrictObject, str], object]
 """Reads the value of a key."""
 _READERS: Mapping[object, KeyReader] = {
@@ -70,3 +71,29 @@ def matching(form: re.Pattern[str]) -> KeyReader:
 def choice_or_none(choices: tuple[str, ...]) -> KeyReader:
     """Return what reads one of `choices`, or null."""
     return lambda table, name: None if table.null(name) else table.choice(name, choices)
+
+
+_LENIENT: Mapping[object, Callable[[LenientObject, str], object]] = {
+    "str": lambda row, key: row.text(key) or "",
+    "str | None": LenientObject.text,
+    "bool": LenientObject.flag,
+    "int": lambda row, key: row.integer(key) or 0,
+    "int | None": LenientObject.integer,
+    "float": lambda row, key: row.number(key) or 0.0,
+    "float | None": LenientObject.number,
+    "tuple[str, ...]": LenientObject.texts,
+}
+"""By the type of a field, as it is written in a module whose annotations are not evaluated."""
+
+
+def read_record(kind: type[T], row: LenientObject, **given: object) -> T:
+    """Return a record `kind` with the fields `given`, and the others as the object has them.
+
+    What is not there, or of another type, is None or empty.
+    """
+    found: Any = {
+        name: _LENIENT[getattr(hint, "__forward_arg__", hint)](row, name)  # a named tuple wraps it
+        for name, hint in kind.__annotations__.items()
+        if name not in given
+    }
+    return kind(**found, **given)

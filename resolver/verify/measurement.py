@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..utils.json_reader import LenientObject, read_rows
-from .records import read_record
+from ..utils.json_reader import Events, LenientObject
+from ..utils.record_reader import read_record
 from .verification import HOST, LoadedLibrary
 
 CPU = "cpu"
@@ -82,7 +82,7 @@ class Failed:
     error: str
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """All that the child said, as far as it came."""
 
@@ -107,15 +107,15 @@ class Measurement:
     """Why shapes that were tried as well are not there."""
     refused: tuple[str, Mapping[str, object]] | None = None
     """Why the model was not run at all: a code and its values."""
-    made: dict[str, Made] = field(default_factory=dict)
-    times: dict[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
+    made: Mapping[str, Made] = field(default_factory=dict)
+    times: Mapping[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
     """By configuration, shape and kind (`first`, `warm`, `steady`, `changed`)."""
-    compared: dict[tuple[str, int], tuple[OutputRow, ...]] = field(default_factory=dict)
+    compared: Mapping[tuple[str, int], tuple[OutputRow, ...]] = field(default_factory=dict)
     repeated: tuple[OutputRow, ...] = ()
     """The CPU compared with itself: what deviates here is random."""
-    memory: dict[str, int] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes that the GPU had less after the runs than before the session."""
-    events: dict[str, tuple[NodeEvent, ...]] = field(default_factory=dict)
+    events: Mapping[str, tuple[NodeEvent, ...]] = field(default_factory=dict)
     broken_names: int = 0
     """Node names that break onnxruntime's own profile, and were read as they stand."""
     failed: tuple[Failed, ...] = ()
@@ -151,70 +151,71 @@ def sizes_of(values: object) -> Shape:
 
 def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
     """Read what the child printed, as far as it came."""
-    found = Measurement(log=HOST.sub("", _COLOURS.sub("", stderr)))
-    for row in read_rows(stdout):
-        _take(found, row)
-    return found
+    told = Events(stdout)
+    versions, model, shapes = (told.last(event) for event in ("onnxruntime", "model", "shapes"))
+    refused, profiles = told.last("refused"), told.all("profile")
+    times: dict[tuple[str, int, str], list[tuple[float, ...]]] = {}
+    for row in told.all("times"):
+        ms = tuple(float(ms) for ms in row.values("ms") or () if isinstance(ms, int | float))
+        times.setdefault((*_place(row), row.text("kind") or ""), []).append(ms)
+    return Measurement(
+        ended="end" in told,
+        step=_step(told.last("doing")) if "doing" in told else "start",
+        release=versions.text("version"),
+        numpy=versions.text("numpy"),
+        gpu=told.last("gpu").text("name"),
+        processors=told.last("start").integer("processors"),
+        threads=model.integer("threads"),
+        inputs=tuple(map(_tensor, model.rows("inputs"))),
+        outputs=tuple(map(_tensor, model.rows("outputs"))),
+        shapes=tuple(shapes_of(dict(each.items())) for each in shapes.rows("shapes")),
+        given=shapes.flag("given"),
+        skipped=tuple(row.text("error") or "" for row in told.all("skipped")),
+        refused=(refused.text("code") or "", refused.mapping("values"))
+        if "refused" in told
+        else None,
+        made={
+            _key(row): read_record(Made, row, providers=row.texts("providers"))
+            for row in told.all("session")
+        },
+        times=times,
+        compared={_place(row): _outputs(row) for row in told.all("outputs")},
+        repeated=_outputs(told.last("repeated")),
+        memory={_key(row): row.integer("bytes") or 0 for row in told.all("memory")},
+        events={_key(row): tuple(map(_event, row.rows("events"))) for row in profiles},
+        broken_names=max((row.integer("broken") or 0 for row in profiles), default=0),
+        failed=tuple(
+            read_record(Failed, row, error=HOST.sub("", row.text("error") or ""))
+            for row in told.all("failed")
+        ),
+        libraries=loaded_libraries(told),
+        log=without_colours(stderr),
+    )
 
 
-def _take(found: Measurement, row: LenientObject) -> None:
-    """Add an event of the process or the model."""
-    match row.text("event"):
-        case "doing":
-            shape = row.integer("shape")
-            place = f"shape {shape + 1}" if shape is not None else None
-            found.step = " ".join(filter(None, [row.text("what"), row.text("key"), place]))
-        case "start":
-            found.processors = row.integer("processors")
-        case "gpu":
-            found.gpu = row.text("name")
-        case "onnxruntime":
-            found.release, found.numpy = row.text("version"), row.text("numpy")
-        case "model":
-            found.inputs = tuple(_tensor(each) for each in row.rows("inputs"))
-            found.outputs = tuple(_tensor(each) for each in row.rows("outputs"))
-            found.threads = row.integer("threads")
-        case "shapes":
-            found.shapes = tuple(shapes_of(dict(each.items())) for each in row.rows("shapes"))
-            found.given = row.flag("given")
-        case "skipped":
-            found.skipped += (row.text("error") or "",)
-        case "refused":
-            found.refused = (row.text("code") or "", row.mapping("values"))
-        case "end":
-            found.ended = True
-        case _:
-            _take_run(found, row)
+def without_colours(log: str) -> str:
+    """Return what a child wrote on standard error, without colours and the machine's name."""
+    return HOST.sub("", _COLOURS.sub("", log))
 
 
-def _take_run(found: Measurement, row: LenientObject) -> None:
-    """Add an event of one configuration, or what was loaded."""
-    key, shape = row.text("key") or "", row.integer("shape") or 0
-    match row.text("event"):
-        case "session":
-            providers = tuple(str(name) for name in row.values("providers") or ())
-            found.made[key] = read_record(Made, row, providers=providers)
-        case "times":
-            times = tuple(float(ms) for ms in row.values("ms") or () if isinstance(ms, int | float))
-            found.times.setdefault((key, shape, row.text("kind") or ""), []).append(times)
-        case "outputs":
-            found.compared[key, shape] = tuple(_output(each) for each in row.rows("outputs"))
-        case "repeated":
-            found.repeated = tuple(_output(each) for each in row.rows("outputs"))
-        case "memory":
-            found.memory[key] = row.integer("bytes") or 0
-        case "profile":
-            found.events[key] = tuple(_event(each) for each in row.rows("events"))
-            found.broken_names = max(found.broken_names, row.integer("broken") or 0)
-        case "failed":
-            error = HOST.sub("", row.text("error") or "")
-            found.failed += (read_record(Failed, row, error=error),)
-        case "loaded":
-            found.libraries = tuple(
-                read_record(LoadedLibrary, each) for each in row.rows("libraries")
-            )
-        case _:
-            pass
+def loaded_libraries(told: Events) -> tuple[LoadedLibrary, ...]:
+    """Return the CUDA libraries that the child had loaded at last."""
+    rows = told.last("loaded").rows("libraries")
+    return tuple(read_record(LoadedLibrary, row) for row in rows)
+
+
+def _key(row: LenientObject) -> str:
+    return row.text("key") or ""
+
+
+def _place(row: LenientObject) -> tuple[str, int]:
+    return _key(row), row.integer("shape") or 0
+
+
+def _step(row: LenientObject) -> str:
+    shape = row.integer("shape")
+    place = f"shape {shape + 1}" if shape is not None else None
+    return " ".join(filter(None, [row.text("what"), row.text("key"), place]))
 
 
 def _tensor(row: LenientObject) -> Tensor:
@@ -224,8 +225,11 @@ def _tensor(row: LenientObject) -> Tensor:
     return read_record(Tensor, row, shape=shape)
 
 
-def _output(row: LenientObject) -> OutputRow:
-    return read_record(OutputRow, row, shape=sizes_of(row.values("shape")))
+def _outputs(row: LenientObject) -> tuple[OutputRow, ...]:
+    return tuple(
+        read_record(OutputRow, each, shape=sizes_of(each.values("shape")))
+        for each in row.rows("outputs")
+    )
 
 
 def _event(row: LenientObject) -> NodeEvent:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..utils.json_reader import LenientObject, read_rows
-from .records import read_record
+from ..utils.json_reader import Events, LenientObject
+from ..utils.record_reader import read_record
+from .measurement import loaded_libraries, without_colours
 from .verification import (
     GPU,
     HOST,
@@ -26,7 +27,6 @@ DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
 """A function that an old driver lacks."""
 _VERSION = re.compile(r"\d+(\.\d+)?")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +122,13 @@ class SmokeResult:
 
 def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     """Read the output of the child, which may have ended early."""
-    rows = [(row.text("event"), row) for row in read_rows(stdout)]
-    events = dict(rows)
-
-    def last(event: str) -> LenientObject:
-        return events.get(event, LenientObject({}))
-
+    told = Events(stdout)
+    last = told.last
     build, driver, needed = last("onnxruntime"), last("driver"), last("needed")
     step = filter(None, (last("doing").text(key) for key in ("what", "model", "gpu")))
     cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
     return SmokeResult(
-        ended="end" in events or ("onnxruntime" in events and not build.flag("whole")),
+        ended="end" in told or ("onnxruntime" in told and not build.flag("whole")),
         plain=last("start").flag("plain"),
         provider=last("start").text("provider") or GPU,
         visible=last("start").text("visible"),
@@ -151,20 +147,18 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
             read_record(NeededLibrary, row, helped=row.text("helped") is not None)
             for row in needed.rows("libraries")
         ),
-        models=tuple(_model(row) for event, row in rows if event == "model"),
-        libraries=tuple(
-            read_record(LoadedLibrary, row) for row in last("loaded").rows("libraries")
-        ),
+        models=tuple(map(_model, told.all("model"))),
+        libraries=loaded_libraries(told),
         torch_version=last("torch-found").text("version"),
         torch_cuda=last("torch-found").matching("cuda", _VERSION),
         torch=read_record(
             TorchResult,
             last("torch"),
-            runs=tuple(read_record(TorchRun, row) for event, row in rows if event == "torch-run"),
+            runs=tuple(read_record(TorchRun, row) for row in told.all("torch-run")),
         )
-        if "torch" in events
+        if "torch" in told
         else None,
-        log=HOST.sub("", _COLOURS.sub("", stderr.replace("\0", ""))),
+        log=without_colours(stderr.replace("\0", "")),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from ortgpu_fix.errors import Cause, Error, cause
-from ortgpu_fix.utils.json_reader import LenientObject, StrictObject, read_rows
+from ortgpu_fix.utils.json_reader import Events, LenientObject, StrictObject, read_rows
+from ortgpu_fix.utils.record_reader import read_record
 
 ALL: dict[str, Any] = {
     "text": "x",
@@ -183,3 +185,46 @@ def test_keys_that_are_ignored_are_named_with_their_paths() -> None:
 
     assert strict(document, ignored=ignored).read(make) == ("a", ("b",))
     assert ignored == ["rows[0].more", "b", "z"]
+
+
+def test_events_are_found_by_their_kind() -> None:
+    rows = [{"event": "a", "n": 1}, {"n": 3}, {"event": "a", "n": 2}]
+    told = Events("\n".join([*map(json.dumps, rows), '{"event": "b"']))
+
+    assert "a" in told
+    assert "b" not in told
+    assert [row.integer("n") for row in told.all("a")] == [1, 2]
+    assert told.last("a").integer("n") == 2
+    assert told.all("b") == ()
+    assert told.last("b").items() == []
+
+
+class Record(NamedTuple):
+    """One field of each type that a child tells."""
+
+    text: str
+    perhaps: str | None
+    flag: bool
+    number: int
+    count: int | None
+    ms: float
+    share: float | None
+    names: tuple[str, ...]
+    given: object
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ({}, ("", None, False, 0, None, 0.0, None, ())),
+        ({key: {} for key in Record._fields}, ("", None, False, 0, None, 0.0, None, ())),
+        (
+            dict(zip(Record._fields, ("a", "b", True, 3, 4, 1.5, 2.5, ["c", 7]), strict=False)),
+            ("a", "b", True, 3, 4, 1.5, 2.5, ("c", "7")),
+        ),
+    ],
+)
+def test_a_record_has_what_was_told_and_nothing_else(
+    told: dict[str, object], read: tuple[object, ...]
+) -> None:
+    assert read_record(Record, LenientObject(told), given=0) == Record(*read, 0)  # type: ignore[arg-type]
