@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import hashlib
 import json
 import os
 import platform
@@ -26,6 +25,7 @@ from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.utils.files import file_digest
 from ortgpu_fix.utils.process import install_environment
 from support.pythons import find_python
 from support.standin_wheels import find_uv
@@ -256,16 +256,10 @@ def message(finished: subprocess.CompletedProcess[str]) -> str:
 def files_of(site: Path) -> dict[str, str]:
     """Return the SHA-256 of each file below; bytecode and this program's own folder left out."""
     return {
-        path.relative_to(site).as_posix(): digest(path)
+        path.relative_to(site).as_posix(): file_digest(path)
         for path in sorted(site.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts and ".ortgpu-fix" not in path.parts
     }
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def selected(plan: dict[str, Any]) -> str | None:
@@ -283,6 +277,6 @@ def build_of(python: Path) -> dict[str, Any]:
     native = next((site / "onnxruntime/capi").glob("onnxruntime_pybind11_state*.so"))
     return {
         "package": found[1] if found else None,
-        "provider": digest(provider) if provider.is_file() else None,
-        "native": digest(native),
+        "provider": file_digest(provider) if provider.is_file() else None,
+        "native": file_digest(native),
     }
