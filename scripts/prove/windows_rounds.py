@@ -28,39 +28,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.apply import apply_plan, before_change, journaled_change
-from ortgpu_fix.apply.apply_plan import apply
-from ortgpu_fix.apply.before_change import Allowed
+from ortgpu_fix.apply import apply_plan, before_change
 from ortgpu_fix.apply.files_to_remove import distributions_here
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site
-from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
-from ortgpu_fix.index.client import Index
-from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.utils.process import run
-from ortgpu_fix.utils.progress import silent
 from support.local_index import LocalIndex
-from support.standin_wheels import (
-    Venv,
-    as_plan,
-    clean_environment,
-    find_uv,
-    make_set,
-    make_venv,
-    without_notes,
-)
+from support.standin_changes import COMES, HAD, Case, Steps, apply_standins, compare
+from support.standin_wheels import make_set, make_venv, without_notes
 
-HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
-COMES = ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0.42", "nvidia-cublas-cu12 12.9.2.10")
-GOES = ("onnxruntime", "nvidia-cudnn-cu13")
-PLANNED = {"onnxruntime-gpu", "nvidia-cudnn-cu12", "nvidia-cublas-cu12"}
 KILLS = ("at a step", "at an instant", "engine", "engine and tool")
 NONE, TWO, OPEN = "none", "two at once", "a file in use"
 PATIENCE = 2.0
@@ -73,16 +54,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=5, help="the kills")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engines", default="uv,pip")
-    parser.add_argument("--begin", nargs=3, metavar=("URL", "ENGINE", "STEP"))
+    parser.add_argument("--begin", metavar="CASE")
     parser.add_argument("--slowly", action="store_true")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.begin:
-        url, engine, step = options.begin
         if options.open:
             open_when_checked()
-        begin(options.folder, url, engine, int(step), slowly=options.slowly)
+        begin(Case(**json.loads(options.begin)), options.folder / "met", slowly=options.slowly)
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "wheels").mkdir(exist_ok=True)
@@ -96,7 +76,14 @@ def main() -> int:
     bad = kills = number = 0
     with LocalIndex(options.folder / "wheels") as index:
         for number, (kind, engine) in enumerate(_rounds(engines), 1):
-            told = one_round(options.folder, index.url, kind, engine, secrets)
+            case = Case(
+                folder=str(options.folder / "round"),
+                wheels=str(options.folder / "wheels"),
+                engine=engine,
+                url=index.url,
+                kill_at=secrets.randint(1, 60) if kind == "at a step" else 0,
+            )
+            told = one_round(options.folder, case, kind, secrets)
             bad += bool(told["problems"])
             kills += bool(told["killed"])
             print(json.dumps({"round": number, "kind": kind, "engine": engine, **told}), flush=True)
@@ -112,13 +99,11 @@ def _rounds(engines: list[str]) -> Iterator[tuple[str, str]]:
     yield from ((kind, engine) for engine in itertools.cycle(engines) for kind in KILLS)
 
 
-def one_round(
-    folder: Path, url: str, kind: str, engine: str, secrets: random.Random
-) -> dict[str, object]:
+def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> dict[str, object]:
     """Begin, kill, recover, undo; return what was seen."""
-    venv = Venv(folder=folder / "venv")
+    venv = case.venv
     _remove(venv.folder)
-    shutil.copytree(folder / engine, venv.folder)
+    shutil.copytree(folder / case.engine, venv.folder)
     venv.site.joinpath("onnxruntime", "__init__.py").chmod(stat.S_IREAD)  # Windows keeps such files
     before = without_notes(venv.folder)
     problems: list[str] = []
@@ -127,8 +112,7 @@ def one_round(
     scripts, prefix = str(venv.python.parent.resolve()), str(venv.folder.resolve())
     site = Site(purelib=library, platlib=library, scripts=scripts, prefix=prefix)
     there = _processes()
-    step = secrets.randint(1, 60) if kind == "at a step" else 0
-    words = [sys.executable, __file__, str(folder), "--begin", url, engine, str(step)]
+    words = [sys.executable, __file__, str(folder), "--begin", json.dumps(asdict(case))]
     words += {TWO: ["--slowly"], OPEN: ["--open"]}.get(kind, [])
     met = folder / "met"
     met.unlink(missing_ok=True)
@@ -156,12 +140,12 @@ def one_round(
         told["committed"] = any(one.state == "committed" for one in recorded_changes(site))
         if told["committed"]:
             target = venv.target()
-            lacking = PLANNED - {one.key for one in target.installed}
+            lacking = {name.split()[0] for name in COMES} - {one.key for one in target.installed}
             problems += [f"not as planned: no {name}" for name in sorted(lacking)]
             undo_last(site, distributions_here(target, site))
+        compare(before, without_notes(venv.folder))
     except Exception as error:  # noqa: BLE001 - a problem like the others
         problems.append(repr(error))
-    problems += _differences(before, without_notes(venv.folder))
     left = {entry.name for entry in site.state.iterdir()} if site.state.exists() else set()
     allowed = set() if told.get("committed") else {"lock", "stage", "engine.lock"}
     problems += [f"left: {name}" for name in sorted(left - allowed)]
@@ -212,57 +196,16 @@ def _left_after(seconds: float, others: Container[int]) -> dict[int, str]:
         time.sleep(0.01)
 
 
-def _differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    paths = sorted(before.keys() | after.keys())
-    changed = [path for path in paths if before.get(path) != after.get(path)]
-    return [f"not as it was: {path}" for path in changed[:5]]
-
-
-def begin(folder: Path, url: str, kind: str, step: int, *, slowly: bool) -> None:
-    """Apply, and end at the given step; 0 is none. `slowly`: when another run has met it."""
-    venv = Venv(folder=folder / "venv")
-    wheels = make_set_paths(folder / "wheels")
-    count = 0
-
-    def reached() -> None:
-        nonlocal count
-        count += 1
-        if count == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def counted(inner: object) -> object:
-        def call(*values: object) -> object:
-            reached()
-            result = inner(*values)  # type: ignore[operator]
-            reached()
-            return result
-
-        return call
-
-    for name in ("append", "move"):
-        setattr(journaled_change, name, counted(getattr(journaled_change, name)))
+def begin(case: Case, met: Path, *, slowly: bool) -> None:
+    """Apply, and end at the step of the case; `slowly`: when another run has `met` it."""
 
     def verify() -> tuple[bool, str]:
-        while slowly and not (folder / "met").exists():
+        while slowly and not met.exists():
             time.sleep(0.05)
         return True, ""
 
-    environ = clean_environment()
-    engine: Engine
-    if kind == "uv":
-        engine = Uv(program=find_uv(), version="0", environ=environ, runner=run)
-    else:
-        command = (str(venv.python), "-I", "-B", "-m", "pip")
-        engine = Pip(command=command, version="0", environ=environ, runner=run)
-    apply(
-        as_plan([wheels[name] for name in COMES], GOES),
-        venv.target(),
-        index=Index(IndexConfig(index_url=url, origin="flag")),
-        engine=engine,
-        verify=verify,
-        progress=silent,
-        allowed=Allowed(conflicts=True),
-    )
+    Steps(case.kill_at).hook()
+    apply_standins(case, verify)
 
 
 def open_when_checked() -> None:
@@ -274,15 +217,6 @@ def open_when_checked() -> None:
         os.open(paths[-1], os.O_RDONLY)  # which nobody can move then
 
     setattr(apply_plan, "check_files_movable", check)  # noqa: B010 - where it is called
-
-
-def make_set_paths(folder: Path) -> dict[str, Path]:
-    """Return the stand-in wheels that are there already, by `name version`."""
-    found = {}
-    for path in folder.glob("*.whl"):
-        name, version, _ = path.name.split("-", 2)
-        found[f"{name.replace('_', '-')} {version}"] = path
-    return found
 
 
 def _remove(folder: Path) -> None:
