@@ -326,3 +326,71 @@ def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> Non
     [group] = grouped([unknown], lambda _: MADE, lambda _: ())
 
     assert (group.verdict, group.not_in_build) == ("asked-not-got", ())
+
+
+def test_what_processes_tell_becomes_values() -> None:
+    made = {"library": "onnxruntime", "got": ["CPUExecutionProvider"], "ms": 1.5, "pid": 7}
+    more = {"asked": [["CUDAExecutionProvider", {"device_id": "0"}]], "by_options": True}
+    more |= {"options": {"CUDAExecutionProvider": {"device_id": "0"}}, "available": ["A"]}
+    more |= {"bytes": 9, "graph": "g", "frames": [["app.py", 3, "main", "app"]], "words": "w"}
+    more |= {"errors": ["e", "e"], "error": "f", "model": "m.onnx"}
+    changed = {"event": "providers", "got": ["B"], "options": {"B": {}}, "words": "!"}
+    runs = {"event": "runs", "first_ms": 2.5, "fresh_ms": 3.5, "later_ms": 4.5, "threads": 1}
+    onnx = {"event": "library", "pid": 7, "name": "onnxruntime", "version": "1", "file": "f"}
+    torch = {"event": "torch", "pid": 7, "version": "2", "cuda": "12.8", "used": True}
+    events: list[dict[str, object]] = [
+        {"event": "process", "pid": 7, "parent": 1, "python": "p", "program": "a.py"},
+        onnx | {"executable": "p", "available": ["A"], "error": "e"},
+        {"event": "library", "pid": 7, "name": "ctranslate2"},
+        {"event": "session", "id": "a", **made},
+        {"event": "session", "id": "b", **made, **more},
+        {"event": "session", "id": "c", "pid": 7, "library": "onnxruntime"},
+        changed | {"id": "a", "asked": [["B", {}]], "by_user": True},
+        changed | {"id": "b", "asked": [["B", {}]], "failed": "x", "errors": ["y"]},
+        changed | {"id": "another"},
+        runs | {"id": "b", "pid": 7, "runs": 1, "shapes": 1},
+        runs | {"id": "b", "pid": 7, "runs": 3, "shapes": 2, "inputs": {"x": [1, 3]}},
+        torch | {"device": None},
+        torch | {"device": "cuda"},
+    ]
+
+    seen = parse_events([*map(json.dumps, events), '{"event": "pro'])
+
+    asked, b = (Asked("CUDAExecutionProvider", {"device_id": "0"}),), Asked("B", {})
+    assert seen == ProgramSeen(
+        processes=(PythonProcess(7, 1, "p", "a.py"),),
+        libraries=(
+            ImportedLibrary(7, "onnxruntime", "1", "f", "p", ("A",), "e"),
+            ImportedLibrary(7, "ctranslate2", "", ""),
+        ),
+        sessions=(
+            InferenceSession(
+                id="a",
+                pid=7,
+                asked=(b,),
+                got=("B",),
+                options={"B": {}},
+                words="!",
+                create_ms=1.5,
+            ),
+            InferenceSession(
+                id="b",
+                pid=7,
+                asked=asked,
+                by_options=True,
+                got=("B",),
+                options={"B": {}},
+                available=("A",),
+                model="m.onnx",
+                size=9,
+                graph="g",
+                create_ms=1.5,
+                frames=(Frame("app.py", 3, "main"),),
+                words="w!",
+                errors=("e", "f", "y", "x"),
+                runs=Runs(3, 2.5, 3.5, 4.5, 2, {"x": (1, 3)}, 1),
+            ),
+            InferenceSession(id="c", pid=7),
+        ),
+        torches=(TorchState(7, "2", "12.8", True, "cuda"),),  # noqa: FBT003
+    )
