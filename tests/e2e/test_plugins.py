@@ -20,8 +20,8 @@ from typing import Any
 import environments
 import pytest
 
-from prove.autoload import Prover, call
 from support.local_index import make_wheel
+from support.prover import Prover, call
 from support.pythons import find_python
 from support.standin_wheels import find_uv
 

@@ -334,7 +334,12 @@ def test_what_processes_tell_becomes_values() -> None:
     more |= {"options": {"CUDAExecutionProvider": {"device_id": "0"}}, "available": ["A"]}
     more |= {"bytes": 9, "graph": "g", "frames": [["app.py", 3, "main", "app"]], "words": "w"}
     more |= {"errors": ["e", "e"], "error": "f", "model": "m.onnx"}
-    changed = {"event": "providers", "got": ["B"], "options": {"B": {}}, "words": "!"}
+    changed: dict[str, object] = {
+        "event": "providers",
+        "got": ["B"],
+        "options": {"B": {}},
+        "words": "!",
+    }
     runs = {"event": "runs", "first_ms": 2.5, "fresh_ms": 3.5, "later_ms": 4.5, "threads": 1}
     onnx = {"event": "library", "pid": 7, "name": "onnxruntime", "version": "1", "file": "f"}
     torch = {"event": "torch", "pid": 7, "version": "2", "cuda": "12.8", "used": True}

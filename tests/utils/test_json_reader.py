@@ -206,7 +206,7 @@ class Record(NamedTuple):
     perhaps: str | None
     flag: bool
     number: int
-    count: int | None
+    most: int | None
     ms: float
     share: float | None
     names: tuple[str, ...]
@@ -227,4 +227,4 @@ class Record(NamedTuple):
 def test_a_record_has_what_was_told_and_nothing_else(
     told: dict[str, object], read: tuple[object, ...]
 ) -> None:
-    assert read_record(Record, LenientObject(told), given=0) == Record(*read, 0)  # type: ignore[arg-type]
+    assert read_record(Record, LenientObject(told), given=0) == Record._make((*read, 0))
