@@ -35,6 +35,7 @@ from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
 from .files_to_remove import files_to_remove
+from .hashed_files import remember
 from .history import UNFINISHED, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
@@ -117,6 +118,7 @@ def apply(
                 _swap(plan, target, staged, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
+            remember(index.sources.kept, staged.tree.hashes)
     return Applied(
         removed=plan.uninstall,
         installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),

@@ -5,7 +5,7 @@ the bytecode of it, comes into the environment by renaming; whatever else an eng
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH116, PTH118, PTH119, PTH120, PTH206
+# ruff: noqa: PTH118, PTH119, PTH120, PTH206
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import csv
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +29,9 @@ from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
 from .environment_files import NAMESPACE
+from .hashed_files import Identity, identity
 from .state_folder import Site, join
 
-_SMALL = 1 << 20
-"""Bytes up to which a file is always read."""
 _SCRIPTS = frozenset({"bin", "Scripts"})
 
 
@@ -96,31 +96,32 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     )
 
 
-def spoiled_wheels(tree: Path, site: Site, wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
+def spoiled_wheels(
+    tree: Path, site: Site, wheels: Sequence[Wheel], unchanged: Mapping[Identity, str]
+) -> tuple[Wheel, ...]:
     """Return those of `wheels` in the prefix `tree` that are not what their RECORD says.
 
     uv links files out of its cache, so that whoever writes into one in an environment changes the
-    cache as well, and uv does not look again. A large file is not read where it is such a link and
-    is older than its metadata, which wheels have at their end. Raises as `read_staged_tree`.
+    cache as well, and uv does not look again. Every file is hashed that has a hash there, but those
+    that are `unchanged` since they were hashed. Raises as `read_staged_tree`.
     """
     places = _Places(tree, site, wheels)
-    return tuple(
-        wheel
-        for wheel, info in zip(wheels, places.infos, strict=True)
-        if not all(_are_right(_rows(info, wheel, places), info))
-    )
+
+    def is_right(wheel: Wheel, info: str) -> bool:
+        return all(_are_right(_rows(info, wheel, places), unchanged))
+
+    with ThreadPoolExecutor() as pool:
+        rights = pool.map(is_right, wheels, places.infos)
+    return tuple(wheel for wheel, right in zip(wheels, rights, strict=True) if not right)
 
 
-def _are_right(rows: Iterable[_Row], info: str) -> Iterator[bool]:
+def _are_right(rows: Iterable[_Row], unchanged: Mapping[Identity, str]) -> Iterator[bool]:
     """Yield of each of the `rows` whether the file is what its hash says."""
-    unpacked = os.stat(join(long_path(info), "WHEEL")).st_mtime_ns
     for row in rows:
         if not row.digest or row.path.endswith(NAMESPACE):  # that is of the wheel that came last
             continue
-        about = row.about
-        if about.st_size > _SMALL and about.st_nlink > 1 and about.st_mtime_ns <= unpacked:
-            continue
-        yield file_digest(Path(long_path(row.path))) == row.digest
+        known = unchanged.get(identity(row.about))
+        yield (known or file_digest(Path(long_path(row.path)))) == row.digest
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:

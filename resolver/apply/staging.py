@@ -31,6 +31,7 @@ from ..plan.wheels import PYPI, Wheel
 from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .chosen_wheels import Confirm, choose_wheels
+from .hashed_files import unchanged_files
 from .staged_tree import StagedTree, long_path, read_staged_tree, spoiled_wheels
 from .state_folder import Site, remove_tree
 from .wheel_contents import read_wheel_contents
@@ -133,6 +134,7 @@ def _fetch(  # noqa: PLR0917
 
     What somebody has changed in its cache does not count.
     """
+    unchanged = unchanged_files(sources.kept)  # until the engine makes the next link
     begun = {path.name.removesuffix(".part") for path in (into.folder.parent / "wheels").iterdir()}
     asked = tuple(
         wheel
@@ -142,7 +144,7 @@ def _fetch(  # noqa: PLR0917
     )
     cached = replace(sources, offline=True)
     brought = _bring(asked, target, sources, into, engine, progress)
-    spoiled = spoiled_wheels(into.folder, Site.of(target), brought)
+    spoiled = spoiled_wheels(into.folder, Site.of(target), brought, unchanged)
     if not spoiled:
         return brought
     progress("cache-spoiled", names=", ".join(wheel.name for wheel in spoiled))

@@ -12,18 +12,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stand import CUDA, GOOD, REQUIRES, Stand
 
+from ortgpu_fix.apply import staged_tree
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.utils.files import file_digest
+from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
@@ -87,6 +90,60 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert {path: path.read_bytes() for path in right} == right
     names = [values for code, values in said if code == "cache-spoiled"]
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
+
+
+@pytest.fixture
+def large(quick: Stand, tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
+    """Install a wheel with a large library into an environment; return the library."""
+    files: dict[str, str | bytes] = {LIBRARY: b"x" * (2 << 20)}
+    wheel = make_wheel(tmp_path / "large", "nvidia-cudnn-cu12", "9.1.0", files=files)
+    with LocalIndex(wheel.parent) as server:
+
+        def install(venv: Path) -> Path:
+            quick.venv = Venv(folder=venv)
+            sources = IndexConfig(index_url=server.url, origin="flag", kept=tmp_path / "kept")
+            quick.apply(quick.plan(wheel), index=Index(sources))
+            return quick.venv.site / LIBRARY
+
+        yield install
+
+
+@pytest.mark.parametrize("size", [2 << 20, 2 << 10])
+@pytest.mark.parametrize("restored", [False, True])
+def test_an_older_library_copied_over_one_is_not_installed_into_the_next_environment(
+    quick: Stand, tmp_path: Path, large: Callable[[Path], Path], size: int, *, restored: bool
+) -> None:
+    """`cp -p` keeps the time of what it copies, `touch -r` brings back that of before."""
+    shutil.copytree(quick.venv.folder, tmp_path / "next", symlinks=True)
+    library = large(quick.venv.folder)
+    right, before = library.read_bytes(), library.stat()
+    (tmp_path / "older").write_bytes(b"#" * size)
+    shutil.copyfile(tmp_path / "older", library)
+    moment = before.st_mtime_ns if restored else 0
+    os.utime(library, ns=(moment, moment))
+    assert before.st_nlink > 1
+
+    assert large(tmp_path / "next").read_bytes() == right
+
+
+def test_what_nobody_changed_is_not_read_again_for_the_next_environment(
+    quick: Stand, tmp_path: Path, large: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def digest(path: Path) -> str:
+        read.append(path.name)
+        return file_digest(path)
+
+    monkeypatch.setattr(staged_tree, "file_digest", digest)
+    shutil.copytree(quick.venv.folder, tmp_path / "next", symlinks=True)
+    large(quick.venv.folder)
+    first = read.copy()
+    read.clear()
+
+    large(tmp_path / "next")
+
+    assert set(first) - set(read) == {Path(LIBRARY).name}
 
 
 def test_an_environment_on_another_filesystem_than_everything_else(

@@ -1,0 +1,89 @@
+"""Large files that were hashed, so that the next environment need not hash them again.
+
+uv links a file out of its cache into each environment: who writes into one of them writes into all,
+and uv does not look again. Whatever is done to a file, a link more or less included, changes its
+`st_ctime`, which nobody can set. So a file is what it was as long as one of its paths says that
+nothing was done since; and that has to be asked before uv makes the next link. On Windows
+`st_ctime` is when a file was made, and all are hashed there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import Error
+from ..utils.files import write
+from ..utils.json_reader import read_rows
+
+LARGE = 1 << 20
+"""Bytes from which a file is remembered: to hash a smaller one takes no time."""
+NAME = "hashed.jsonl"
+"""The file of the rows, in the folder of the wheels that are kept."""
+_MOST = 4 << 20
+"""Bytes that are read of it: rows for some hundred environments."""
+Identity = tuple[object, ...]
+
+
+def identity(about: os.stat_result) -> Identity:
+    """Return what stays the same of a file when it gets another link or name."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def unchanged_files(kept: Path | None) -> dict[Identity, str]:
+    """Return the SHA-256, in hexadecimal, of the files to which nothing was done since then."""
+    return {tuple(seen[:-1]): digest for _, seen, digest in _rows(kept)}
+
+
+def remember(kept: Path | None, hashes: Mapping[str, str]) -> None:
+    """Keep which files of `hashes`, path to SHA-256, are linked; where that is impossible, do not.
+
+    The hashes are those of the files as they came.
+    """
+    if kept is None or sys.platform == "win32":
+        return
+    linked = ((path, _seen(path), digest) for path, digest in hashes.items() if digest)
+    rows = [
+        json.dumps({"path": path, "seen": seen, "sha256": digest}) + "\n"
+        for path, seen, digest in (*_rows(kept), *linked)
+        if seen
+    ]
+    with contextlib.suppress(OSError, Error):
+        kept.mkdir(parents=True, exist_ok=True)
+        if not (kept / NAME).is_symlink():
+            write(kept / NAME, "".join(rows))
+
+
+def _rows(kept: Path | None) -> Iterator[tuple[str, list[object], str]]:
+    """Yield path, what was seen of it and SHA-256 of each file that looks as it did then."""
+    for row in read_rows(_text(kept / NAME) if kept else ""):
+        path, seen, digest = row.text("path"), row.values("seen"), row.text("sha256")
+        if path and seen and digest and seen == _seen(path):
+            yield path, seen, digest
+
+
+def _text(file: Path) -> str:
+    """Return the content; nothing of what is no regular file: a pipe would be waited for."""
+    try:
+        if sys.platform == "win32" or not stat.S_ISREG(file.lstat().st_mode):
+            return ""
+        with file.open("rb") as rows:
+            return rows.read(_MOST).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _seen(path: str) -> list[object] | None:
+    """Return what is seen of a large file that has another link; None for what is none."""
+    try:
+        about = os.stat(path)  # noqa: PTH116 - a path that was read may be anything
+    except (OSError, ValueError):
+        return None
+    if about.st_size <= LARGE or about.st_nlink == 1:
+        return None
+    return [*identity(about), about.st_ctime_ns]
