@@ -38,7 +38,7 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
     end = time.monotonic() + PATIENCE
     while descriptor < 0:
         try:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
             if descriptor < 0:

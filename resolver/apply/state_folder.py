@@ -121,6 +121,8 @@ def check_state_folder(site: Site) -> bool:
                 # What is appended to a download would be appended to the other file, too.
                 if entry.name.endswith(".part") and entry.stat().st_nlink > 1:
                     raise Error("state-refused", path=entry.path, why="shared")
+    except FileNotFoundError:  # there is no site-packages either
+        return False
     except OSError as error:
         raise read_only(site.purelib, error) from error
     return True

@@ -25,6 +25,8 @@ from ortgpu_fix.apply.staged_tree import read_staged_tree
 from ortgpu_fix.apply.staging import StagedWheels
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
 from support.dying_child import counting
@@ -213,7 +215,8 @@ class World:
                 counting.set()
             return staged
 
-        options: dict[str, Any] = {"index": None, "engine": type("Uv", (), {"name": "uv"})}
+        nowhere = Index(IndexConfig(offline=True))
+        options: dict[str, Any] = {"index": nowhere, "engine": type("Uv", (), {"name": "uv"})}
         options |= {"verify": lambda: (True, ""), "progress": silent}
         with (
             patch.object(apply_plan, "stage_wheels", stage),

@@ -24,6 +24,8 @@ from ortgpu_fix.apply.staging import StagedWheels
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.index.client import Index
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 
@@ -81,7 +83,6 @@ class Stand:
     def apply(self, *, allowed: Allowed | None = None, works: bool = True) -> Applied:
         target = target_at(self.site, installed=self.installed)._replace(**self.target_more)
         engine: Any = type("Engine", (), {"name": "uv 9"})()
-        index: Any = None
         plan = Plan(
             verdict="fixable",
             matrix_date="",
@@ -92,7 +93,7 @@ class Stand:
         return apply(
             plan,
             target,
-            index=index,
+            index=Index(IndexConfig(offline=True)),
             engine=engine,
             verify=lambda: (works, "no GPU"),
             progress=self.hear,

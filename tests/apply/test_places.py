@@ -92,6 +92,18 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
 
 
+def test_an_environment_without_site_packages_gets_the_folder(quick: Stand) -> None:
+    """An embeddable Python comes so."""
+    target, site = quick.venv.target(), quick.venv.site
+    shutil.rmtree(site)
+
+    quick.apply(quick.plan(*CUDA), target=target._replace(installed=()))
+    assert (site / LIBRARY).is_file()
+    quick.undo()
+
+    assert list(site.iterdir()) == []
+
+
 @pytest.fixture
 def large(quick: Stand, tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
     """Install a wheel with a large library into an environment; return the library."""

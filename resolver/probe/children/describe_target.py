@@ -240,6 +240,8 @@ def kind_of_environment(purelib: str) -> str:
         return "user"
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         return "conda"
+    while not os.path.isdir(purelib):  # an embeddable Python comes without the folder
+        purelib = os.path.dirname(purelib)
     site = sys.modules.get("site")
     if getattr(site, "ENABLE_USER_SITE", None) and not os.access(purelib, os.W_OK):
         return "user"
