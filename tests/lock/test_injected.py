@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.utils.foreign_text import clean_text
+from support.local_index import make_wheel
+from support.standin_wheels import clean_environment, find_uv
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -268,3 +272,108 @@ def test_what_is_no_pin_is_refused(name: str, release: str) -> None:
     with pytest.raises(Error, match="lock-value-odd"):
         pin_word(name, release)
     assert pin_word("nvidia-cudnn-cu12", "9.1.0+x") == "nvidia-cudnn-cu12==9.1.0+x"
+
+
+OF_UV = ("machine", "command", "read", "sha", "version", "name")
+LINES = (
+    "\nevil\n",
+    "\nevil==1 --hash=sha256:" + "0" * 64 + "\n#",
+    " \\\nevil\n",
+    '"\nevil = 1\n',
+    '", "evil", "',
+    '"]\ngpu = ["evil"]\n#',
+    '"\n[[packages]]\nname = "evil"\nversion = "1"\n',
+    "\r evil\r\n-r evil.txt\x0bevil\u2028evil",
+    ' ; python_version > "0" evil',
+)
+PROJECT = '[project]\nname = "application"\nversion = "1"\nrequires-python = ">=3.10"\n'
+
+
+class Reader:
+    """A folder where uv itself reads a lock, with the wheels that it may find: `evil` is one.
+
+    It would come wherever a value became a line of its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.wheels = folder, folder / "wheels"
+        names = (("onnxruntime-gpu", "1.26.0"), ("onnxruntime-gpu", "1.26.1"), ("numpy", "2.4.6"))
+        for name, version in (*names, ("numpyx", "2.4.6"), ("flatbuffers", "25"), ("evil", "1")):
+            make_wheel(self.wheels, name, version)
+        (folder / "evil.txt").write_text("evil\n")
+
+    def lock(self, **values: str) -> Lock:
+        """Return a lock of what is on an index alone, for this Python."""
+        made = lock(**values)
+        [target] = made.targets
+        chosen = target.chosen[:1]
+        return replace(made, targets=(replace(target, chosen=chosen),))
+
+    def read(self, format_name: str, text: str) -> list[str] | None:
+        """Return the lines of what uv would install; None where it refuses the file."""
+        uv = format_name == "uv"
+        file = self.folder / ("pyproject.toml" if uv else "r.txt")
+        file.write_text((PROJECT if uv else "") + text, encoding="utf-8", newline="")
+        argv = [find_uv(), "pip", "compile", "--offline", "--no-index", "--no-deps", "--universal"]
+        argv += [
+            "--find-links",
+            "wheels",
+            "--python",
+            sys.executable,
+            "--no-annotate",
+            "--no-header",
+        ]
+        argv += ["--group", f"{file.name}:gpu"] if uv else [file.name]
+        done = subprocess.run(
+            argv, cwd=self.folder, env=environment(), check=False, capture_output=True, text=True
+        )
+        return None if done.returncode else done.stdout.splitlines()
+
+
+def environment() -> dict[str, str]:
+    """Return one in which uv reads the settings of the project."""
+    return {name: text for name, text in clean_environment().items() if name != "UV_NO_CONFIG"}
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    return Reader(tmp_path_factory.mktemp("read"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format_name", ["requirements", "uv"])
+def test_what_is_not_hostile_is_read(reader: Reader, format_name: str) -> None:
+    usual = reader.read(format_name, FORMATS[format_name][0](reader.lock()))
+
+    assert usual is not None
+    assert [line for line in usual if line.startswith("onnxruntime-gpu==1.26.0")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("format_name", "old", "new"),
+    [("requirements", "\nnumpy", "\nevil\nnumpy"), ("uv", "gpu = [", 'gpu = ["evil",')],
+)
+def test_what_is_planted_is_read(reader: Reader, format_name: str, old: str, new: str) -> None:
+    text = FORMATS[format_name][0](reader.lock())
+    assert old in text
+
+    found = reader.read(format_name, text.replace(old, new))
+
+    assert found is not None
+    assert [line for line in found if line.startswith("evil==1")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", LINES)
+@pytest.mark.parametrize("field", OF_UV)
+@pytest.mark.parametrize("format_name", ["requirements", "uv"])
+def test_uv_reads_a_value_or_the_file_is_not_written(
+    reader: Reader, format_name: str, field: str, value: str
+) -> None:
+    write, _ = FORMATS[format_name]
+    usual = reader.read(format_name, write(reader.lock()))
+
+    text = written(write, reader.lock(**{field: value}))
+
+    assert text is None or reader.read(format_name, text) == usual
