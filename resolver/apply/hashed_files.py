@@ -61,21 +61,20 @@ def remember(kept: Path | None, hashes: Mapping[str, str]) -> None:
 
 def _rows(kept: Path | None) -> Iterator[tuple[str, list[object], str]]:
     """Yield path, what was seen of it and SHA-256 of each file that looks as it did then."""
-    for row in read_rows(_text(kept / NAME) if kept else ""):
+    if kept is None or sys.platform == "win32":
+        return
+    file = kept / NAME
+    try:
+        if not stat.S_ISREG(file.lstat().st_mode):  # a pipe would be waited for
+            return
+        with file.open("rb") as content:
+            text = content.read(_MOST).decode(errors="replace")
+    except OSError:
+        return
+    for row in read_rows(text):
         path, seen, digest = row.text("path"), row.values("seen"), row.text("sha256")
         if path and seen and digest and seen == _seen(path):
             yield path, seen, digest
-
-
-def _text(file: Path) -> str:
-    """Return the content; nothing of what is no regular file: a pipe would be waited for."""
-    try:
-        if sys.platform == "win32" or not stat.S_ISREG(file.lstat().st_mode):
-            return ""
-        with file.open("rb") as rows:
-            return rows.read(_MOST).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _seen(path: str) -> list[object] | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply import hashed_files
 from ortgpu_fix.apply.hashed_files import LARGE, NAME, identity, remember, unchanged_files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="all are hashed there")
@@ -46,6 +45,9 @@ def files(tmp_path: Path) -> Files:
 
 def test_what_nobody_touched_is_known(files: Files) -> None:
     files.remember()
+
+    about = files.path.stat()
+    assert identity(about) == (about.st_dev, about.st_ino, len(CONTENT), about.st_mtime_ns)
 
     assert files.known == [SHA256]
 
@@ -151,11 +153,14 @@ def test_a_row_that_lacks_something_is_none(files: Files, key: str) -> None:
     assert files.known == []
 
 
-def test_no_more_is_read_than_has_to_be(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_read_than_has_to_be(files: Files) -> None:
     files.remember()
-    size = (files.kept / NAME).stat().st_size
-    monkeypatch.setattr(hashed_files, "_MOST", size - 2)  # without the last brace
+    file = files.kept / "hashed.jsonl"
+    row = file.read_text()
 
+    file.write_text(f"{' ' * ((4 << 20) - len(row) - 1)}\n{row}")
+    assert files.known == [SHA256]
+    file.write_text(f"{' ' * ((4 << 20) - len(row) + 1)}\n{row}")  # without the last brace
     assert files.known == []
 
 

@@ -104,6 +104,7 @@ def test_nothing_is_left_of_the_test_of_writing(site: Site) -> None:
 
 def test_a_file_with_the_name_of_a_change_is_no_reason_to_refuse(site: Site) -> None:
     assert not check_state_folder(site)
+    assert not check_state_folder(site._replace(purelib=f"{site.purelib}/not/made/yet"))
 
     site.state.mkdir()
     (site.state / "7").touch()

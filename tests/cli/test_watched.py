@@ -85,6 +85,7 @@ socket.create_connection(("127.0.0.1", {port})).close()
     [
         ('openat(AT_FDCWD</a>, "b", O_WRONLY|O_CREAT, 0666) = 3</c/b>', ("openat", "/c/b")),
         ('openat(AT_FDCWD</a>, "b", O_RDONLY|O_CLOEXEC) = 3</a/b>', None),
+        ('openat(AT_FDCWD</a>, "b", O_RDONLY) = 3</a/b>', None),
         ('openat(AT_FDCWD</a>, "b", O_RDWR) = -1 EACCES (Permission denied)', ("openat", "/a/b")),
         ('openat(AT_FDCWD</a>, "b", O_RDWR) = -1 ENOENT (No such file)', None),
         ('mkdir("b", 0777)                 = 0', ("mkdir", "/cwd/b")),
@@ -118,7 +119,7 @@ def test_both_ends_of_a_move_are_written_and_from_the_folder_it_went_to() -> Non
 def test_where_a_command_may_write(tmp_path: Path) -> None:
     home, env = {"HOME": "/home/a"}, tmp_path / "env"
     env.mkdir()
-    caches = [Path("/home/a/.cache"), Path("/home/a/.local/share/ortgpu-fix")]
+    caches = [Path("/home/a", name) for name in (".cache", ".local/share/ortgpu-fix", ".rustup")]
 
     assert own_places(["x", "--python", str(env)], None, home) == [*caches, env]
     assert own_places(["x", "--python", "/e/bin/python"], None, home) == [*caches, Path("/e")]
@@ -137,6 +138,9 @@ def test_what_is_the_program_and_what_is_not() -> None:
         (("openat", "/e/x"), True),
         (("openat", "/e"), True),
         (("openat", "/ex"), False),
+        (("mkdir", "/far"), True),
+        (("rmdir", "/far"), False),
+        (("mkdir", "/fa"), False),
         (("openat", "/dev/null"), True),
         (("openat", "/dev/sda"), False),
         (("openat", "/lib/__pycache__/a.pyc"), True),
@@ -145,4 +149,6 @@ def test_what_is_the_program_and_what_is_not() -> None:
     ],
 )
 def test_what_is_allowed(call: Call, *, right: bool) -> None:
-    assert outside([call], [Path("/e")], ["1.1.1.1 443"]) == ([] if right else [call])
+    assert outside([call], [Path("/e"), Path("/far/off")], ["1.1.1.1 443"]) == (
+        [] if right else [call]
+    )

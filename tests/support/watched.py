@@ -37,6 +37,7 @@ _ADDRESS = re.compile(r'inet_(?:addr\(|pton\(AF_INET6, )"([^"]+)"')
 _UNIX = re.compile(r'sun_path=@?"([^"]*)"')
 NOTHING = {"EEXIST", "ENOENT", "ENOTDIR", "EISDIR", "ENXIO", "ENOTEMPTY"}
 """Why a call failed that would have written nothing elsewhere either."""
+READ = ", O_RDONLY|O_CLOEXEC) = "
 DEVICES = ("/dev/null", "/dev/tty", "/dev/pts/", "/dev/ptmx")
 NAMES = ("/var/run/nscd/socket", "/run/systemd/resolve/")
 """Sockets of this machine that resolve names."""
@@ -105,6 +106,8 @@ class Watch:
 def parse(text: str, cwd: str) -> Iterator[Call]:
     """Yield what a process that began in `cwd` has written and called."""
     for line in text.splitlines():
+        if READ in line:  # nearly all of them
+            continue
         call = _CALL.fullmatch(line)
         if call is None:
             continue
@@ -137,7 +140,7 @@ def outside(
 ) -> list[Call]:
     """Return those of `calls` that write elsewhere than below `roots`, or call another address.
 
-    Python's bytecode is a cache, wherever it lies.
+    Python's bytecode is a cache, wherever it lies; the folders above `roots` may be made.
     """
     places = [os.path.realpath(root) for root in roots]
     allowed = {*addresses, *_name_servers()}
@@ -149,6 +152,7 @@ def outside(
             folder, last = os.path.split(where)
             real = os.path.join(os.path.realpath(folder), last)  # noqa: PTH118
             right = any(real == place or real.startswith(f"{place}/") for place in places)
+            right = right or (name == "mkdir" and any(p.startswith(f"{real}/") for p in places))
             right = right or real.startswith(DEVICES) or folder.endswith("/__pycache__")
         if not right:
             found.append((name, where))
@@ -180,10 +184,11 @@ def is_ours(argv: Sequence[str]) -> bool:
 def own_places(argv: Sequence[str], cwd: Path | None, environ: Mapping[str, str]) -> list[Path]:
     """Return where a command may write beside the temporary folder: what it names, and caches.
 
-    What is typed in a folder names files and an environment there.
+    What is typed in a folder names files and an environment there. pip asks rustc for its version,
+    to tell it the index, and rustup makes its own folder then.
     """
     home = Path(environ["HOME"])
-    places = [home / ".cache", home / ".local/share/ortgpu-fix"]
+    places = [home / ".cache", home / ".local/share/ortgpu-fix", home / ".rustup"]
     places += [Path(environ[name]) for name in ("UV_CACHE_DIR", "TMPDIR") if environ.get(name)]
     if cwd is not None:
         places.append(cwd)
