@@ -187,7 +187,7 @@ def own_places(argv: Sequence[str], cwd: Path | None, environ: Mapping[str, str]
     What is typed in a folder names files and an environment there. pip asks rustc for its version,
     to tell it the index, and rustup makes its own folder then.
     """
-    home = Path(environ["HOME"])
+    home = Path(environ.get("HOME") or Path.home())
     places = [home / ".cache", home / ".local/share/ortgpu-fix", home / ".rustup"]
     places += [Path(environ[name]) for name in ("UV_CACHE_DIR", "TMPDIR") if environ.get(name)]
     if cwd is not None:
