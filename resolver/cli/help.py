@@ -32,7 +32,7 @@ def help_text(
     headings = {name: text[language] for name, text in table["headings"].items()}
     if command is None:
         groups = (
-            _block(headings[group], _commands(table, group, language), 12, columns)
+            _block(headings[group], _commands(table, group, language), 15, columns)
             for group in GROUPS
         )
         usage = headings["usage"].format(usage="ortgpu-fix [COMMAND] [FLAGS]")

@@ -49,14 +49,11 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
 
     Of the others the files are known.
     """
-    from ..resolve.unknown_releases import is_unknown, is_unknown_build
+    from ..resolve.unknown_releases import is_unknown_build, without_known_files
 
-    platform = facts.platform.key
-    packages = tuple(
-        row if is_unknown(row, matrix, platform) else row._replace(libraries=())
-        for row in (_with_plugin(package, target, matrix) for package in facts.packages)
-    )
+    packages = tuple(_with_plugin(package, target, matrix) for package in facts.packages)
     facts = facts._replace(packages=packages)
+    facts = facts._replace(packages=without_known_files(facts, matrix))
     owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
     installed = target.find(GPU_BUILD) or (target.find(owners[0].name) if owners else None)
     read = facts.onnxruntime and facts.onnxruntime._replace(provider=Provider())

@@ -21,7 +21,7 @@ PLAN = "plan"
 """What runs without a command."""
 COMMANDS = (
     *("plan", "apply", "check", "undo", "verify", "explain", "run"),
-    *("facts", "lock", "download", "matrix", "cache", "help"),
+    *("check-image", "facts", "lock", "download", "matrix", "cache", "help"),
 )
 RUN = "run"
 CACHE = ("dir", "info", "purge")
@@ -29,8 +29,10 @@ MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
 LOOKING = frozenset({PLAN, "apply", "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
-TAKING = frozenset({"cache", "check_lock", "explain", "help", "matrix", "verify"})
+TAKING = frozenset({"cache", "check_image", "check_lock", "explain", "help", "matrix", "verify"})
 """The commands that take an argument."""
+NEEDING = {"check_image": ("check-image", "PATH"), "check_lock": ("lock --check", "FILE")}
+"""The commands that need their argument: as they are typed, and it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -169,18 +171,24 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
             raise _alone(f"--{flag.name}", flag.partner)
     _check_partners(line, command)
     command = "check_lock" if locks else "matrix_update" if line.update else command
-    if locks and line.argument is None:
-        raise _alone("lock --check", "FILE")
+    command = command.replace("-", "_")
     if command == RUN and bool(line.rest) == bool(line.pid):
         raise _alone(RUN, "-- COMMAND | --pid PID")
+    _check_arguments(line, command)
+    apply, check = command == "apply", command in {"check", "check_lock"}
+    return line._replace(named=named, command=command, apply=apply, check=check)
+
+
+def _check_arguments(line: CommandLine, command: str) -> None:
+    """Refuse what follows a command that takes nothing, and commands that lack it."""
     if line.argument is not None and command not in TAKING:
         raise Error("usage", problem=Error("argument-unknown", given=line.argument))
+    if line.argument is None and command in NEEDING:
+        raise _alone(*NEEDING[command])
     if command == "cache" and (line.argument or "info") not in CACHE:
         raise _unknown(line.argument or "", CACHE)
     if command == "help" and line.argument is not None:
         _known_command(line.argument)
-    apply, check = command == "apply", command in {"check", "check_lock"}
-    return line._replace(named=named, command=command, apply=apply, check=check)
 
 
 def _alone(flag: str, partner: str) -> Error:
@@ -256,7 +264,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
 
     if line.command not in {"cache", "matrix_update", RUN, "undo"} and not line.forget:
         use_matrix_files(line, environ)
-    several = line.machines and line.command not in {"lock", "download"}
+    several = line.machines and line.command not in {"lock", "download", "check_image"}
     module = import_module(f".commands.{'fleet' if several else line.command}", __package__)
     code: int = module.run(line, environ, console.user_language(environ))
     return code

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .model import Facts, Gpu
+from ..versions import numbers
+from .model import Architecture, Facts, Gpu
 
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
 _SEPARATORS = re.compile(r"[-/()]")
@@ -38,6 +39,13 @@ def capability_by_name(table: Mapping[str, Any]) -> Callable[[str], str | None]:
         for name in family["names"]
     }
     return lambda name: capabilities.get(product_name(name))
+
+
+def known_capabilities(table: Mapping[str, Any], machine: Architecture) -> tuple[str, ...]:
+    """Return the compute capabilities of the GPUs in `gpus.toml` for `machine`, lowest first."""
+    found = {family["compute_capability"] for family in table["family"]}
+    arm = set() if machine == "aarch64" else {*table["arm"]["compute_capabilities"]}
+    return tuple(sorted(found - arm, key=numbers))
 
 
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:

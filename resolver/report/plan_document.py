@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..messages.catalog import Message, Texts
 from ..plan.model import Plan
-from ..plan.reasons import Reason
+from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
 SCHEMA = 1
@@ -30,16 +30,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "verdict": plan.verdict,
-        "findings": [
-            {
-                "code": finding.code,
-                "severity": finding.severity,
-                "summary": texts.summary(finding),
-                "evidence": list(finding.evidence),
-                "remedy": texts.remedy(finding),
-            }
-            for finding in plan.findings
-        ],
+        "findings": findings_json(plan.findings, texts),
         "selection": selection,
         "uninstall": list(plan.uninstall),
         "install": [
@@ -77,6 +68,20 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
         "matrix": _matrix_json(plan),
     }
+
+
+def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, object]]:
+    """Return findings as every document has them."""
+    return [
+        {
+            "code": finding.code,
+            "severity": finding.severity,
+            "summary": texts.summary(finding),
+            "evidence": list(finding.evidence),
+            "remedy": texts.remedy(finding),
+        }
+        for finding in findings
+    ]
 
 
 def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:

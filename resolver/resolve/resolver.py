@@ -107,7 +107,7 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
         return resolve(facts, options, matrix, unlocking=False)
     builds = _builds(here)
     if not options.latest:
-        builds.sort(key=lambda build: not _is_installed(build, here))
+        builds.sort(key=lambda build: not is_installed(build, here))
     best = next((build for build in builds if is_usable(build, here)), None)
     changes = None if best is None else changes_for(make_candidate(best, here), here)
     return Plan(
@@ -205,11 +205,11 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
         if not here.options.conflicts:
             newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
             able = [row for row in newest if _shares_cuda(row.build, here)] or works
-        able = [row for row in works if _is_installed(row.build, here)] or able
+        able = [row for row in works if is_installed(row.build, here)] or able
     return able[0] if able else None
 
 
-def _is_installed(build: Build, here: Situation) -> bool:
+def is_installed(build: Build, here: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
     if here.other_way or build.version != here.installed_release:
         return here.is_other_way(build)

@@ -54,6 +54,15 @@ def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
     )
 
 
+def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
+    """Return the packages of `facts`, with libraries only where the matrix lacks the release."""
+    platform = facts.platform.key
+    return tuple(
+        row if is_unknown(row, matrix, platform) else row._replace(libraries=())
+        for row in facts.packages
+    )
+
+
 def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
     """Tell whether the installed onnxruntime-gpu is a build that the matrix lacks.
 

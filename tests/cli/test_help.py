@@ -123,7 +123,7 @@ def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
     assert len(lines) <= 24
     usage = TABLE["headings"]["usage"][language]
     assert lines[0] == usage.format(usage="ortgpu-fix [COMMAND] [FLAGS]")
-    assert f"  plan      {TABLE['commands']['plan']['brief'][language]}" in lines
+    assert f"  plan         {TABLE['commands']['plan']['brief'][language]}" in lines
     assert lines[-1] in TABLE["headings"]["more"][language]
     assert sorted(named) == sorted(cli.COMMANDS)
     heads = [TABLE["headings"][group][language] for group in GROUPS]

@@ -10,7 +10,7 @@ from referencing import Registry, Resource
 
 from ortgpu_fix.data_files import DATA
 
-KINDS = ("error", "explain", "facts", "fleet", "plan", "process", "run", "verify")
+KINDS = ("error", "explain", "facts", "fleet", "image", "plan", "process", "run", "verify")
 SCHEMAS: dict[str, Any] = {
     kind: json.loads((DATA / f"{kind}.schema.json").read_text("utf-8")) for kind in KINDS
 }
@@ -42,6 +42,7 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "explanations": "explain",
         "platform": "facts",
         "groups": "fleet",
+        "without_onnxruntime": "image",
         "selection": "plan",
         "processes": "run",
         "pid": "process",

@@ -1,0 +1,155 @@
+"""An image, in words and as JSON: what it can serve, what is wrong, and what CUDA weighs in it.
+
+Returns sections and documents, prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..image.judged import JudgedEnvironment, JudgedImage
+from ..image.weight import Holding
+from ..matrix.model import Matrix
+from ..messages.catalog import Texts
+from ..messages.sections import STYLES, Row, Section, size
+from ..plan.model import Plan
+from ..plan.reasons import Finding
+from ..resolve.serving import Serving
+from .plan_document import SCHEMA, findings_json
+
+_STYLES = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
+
+
+def image_sections(
+    found: JudgedImage, path: str, verdict: str, commands: Mapping[str, str], texts: Texts
+) -> tuple[Section, ...]:
+    """Return the answer for people; `commands` mend an environment, by its path."""
+    sections = [section for one in found.environments for section in _environment(one, texts)]
+    others = ", ".join(f"{one.path} ({one.facts.python.version})" for one in found.others)
+    if others:
+        row = Row(head=texts.label("image-others"), text=others, style="dim")
+        sections.append(Section(rows=(row,)))
+    sections += [
+        Section(
+            heading=texts.label("image-heading", path=path),
+            rows=tuple(_findings(found.findings, texts)),
+        ),
+        Section(
+            heading=texts.label("image-weight"),
+            rows=tuple(Row(head=row.path, text=_weight(row, texts)) for row in found.holdings),
+        ),
+        Section(
+            heading=texts.label("image-lost"),
+            rows=tuple(
+                Row(head=str(number + 1), text=size(layer.lost))
+                for number, layer in enumerate(found.layers)
+                if layer.lost
+            ),
+        ),
+    ]
+    rows = [Row(text=texts.label(f"image-{verdict}"), style=_STYLES[verdict])]
+    if commands:
+        rows.append(Row(text=texts.label("image-mend")))
+        rows += (Row(text=command, whole=True) for command in commands.values())
+    return (*(section for section in sections if section.rows), Section(rows=tuple(rows)))
+
+
+def _environment(one: JudgedEnvironment, texts: Texts) -> Iterator[Section]:
+    facts = one.environment.facts
+    heading = f"{one.environment.path} (Python {facts.python.version})"
+    serves = serves_row(one.serving, texts)
+    named = [(name, tuple(_judged(plan, texts))) for name, plan in one.plans]
+    yield Section(heading=heading, rows=(serves, *dict(named).get("", ())))
+    yield from (Section(heading=name, rows=rows) for name, rows in named if name)
+
+
+def _judged(plan: Plan, texts: Texts) -> Iterator[Row]:
+    yield from _findings(plan.findings, texts)
+    yield Row(text=texts.label(f"image-is-{plan.verdict}"), style=_STYLES[plan.verdict])
+
+
+def serves_row(serving: Serving, texts: Texts) -> Row:
+    """Return the driver and the GPUs that a set can serve."""
+    if serving.release is None:
+        return Row(text=texts.label("serves-nothing"), style="red")
+    return Row(
+        text=texts.label(
+            "serves",
+            release=serving.release,
+            cuda=serving.cuda,
+            driver=serving.driver or "?",
+            gpus=", ".join(serving.gpus) or texts.label("none"),
+        )
+    )
+
+
+def _findings(findings: Sequence[Finding], texts: Texts) -> Iterator[Row]:
+    for each in findings:
+        yield Row(text=texts.summary(each), style=STYLES[each.severity])
+        if each.severity == "error" and texts.remedy(each):
+            yield Row(text=f"→ {texts.remedy(each)}")
+
+
+def _weight(row: Holding, texts: Texts) -> str:
+    layers = ", ".join(str(number + 1) for number, _ in row.layers)
+    said = [texts.label("image-layers", size=size(row.size), layers=layers)]
+    if row.twice:
+        said.append(texts.label("image-twice", size=size(row.twice_size)))
+    if not row.used:
+        said.append(texts.label("image-unused"))
+    return "; ".join(said)
+
+
+def image_json(
+    found: JudgedImage, path: str, verdict: str, matrix: Matrix, texts: Texts
+) -> dict[str, object]:
+    """Return the document that `check-image --json` prints; `texts` must be English."""
+    return {
+        "schema": SCHEMA,
+        "image": path,
+        "verdict": verdict,
+        "environments": [_environment_json(one, texts) for one in found.environments],
+        "without_onnxruntime": [one.path for one in found.others],
+        "findings": findings_json(found.findings, texts),
+        "cuda": [
+            {
+                "path": row.path,
+                "size": row.size,
+                "layers": [{"layer": number, "size": count} for number, count in row.layers],
+                "used": row.used,
+                "twice": list(row.twice),
+                "twice_size": row.twice_size,
+            }
+            for row in found.holdings
+        ],
+        "layers": [layer._asdict() for layer in found.layers],
+        "matrix": {"date": matrix.date, "digest": matrix.digest},
+    }
+
+
+def _environment_json(one: JudgedEnvironment, texts: Texts) -> dict[str, object]:
+    facts = one.environment.facts
+    build = facts.onnxruntime
+    return {
+        "path": one.environment.path,
+        "python": facts.python.version,
+        "onnxruntime": build
+        and {"distribution": build.distribution, "version": build.version, "intact": build.intact},
+        "serves": serving_json(one.serving),
+        "machines": [_machine_json(name, plan, texts) for name, plan in one.plans],
+    }
+
+
+def _machine_json(name: str, plan: Plan, texts: Texts) -> dict[str, object]:
+    findings = findings_json(plan.findings, texts)
+    return {"name": name, "verdict": plan.verdict, "findings": findings}
+
+
+def serving_json(serving: Serving) -> dict[str, object]:
+    """Return what a set can serve, as documents have it."""
+    document: dict[str, object] = serving._asdict()
+    return {
+        **document,
+        "gpus": list(serving.gpus),
+        "consumers": [str(row.by) for row in serving.consumers],
+    }

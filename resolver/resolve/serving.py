@@ -1,0 +1,106 @@
+"""What an installed set can serve: the driver that it needs, and the GPUs.
+
+Asked of a set as it is, in an image or a lock; the rules ask of sets that could be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..facts.model import GPU_BUILD, Facts
+from ..matrix.model import Build, Matrix, Release, code_of
+from ..matrix.torch import TORCH
+from ..plan.reasons import Consumer
+from ..versions import major, numbers
+from .dependencies import wheel_for
+from .gpu_code import MACHINE_CODE_ONLY, runs_on
+from .options import PlanOptions
+from .resolver import is_installed
+from .situation import Situation, situation
+from .unknown_releases import with_installed_releases
+
+_Targets = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of machine code, and of PTX."""
+
+
+class Serving(NamedTuple):
+    """What an installed set can serve."""
+
+    release: str | None
+    """Of onnxruntime-gpu; None: it is not installed, or nothing is known of it."""
+    cuda: str | None
+    """The newest CUDA major in it: onnxruntime-gpu's, torch's and others'."""
+    driver: str | None
+    """The oldest driver release that runs this CUDA."""
+    gpus: tuple[str, ...]
+    """The compute capabilities that all of it has code for, lowest first."""
+    cudnn: str | None
+    """The version of the installed wheel of cuDNN, or the major that the release needs."""
+    size: int
+    """Bytes of those of its wheels that the matrix holds."""
+    consumers: tuple[Consumer, ...]
+    """What else uses CUDA."""
+
+
+def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
+    """Return what is installed in `facts` can serve, of the compute capabilities `known`."""
+    here, build = _installed(facts, matrix)
+    majors = {row.cuda for row in here.consumers if row.cuda and not row.idle}
+    majors |= {major(build.cuda)} if build else set()
+    cuda = max(majors, key=numbers, default=None)
+    code = list(_code(here, build))
+    wheels = list(_wheels(here))
+    cudnn = [row.version for row in wheels if row.name.startswith("nvidia-cudnn")]
+    able = (gpu for gpu in known if build and not any(_lacks(row, gpu) for _, row in code))
+    return Serving(
+        release=build.version if build else None,
+        cuda=cuda,
+        driver=here.floor(cuda) if cuda else None,
+        gpus=tuple(sorted(able, key=numbers)),
+        cudnn=next(iter(cudnn), build.cudnn if build else None),
+        size=sum(row.size for row in wheels) + _size(here, build),
+        consumers=here.consumers,
+    )
+
+
+def _installed(facts: Facts, matrix: Matrix) -> tuple[Situation, Build | None]:
+    matrix, _ = with_installed_releases(facts, matrix, PlanOptions())
+    here = situation(facts, PlanOptions(), matrix)
+    builds = (row for row in matrix.builds if row.platform == here.platform)
+    return here, next((row for row in builds if is_installed(row, here)), None)
+
+
+def _code(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
+    """Yield the GPU code of what is installed, the build's first: machine code, and PTX."""
+    if build:
+        yield f"{GPU_BUILD} {build.version}", (build.sass, build.ptx)
+    for release in _wheels(here):
+        code = code_of(here.matrix.distributions[release.name].code, release)
+        if code:
+            ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
+            yield f"{release.name} {release.version}", (code.sass, ptx)
+    torch = here.torch and here.torch.build
+    if torch and torch.sass:
+        yield f"{TORCH} {torch.version}", (torch.sass, torch.ptx)
+
+
+def _lacks(code: _Targets, gpu: str) -> bool:
+    return runs_on(*code, gpu) == "no"
+
+
+def _wheels(here: Situation) -> Iterator[Release]:
+    """Yield the rows of the installed nvidia wheels."""
+    for package in here.facts.packages:
+        distribution = here.matrix.distributions.get(package.name)
+        for release in distribution.releases if distribution else ():
+            if (release.version, release.platform) == (package.version, here.platform):
+                yield release
+
+
+def _size(here: Situation, build: Build | None) -> int:
+    """Return the bytes of the wheels of onnxruntime-gpu and torch, as far as they are known."""
+    own = wheel_for(build, here.abi) if build else None
+    torch = here.torch.build.wheels if here.torch and here.torch.build else ()
+    fitting = [row.size for row in torch if row.python in {here.abi, "py3"}]
+    return (own.size if own else 0) + sum(fitting[:1])

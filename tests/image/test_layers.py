@@ -1,0 +1,231 @@
+"""Layers applied in order, from the real formats, and tars that mean harm."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import images
+import pytest
+from images import docker_save, link, oci_layout, tar_of
+
+from ortgpu_fix.errors import Cause, Error
+from ortgpu_fix.image import layers as layers_module
+from ortgpu_fix.image.archive import read_image
+from ortgpu_fix.image.layers import read_layer
+from ortgpu_fix.image.tree import File, Tree
+
+CONFIG = "opt/pyvenv.cfg"
+"""A file that is read."""
+
+
+def tree_of(*layers: bytes) -> Tree:
+    """Return the tree that these layers leave."""
+    tree = Tree()
+    for number, layer in enumerate(layers):
+        read_layer(io.BytesIO(layer), "layer", tree, number)
+    return tree
+
+
+def test_a_layer_replaces_removes_and_counts_what_it_loses() -> None:
+    tree = Tree()
+    below = tar_of((CONFIG, b"old"), ("opt/b", b"12"), ("gone/c", b"1234"), ("gone/d/e", b"12345"))
+    above = tar_of(
+        (CONFIG, b"new!"), ("opt/.wh.b", b""), ("gone/.wh..wh..opq", b""), ("gone/f", b"1")
+    )
+    first = read_layer(io.BytesIO(below), "one", tree, 0)
+    second = read_layer(io.BytesIO(above), "two", tree, 1)
+
+    assert (first.name, first.size, first.lost) == ("one", 14, 0)
+    assert (second.name, second.size, second.lost) == ("two", 5, 14)
+    assert tree.text(CONFIG) == "new!"
+    assert tree.names("opt") == ["pyvenv.cfg"]
+    assert tree.names("gone") == ["f"]
+
+
+def test_a_whiteout_leaves_what_its_own_layer_brings() -> None:
+    tree = tree_of(tar_of(("a/b", b"1")), tar_of(("a/b", b"22"), (".wh.a", b"")))
+
+    assert tree.find("a/b") == File(2, 1)
+
+
+@pytest.mark.parametrize("name", [".wh..", ".wh...", ".wh.", "x/.wh..wh..opq"])
+def test_whiteouts_of_parents_remove_nothing(name: str) -> None:
+    tree = tree_of(tar_of(("a/b", b"1")), tar_of((name, b""), (f"a/{name}", b"")))
+
+    assert tree.find("a/b") == File(1, 0)
+
+
+def test_hard_links_are_one_file_and_links_stay_inside() -> None:
+    folder = tarfile.TarInfo("a")
+    folder.type = tarfile.DIRTYPE
+    device = tarfile.TarInfo("dev")
+    device.type = tarfile.CHRTYPE
+    tree = tree_of(
+        tar_of(
+            ("./a/b", b"12"),
+            link("c", "./a/b", hard=True),
+            link("d", "/a"),
+            link("e", "none", hard=True),
+            link("f", "a", hard=True),
+            folder,
+            device,
+        )
+    )
+
+    assert tree.find("c") is tree.find("d/b") is tree.find("/a/b")
+    assert tree.names("/") == ["a", "c", "d"]
+
+
+def test_compressed_layers() -> None:
+    assert tree_of(gzip.compress(tar_of((CONFIG, b"x")))).text(CONFIG) == "x"
+    with pytest.raises(Error) as caught:
+        tree_of(b"\x28\xb5\x2f\xfd and more")
+    assert caught.value.values["cause"] == Cause("image-zstd")
+
+
+def test_a_bomb_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers_module, "MOST_UNPACKED", 5000)
+    tree_of(gzip.compress(tar_of(("a", bytes(3000)), ("b", b"1"))))
+
+    with pytest.raises(Error, match="image-unreadable"):
+        tree_of(gzip.compress(tar_of(("a", bytes(6000)), ("b", b"1"))))
+
+
+def test_a_head_that_is_too_long() -> None:
+    head = tarfile.TarInfo("././@LongLink")
+    head.type = tarfile.GNUTYPE_LONGNAME
+    head.size = layers_module.MOST_AT_ONCE + 512
+
+    with pytest.raises(Error, match="image-unreadable"):
+        tree_of(head.tobuf() + bytes(head.size))
+
+
+def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers_module, "MOST_NODES", 2)
+    tree_of(tar_of(("a", b""), ("b", b"")))
+
+    with pytest.raises(Error, match="image-too-large"):
+        tree_of(tar_of(("a", b""), ("b", b""), ("c", b"")))
+
+
+def test_damaged_layers() -> None:
+    whole = gzip.compress(tar_of(("a", os.urandom(9000)), ("b", b"")))
+    for broken in (
+        whole[:4000],
+        whole[:40] + bytes(900) + whole[940:],
+        b"no tar",
+        tar_of(("a", bytes(5000)))[:2000],
+    ):
+        with pytest.raises(Error, match="image-unreadable"):
+            tree_of(broken)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    images.write(folder / CONFIG, b"x")
+    images.write(folder / "usr/a.so", b"123")
+    (folder / "lib").symlink_to("usr")
+    (folder / "out").symlink_to("/etc")
+    os.link(folder / "usr/a.so", folder / "usr/b.so")
+    images.write(folder / "proc/1/maps", b"1")
+    return folder
+
+
+def test_the_three_forms_give_the_same_tree(root: Path, tmp_path: Path) -> None:
+    layers = [images.layer_of(root), tar_of(("usr/c.so", b"1"))]
+    env = {"LD_LIBRARY_PATH": "/x=y"}
+    docker = docker_save(tmp_path / "docker.tar", layers, env)
+    oci = oci_layout(tmp_path / "oci", layers, env)
+    flat = tmp_path / "export.tar"
+    flat.write_bytes(layers[0])
+    packed = tmp_path / "oci.tar"
+    packed.write_bytes(images.layer_of(oci))
+    for path in (docker, oci, packed):
+        image = read_image(path)
+        assert image.environment == env
+        assert image.architecture == "amd64"
+        assert [layer.size for layer in image.layers] == [5, 1]
+        assert image.tree.names("/lib") == ["a.so", "b.so", "c.so"]
+        assert image.tree.find("/lib/a.so") is image.tree.find("/lib/b.so")
+    for path in (root, flat):
+        image = read_image(path)
+        assert image.environment == {}
+        assert image.architecture == ""
+        assert image.tree.names("/lib") == ["a.so", "b.so"]
+        assert image.tree.text(CONFIG) == "x"
+        assert image.tree.find("/out") is None
+    assert read_image(root).tree.names("/proc") == []
+    assert read_image(root).layers == (("/", 4, 0),)
+
+
+def test_a_folder_that_cannot_be_read_is_left_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if path.endswith("usr"):
+            raise PermissionError
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert read_image(root).tree.names("/usr") == []
+
+
+def test_an_index_of_several_images_and_one_in_another(tmp_path: Path) -> None:
+    one = oci_layout(tmp_path / "one", [tar_of(("a", b""))])
+    index = json.loads((one / "index.json").read_text())
+    manifest = index["manifests"][0]
+    inner = json.dumps({"manifests": [manifest]}).encode()
+    images.write(one / "blobs/sha256/inner", inner)
+    kind = "application/vnd.oci.image.index.v1+json"
+    outer = {"manifests": [{"mediaType": kind, "digest": "sha256:inner"}]}
+    (one / "index.json").write_text(json.dumps(outer))
+    assert read_image(one).tree.names("/") == ["a"]
+
+    (one / "index.json").write_text(json.dumps({"manifests": [manifest, manifest]}))
+    with pytest.raises(Error, match="image-several"):
+        read_image(one)
+
+    images.write(one / "blobs/sha256/inner", json.dumps(outer).encode())
+    (one / "index.json").write_text(json.dumps(outer))
+    with pytest.raises(Error, match="image-several"):
+        read_image(one)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"{",
+        b"[]",
+        b"[1]",
+        b'[{"Config": "config.json", "Layers": ["none"]}]',
+        b'[{"Config": "config.json", "Layers": ["folder"]}]',
+        b"[" * 100_000,
+    ],
+)
+def test_archives_that_are_none(tmp_path: Path, manifest: bytes) -> None:
+    folder = tarfile.TarInfo("folder")
+    folder.type = tarfile.DIRTYPE
+    path = tmp_path / "image.tar"
+    path.write_bytes(tar_of(("config.json", b"{}"), ("manifest.json", manifest), folder))
+
+    with pytest.raises(Error, match=r"image-(unreadable|several)"):
+        read_image(path)
+
+
+def test_nothing_outside_of_a_layout_is_opened(tmp_path: Path) -> None:
+    images.write(tmp_path / "secret", b"{}")
+    layout = tmp_path / "oci"
+    images.write(layout / "index.json", b'{"manifests": [{"digest": "../../secret"}]}')
+
+    with pytest.raises(Error, match="image-unreadable"):
+        read_image(layout)
+    with pytest.raises(Error, match="image-unreadable"):
+        read_image(tmp_path / "none")
