@@ -11,7 +11,7 @@ from ..messages.catalog import Language
 from .flags import FLAGS
 from .parser import COMMANDS, parser
 
-_COMPLETED = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}
+_COMPLETED = {"FACTS": shtab.FILE, "FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}
 """What the value of a flag is completed as, by how the help names it."""
 
 
@@ -23,7 +23,7 @@ def completions(shell: str, language: Language) -> str:
     def show(name: str, action: argparse.Action) -> None:
         if name == "command":
             action.choices = COMMANDS
-        elif name == "argument":
+        elif name in {"argument", "other"}:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         else:
             flag = flags[name]

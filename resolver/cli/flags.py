@@ -54,6 +54,7 @@ FLAGS = (
     Flag("driver", "value", "VERSION"),
     Flag("gpu", "value", "GPU[,GPU...]"),
     Flag("platform", "value", "NAME", choices=PLATFORMS, commands=_NEW, partner=", ".join(_NEW)),
+    Flag("hosts", "values", "FACTS", commands=("diff",), partner="diff"),
     Flag("ignore-gpu", "values", "CC"),
     Flag("ort", "value", "SPEC"),
     Flag("cuda", "value", "MAJOR"),
@@ -108,6 +109,8 @@ class CommandLine(NamedTuple):
     """The command as it was typed; None: none was."""
     argument: str | None = None
     """What follows the command: a log, a model, a release."""
+    other: str | None = None
+    """What follows that: of `diff` the new state."""
     rest: tuple[str, ...] = ()
     """What follows `--`."""
     dry_run: bool = False
@@ -119,6 +122,7 @@ class CommandLine(NamedTuple):
     driver: str | None = None
     gpu: str | None = None
     platform: str | None = None
+    hosts: tuple[str, ...] = ()
     ignore_gpu: tuple[str, ...] = ()
     ort: str | None = None
     cuda: str | None = None

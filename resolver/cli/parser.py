@@ -21,7 +21,7 @@ PLAN = "plan"
 """What runs without a command."""
 COMMANDS = (
     *("plan", "apply", "check", "undo", "verify", "explain", "run"),
-    *("check-image", "facts", "lock", "download", "matrix", "cache", "help"),
+    *("check-image", "diff", "facts", "lock", "download", "matrix", "cache", "help"),
 )
 RUN = "run"
 CACHE = ("dir", "info", "purge")
@@ -29,7 +29,9 @@ MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
 LOOKING = frozenset({PLAN, "apply", "check", "check_lock", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
-TAKING = frozenset({"cache", "check_image", "check_lock", "explain", "help", "matrix", "verify"})
+TAKING = frozenset(
+    {"cache", "check_image", "check_lock", "diff", "explain", "help", "matrix", "verify"}
+)
 """The commands that take an argument."""
 NEEDING = {"check_image": ("check-image", "PATH"), "check_lock": ("lock --check", "FILE")}
 """The commands that need their argument: as they are typed, and it."""
@@ -52,6 +54,7 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
     actions = {
         "command": made.add_argument("command", nargs="?", type=_known_command),
         "argument": made.add_argument("argument", nargs="?"),
+        "other": made.add_argument("other", nargs="?"),
     }
     for flag in FLAGS:
         if flag.takes == "nothing":
@@ -183,6 +186,10 @@ def _check_arguments(line: CommandLine, command: str) -> None:
     """Refuse what follows a command that takes nothing, and commands that lack it."""
     if line.argument is not None and command not in TAKING:
         raise Error("usage", problem=Error("argument-unknown", given=line.argument))
+    if line.other is not None and command != "diff":
+        raise Error("usage", problem=Error("argument-unknown", given=line.other))
+    if command == "diff" and line.other is None:
+        raise _alone("diff", "OLD NEW")
     if line.argument is None and command in NEEDING:
         raise _alone(*NEEDING[command])
     if command == "cache" and (line.argument or "info") not in CACHE:

@@ -28,7 +28,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Format = Literal["requirements", "pylock", "uv", "dockerfile"]
+Format = Literal["requirements", "pylock", "uv", "dockerfile", "project"]
+"""The last is the lock of uv, Poetry or PDM."""
 
 _HASH = re.compile(r"--hash[ =]sha256:(\S+)")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
@@ -154,6 +155,8 @@ def _toml(
     try:
         if "lock-version" in document and isinstance(packages, list):
             return "pylock", list(_pylock(cast("list[dict[str, object]]", packages), lines))
+        if isinstance(document.get("package"), list):
+            return "project", list(_project(document, lines))
         return "uv", list(_uv(document, lines))
     except (AttributeError, KeyError, TypeError) as error:
         cause = f"{type(error).__name__}: {error}"
@@ -179,6 +182,26 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> I
                     for sha256 in hashes
                 ),
                 line=_line(lines, f'"{name}"', *block),
+            )
+
+
+def _project(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[ParsedPin]:
+    """Yield what uv.lock, poetry.lock or pdm.lock pins; hashes are left to the tool.
+
+    uv writes `resolution-markers`, a list; Poetry `markers`, and PDM `marker`, a text.
+    """
+    for package in cast("list[dict[str, object]]", document["package"]):
+        forks = cast("list[str]", package.get("resolution-markers") or [])
+        marker = package.get("marker") or package.get("markers")
+        written = marker if isinstance(marker, str) else " or ".join(f"({fork})" for fork in forks)
+        if "version" in package:
+            name = str(package["name"])
+            yield ParsedPin(
+                name=canonicalize_name(name),
+                version=str(package["version"]),
+                marker=written,
+                hashes=(),
+                line=_line(lines, f'name = "{name}"', 0, len(lines)),
             )
 
 

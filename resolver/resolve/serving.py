@@ -1,4 +1,4 @@
-"""What an installed set can serve: the driver that it needs, and the GPUs.
+"""What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
 Asked of a set as it is, in an image or a lock; the rules ask of sets that could be installed.
 """
@@ -11,12 +11,15 @@ from typing import NamedTuple
 from ..facts.model import GPU_BUILD, Facts
 from ..matrix.model import Build, Matrix, Release, code_of
 from ..matrix.torch import TORCH
-from ..plan.reasons import Consumer
+from ..plan.reasons import Consumer, Reason, reason
 from ..versions import major, numbers
+from .candidate import without_wheels
 from .dependencies import wheel_for
-from .gpu_code import MACHINE_CODE_ONLY, runs_on
+from .gpu_code import MACHINE_CODE_ONLY, capabilities, runs_on
 from .options import PlanOptions
+from .release_checks import too_old_driver
 from .resolver import is_installed
+from .rules import BUILD_RULES
 from .situation import Situation, situation
 from .unknown_releases import with_installed_releases
 
@@ -62,6 +65,23 @@ def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
         size=sum(row.size for row in wheels) + _size(here, build),
         consumers=here.consumers,
     )
+
+
+def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:
+    """Return why what is installed in `facts` cannot use the GPU of their machine."""
+    here, build = _installed(facts, matrix)
+    if build is None:
+        return (reason("gpu-build-absent"),)
+    found = [why for rule in BUILD_RULES for why in rule(without_wheels(build, here), here)]
+    drivers = (too_old_driver(row.cuda, here) for row in here.consumers if row.cuda)
+    found += filter(None, drivers)
+    found += (
+        reason("library-no-gpu-code", distribution=name, gpu=gpu)
+        for name, code in list(_code(here, build))[1:]
+        for gpu in capabilities(here)
+        if _lacks(code, gpu)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _installed(facts: Facts, matrix: Matrix) -> tuple[Situation, Build | None]:

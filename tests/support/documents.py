@@ -10,7 +10,7 @@ from referencing import Registry, Resource
 
 from ortgpu_fix.data_files import DATA
 
-KINDS = ("error", "explain", "facts", "fleet", "image", "plan", "process", "run", "verify")
+KINDS = ("diff", "error", "explain", "facts", "fleet", "image", "plan", "process", "run", "verify")
 SCHEMAS: dict[str, Any] = {
     kind: json.loads((DATA / f"{kind}.schema.json").read_text("utf-8")) for kind in KINDS
 }
@@ -39,6 +39,7 @@ def kind_of(document: dict[str, Any]) -> str | None:
     """Tell which schema a document is for; None: there is none, as for `matrix` and `lock`."""
     tells = {
         "error": "error",
+        "dropped": "diff",
         "explanations": "explain",
         "platform": "facts",
         "groups": "fleet",

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from ...errors import Error, cause
 from ...facts.model import Facts
 from ...lock.drift import drift
 from ...lock.parse import ParsedLock, read_lock
 from ...matrix.load import add_torch
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
-from ...messages.sections import size
 from ...report.drift import drift_json, drift_sections
 from .. import console
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs
+from ..lock_text import read_lock_text
 
-MOST_BYTES = 20_000_000
-"""What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
@@ -33,7 +29,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
     file = arguments.argument or ""
-    locked = read_lock(_read(file), file)
+    locked = read_lock(read_lock_text(file), file)
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
@@ -57,18 +53,3 @@ def held_against(locked: ParsedLock, inputs: PlanInputs) -> Sequence[tuple[Facts
     if inputs.elsewhere or not made_for or not (facts.driver is None or facts.gpus == ()):
         return [(facts, None)]
     return [(facts._replace(driver=one.driver, gpus=one.gpus), one) for one in made_for]
-
-
-def _read(file: str) -> str:
-    """Return the text of a lock, which may come through a pipe. Raises Error `lock-unreadable`."""
-    try:
-        with Path(file).open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            large = cause("file-too-large", size=size(MOST_BYTES))
-            raise Error("lock-unreadable", file=file, cause=large)
-        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
-    except OSError as error:
-        raise Error("lock-unreadable", file=file, cause=error.strerror or error) from error
-    except ValueError as error:
-        raise Error("lock-unreadable", file=file, cause=cause("text-not-utf8")) from error

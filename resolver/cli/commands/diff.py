@@ -1,0 +1,85 @@
+"""`diff OLD NEW`: what an update of a lock, a machine or an image changes for the GPU."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...data_files import load_table
+from ...errors import Error
+from ...facts.model import GPU_BUILD, Facts, Interpreter
+from ...messages.catalog import Language, load_texts
+from .. import console
+from ..flags import CommandLine
+from ..lock_text import read_lock_text
+
+if TYPE_CHECKING:
+    from ...lock.difference import ProjectState, Update
+
+NAME = "onnxruntime"
+
+
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+    """Say what the step from one state to another changes; 1 where a machine falls out.
+
+    Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`,
+    `read_image` and `environments_of`.
+    """
+    del environ
+    files = [arguments.argument or "", arguments.other or ""]
+    states = [_read_state(file) for file in files]
+    if not any(states) and not arguments.json:  # most projects
+        console.print_result(load_texts(language).label("diff-same"))
+        return 0
+    from ...report.difference import difference_json, difference_sections
+
+    found = _compared(states[0], states[1], arguments)
+    if arguments.json:
+        console.print_json(difference_json(found, files[0], files[1], load_texts("en")))
+    else:
+        console.print_sections(difference_sections(found, load_texts(language)))
+    return int(any(host.falls_out for host in found.hosts))
+
+
+def _compared(old: ProjectState, new: ProjectState, arguments: CommandLine) -> Update:
+    from ...facts.gpu_names import known_capabilities
+    from ...lock.difference import compare
+    from ...matrix.load import load_matrix
+    from ..described import PLATFORMS
+    from ..facts_files import read_facts
+
+    hosts = [(Path(file).stem, read_facts(file)) for file in arguments.hosts]
+    python = Interpreter(version=platform.python_version())
+    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, python)
+    known = known_capabilities(load_table("gpus"), base.platform.machine)
+    return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
+
+
+def _read_state(file: str) -> ProjectState:
+    """Return what a file says is installed; nothing where it does not name onnxruntime."""
+    path = Path(file)
+    if path.is_dir() or path.suffix == ".tar":
+        return _of_image(path)
+    text = read_lock_text(file)
+    if NAME not in text:
+        return ()
+    from ...lock.parse import read_lock
+    from ..facts_files import read_facts
+
+    if text.lstrip().startswith("{"):
+        return read_facts(file)
+    pins = read_lock(text, file).pins
+    if not any(pin.name in {GPU_BUILD, NAME} for pin in pins):
+        raise Error("state-without-onnxruntime", file=file)
+    return pins
+
+
+def _of_image(path: Path) -> ProjectState:
+    """Return the environment of an image that has onnxruntime: of several the first."""
+    from ...image.archive import read_image
+    from ...image.environments import environments_of
+
+    environments = environments_of(read_image(path))
+    return next((one.facts for one in environments if one.facts.onnxruntime), ())

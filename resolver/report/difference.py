@@ -1,0 +1,87 @@
+"""What an update changes, in words and as JSON.
+
+Returns sections and documents, prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..lock.difference import HostChange, Update
+from ..messages.catalog import Texts
+from ..messages.sections import Row, Section, size
+from .image import serves_row, serving_json
+from .plan_document import SCHEMA, reasons_json
+
+
+def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
+    """Return the answer for people."""
+    changes = tuple(_changes(found, texts))
+    states = tuple(
+        serves_row(serving, texts)._replace(head=texts.label(f"diff-{name}"))
+        for name, serving in (("old", found.old), ("new", found.new))
+    )
+    sections = [
+        Section(rows=(*states, *changes) if changes or found.hosts else ()),
+        Section(
+            heading=texts.label("diff-hosts"),
+            rows=tuple(_host(host, texts) for host in found.hosts),
+        ),
+    ]
+    lost = sum(host.falls_out for host in found.hosts)
+    end = Row(text=texts.label("diff-bad", count=lost), style="bold red")
+    if not changes and not lost:
+        end = Row(text=texts.label("diff-same"), style="bold green")
+    sections.append(Section(rows=(end,) if lost or not changes else ()))
+    return tuple(section for section in sections if section.rows)
+
+
+def _changes(found: Update, texts: Texts) -> Iterator[Row]:
+    old, new = found.old, found.new
+    for head, before, after in (
+        ("onnxruntime-gpu", old.release, new.release),
+        (texts.label("diff-driver"), old.driver, new.driver),
+        ("cuDNN", old.cudnn, new.cudnn),
+    ):
+        if before != after:
+            yield Row(head, texts.label("diff-change", old=before or "-", new=after or "-"))
+    for row in found.clashes:
+        text = texts.label("diff-clash", name=str(row.by), cudnn=row.cudnn)
+        yield Row(head="cuDNN", text=text, style="red")
+    if found.dropped:
+        yield Row(texts.label("diff-dropped"), ", ".join(found.dropped), style="red")
+    if found.gained:
+        yield Row(texts.label("diff-gained"), ", ".join(found.gained))
+    more = new.size - old.size
+    if more:
+        label = "diff-more" if more > 0 else "diff-less"
+        yield Row(texts.label("diff-size"), texts.label(label, size=size(abs(more))))
+
+
+def _host(host: HostChange, texts: Texts) -> Row:
+    if not host.after:
+        return Row(host.name, texts.label("diff-works"), style="green")
+    label = "diff-falls-out" if host.falls_out else "diff-never"
+    return Row(host.name, texts.label(label, why=texts.reason(host.after[0])), style="red")
+
+
+def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str, object]:
+    """Return the document that `diff --json` prints; `texts` must be English."""
+    return {
+        "schema": SCHEMA,
+        "old": {"file": old, "serves": serving_json(found.old)},
+        "new": {"file": new, "serves": serving_json(found.new)},
+        "dropped": list(found.dropped),
+        "gained": list(found.gained),
+        "size": found.new.size - found.old.size,
+        "clashes": [{"name": str(row.by), "cudnn": row.cudnn} for row in found.clashes],
+        "hosts": [
+            {
+                "name": host.name,
+                "falls_out": host.falls_out,
+                "before": reasons_json(host.before, texts),
+                "after": reasons_json(host.after, texts),
+            }
+            for host in found.hosts
+        ],
+    }

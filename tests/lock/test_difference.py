@@ -1,0 +1,264 @@
+"""What an update changes: on the invented matrix by hand, and real bumps in each format of lock."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run_here
+
+import synthetic
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.lock.difference import Update, compare
+from ortgpu_fix.lock.parse import ParsedPin, read_lock
+from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.resolve.serving import against
+
+MATRIX = synthetic.matrix()
+KNOWN = ("7.0", "7.5", "9.0", "12.0")
+
+
+def pins(*texts: str) -> tuple[ParsedPin, ...]:
+    return read_lock("\n".join(texts), "lock").pins
+
+
+OLD = pins("onnxruntime-gpu==1.26.0", "nvidia-cudnn-cu12==9.10.2", "transformer==4.1")
+NEW = pins("onnxruntime-gpu==1.31.0 ; python_version < '3.13'", "nvidia-cudnn-cu13==9.28.0")
+
+
+def compared(old: Any, new: Any, **hosts: Facts) -> Update:
+    base = synthetic.facts(driver=None, gpus=None)
+    return compare(old, new, hosts.items(), base, matrix=MATRIX, known=KNOWN)
+
+
+def test_what_a_bump_changes() -> None:
+    found = compared(OLD, NEW)
+
+    assert (found.old.driver, found.new.driver) == ("525.60.13", "580.65.06")
+    assert (found.old.cudnn, found.new.cudnn) == ("9.10.2", "9.28.0")
+    assert found.dropped == ("7.0",)
+    assert found.gained == ()
+    assert compared(NEW, OLD).gained == ("7.0",)
+    assert found.clashes == ()
+    assert found.hosts == ()
+
+
+def test_who_needs_another_cudnn() -> None:
+    """1.18 is for cuDNN 8, and the transformer loads 9."""
+    found = compared(OLD, pins("onnxruntime-gpu==1.18.0", "transformer==4.1", "tensors==2.0"))
+
+    assert [str(row.by) for row in found.clashes] == ["transformer 4.1"]
+    assert compared(OLD, OLD).clashes == ()
+    assert compared(OLD, pins("transformer==4.1")).clashes == ()
+
+
+def test_the_machines() -> None:
+    old_driver = synthetic.facts(driver="12.2", gpus=("8.0",))
+    new_driver = synthetic.facts(driver="13.0", gpus=("8.0",))
+    ancient = synthetic.facts(driver="11.4", gpus=("8.0",))
+    newer_python = synthetic.facts(driver="13.0", gpus=("8.0",), python="3.13.1")
+    hosts = {"a": old_driver, "b": new_driver, "c": ancient, "d": newer_python}
+    found = {row.name: row for row in compared(OLD, NEW, **hosts).hosts}
+
+    assert {name: row.falls_out for name, row in found.items()} == {
+        "a": True,
+        "b": False,
+        "c": False,
+        "d": False,
+    }
+    assert found["b"].before == found["b"].after == ()
+    assert [why.code for why in found["a"].after] == ["driver-too-old"]
+    assert [why.code for why in found["c"].before] == ["driver-too-old"]
+    assert found["d"].after == (Reason("gpu-build-absent"),)
+    assert "no-wheel-python" in [why.code for why in found["d"].before]
+
+
+def test_what_a_facts_file_has_is_compared_on_each_machine() -> None:
+    seen = synthetic.facts("onnxruntime-gpu 1.31.0", driver="13.0", gpus=("9.0",))
+    [host] = compared(OLD, seen, a=synthetic.facts(driver="12.2", gpus=("8.0",))).hosts
+
+    assert host.falls_out
+
+
+def test_what_speaks_against_the_wheels_that_are_pinned() -> None:
+    """The rules would choose another cuDNN; a lock has the one that it has."""
+    machine = synthetic.facts(
+        *("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0", "nvidia-cublas-cu12 12.9.1"),
+        gpus=("7.0", "8.0"),
+        driver="12.8",
+    )
+    [why] = against(machine, MATRIX)
+
+    assert why.code == "library-no-gpu-code"
+    assert dict(why.values) == {"distribution": "nvidia-cudnn-cu12 9.28.0", "gpu": "7.0"}
+
+
+def test_others_need_their_driver_too() -> None:
+    machine = synthetic.facts(
+        "onnxruntime-gpu 1.18.0",
+        "dataloader-cuda12 1.1",
+        "nvidia-cublas-cu12 12.9.1",
+        driver="11.8",
+    )
+
+    assert [why.code for why in against(machine, MATRIX)] == ["driver-too-old"]
+
+
+CUDNN = {"1.26.0": ("nvidia-cudnn-cu12", "9.10.2.21"), "1.29.0": ("nvidia-cudnn-cu13", "9.23.2.1")}
+
+
+def rows(version: str) -> tuple[tuple[str, str], ...]:
+    return (("onnxruntime-gpu", version), CUDNN[version], ("requests", "2.32.0"))
+
+
+def write_lock(folder: Path, kind: str, version: str) -> Path:
+    """Write a lock as the tool writes it, as far as it is read."""
+    table = "packages" if kind == "pylock.toml" else "package"
+    head = 'lock-version = "1.0"\n' if kind == "pylock.toml" else "version = 1\n"
+    texts = [f'[[{table}]]\nname = "{name}"\nversion = "{at}"\n' for name, at in rows(version)]
+    text = head + "\n".join(texts)
+    if kind == "requirements.txt":
+        text = "".join(f"{name}=={at}\n" for name, at in rows(version))
+    (folder / version).mkdir()
+    path = folder / version / kind
+    path.write_text(text)
+    return path
+
+
+def host(folder: Path, name: str, driver: str, cuda: str, gpu: str) -> str:
+    document = synthetic.document(driver=cuda, gpus=(gpu,))
+    document["driver"]["version"] = driver
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def diff(folder: Path, *argv: object, lang: str = "en") -> Any:
+    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "ORTGPU_FIX_LANG": lang}
+    return run_here("diff", *map(str, argv), cwd=folder, env=env)
+
+
+FORMATS = ("requirements.txt", "uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_real_bump_in_each_format(kind: str, tmp_path: Path) -> None:
+    """1.26 is for CUDA 12, 1.29 for CUDA 13, and cuDNN dropped Pascal at 9.11."""
+    old, new = (write_lock(tmp_path, kind, version) for version in ("1.26.0", "1.29.0"))
+    pascal = host(tmp_path, "pascal", "580.65.06", "13.0", "6.1")
+    a100 = host(tmp_path, "a100", "535.104.12", "12.2", "8.0")
+    l4 = host(tmp_path, "l4", "580.65.06", "13.0", "8.9")
+    hosts = ("--hosts", pascal, "--hosts", a100, "--hosts", l4)
+    done = diff(tmp_path, old, new, *hosts)
+
+    assert done.returncode == 1
+    assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout
+    assert "Driver that is needed  525.60.13 → 580.65.06\n" in done.stdout
+    assert "cuDNN                  9.10.2.21 → 9.23.2.1\n" in done.stdout
+    assert "GPUs that are dropped  6.0, 6.1, 7.0" in done.stdout
+    assert (
+        "\n  pascal  ✗ worked before: it carries no code for compute capability 6.1" in done.stdout
+    )
+    assert "\n  a100    ✗ worked before: it is built for CUDA 13" in done.stdout
+    assert "\n  l4      ✓ works\n" in done.stdout
+    assert done.stdout.endswith("\nMachines that can no longer use the GPU: 2\n")
+    assert diff(tmp_path, new, old, "--hosts", l4).returncode == 0
+    document = json.loads(diff(tmp_path, old, new, *hosts, "--json").stdout)
+    assert [row["falls_out"] for row in document["hosts"]] == [True, True, False]
+    assert document["dropped"][:3] == ["6.0", "6.1", "7.0"]
+    assert document["size"] == document["new"]["serves"]["size"] - document["old"]["serves"]["size"]
+
+
+def test_the_words_of_the_other_ways(tmp_path: Path) -> None:
+    old, new = (write_lock(tmp_path, "uv.lock", version) for version in ("1.26.0", "1.29.0"))
+    old.write_text(old.read_text() + '[[package]]\nname = "tensorflow"\nversion = "2.17.0"\n')
+    kepler = host(tmp_path, "kepler", "470.256.02", "11.4", "3.7")
+    back = diff(tmp_path, new, old, "--hosts", kepler).stdout
+
+    assert "GPUs that are added" in back
+    assert "did not work before either: " in back
+    assert "more\n" in back or "less\n" in back
+    assert ("less\n" in diff(tmp_path, old, new).stdout) == ("more\n" in back)
+    same = diff(tmp_path, new, new, "--hosts", kepler)
+    assert same.returncode == 0
+    assert same.stdout.endswith("\nNothing changes for the GPU\n")
+    gone = tmp_path / "gone.txt"
+    gone.write_text("onnxruntime==1.26.0\n")
+    assert "onnxruntime-gpu        1.29.0 → -\n" in diff(tmp_path, new, gone).stdout
+
+
+def test_a_cudnn_that_others_cannot_use(tmp_path: Path) -> None:
+    """CTranslate2 4.6 loads cuDNN 9; onnxruntime-gpu 1.18 is for 8."""
+    (tmp_path / "old.txt").write_text("onnxruntime-gpu==1.26.0\nctranslate2==4.6.0\n")
+    (tmp_path / "new.txt").write_text(
+        "onnxruntime-gpu==1.18.1\nctranslate2==4.6.0\nnvidia-cudnn-cu11==8.9.6.50\n"
+    )
+
+    assert "cuDNN                  ctranslate2 4.6.0 needs cuDNN 9\n" in (
+        diff(tmp_path, "old.txt", "new.txt").stdout
+    )
+
+
+def test_a_project_without_us(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("requests==2.32.0\n")
+    (tmp_path / "b.txt").write_text("requests==2.33.0\n")
+    done = diff(tmp_path, "a.txt", "b.txt", lang="zh")
+
+    assert (done.returncode, done.stdout) == (0, "GPU 方面没有变化\n")
+    document = json.loads(diff(tmp_path, "a.txt", "b.txt", "--json").stdout)
+    assert document["new"]["serves"]["release"] is None
+    assert document["size"] == 0
+
+
+def test_what_is_not_pinned(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("onnxruntime-gpu>=1.20\nrequests==2.32.0\n")
+    done = diff(tmp_path, "a.txt", "a.txt")
+
+    assert done.returncode == 2
+    assert "pins no version of it" in done.stderr
+
+
+@pytest.mark.parametrize("argv", [(), ("a",), ("a", "b", "c")])
+def test_wrong_command_lines(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    assert diff(tmp_path, *argv).returncode == 2
+
+
+def test_a_machine_and_an_image_are_states_too(tmp_path: Path) -> None:
+    import images
+
+    root = images.make_root(tmp_path / "root")
+    images.put_set(images.make_venv_files(root, "opt/venv"))
+    image = images.docker_save(tmp_path / "app.tar", [images.layer_of(root)])
+    new = write_lock(tmp_path, "uv.lock", "1.29.0")
+    seen = tmp_path / "seen.json"
+    seen.write_text(json.dumps(synthetic.document("onnxruntime-gpu 1.26.0")))
+    for old in (root, image, seen):
+        done = diff(tmp_path, old, new)
+        assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout, old
+    assert diff(tmp_path, images.make_root(tmp_path / "empty"), new).returncode == 0
+
+
+def test_pins_of_forks_and_markers() -> None:
+    text = (
+        'version = 1\n[[package]]\nname = "A.b"\nversion = "1"\n'
+        "resolution-markers = [\"python_version < '3.9'\", \"os_name == 'nt'\"]\n"
+        '[[package]]\nname = "c"\n[[package]]\nname = "d"\nversion = "2"\n'
+        "markers = \"sys_platform == 'linux'\"\n"
+        '[[package]]\nname = "e"\nversion = "3"\nmarker = "os_name == \'nt\'"\n'
+        '[[package]]\nname = "f"\nversion = "4"\nmarkers = {main = "x"}\n'
+    )
+    lock = read_lock(text, "uv.lock")
+
+    assert lock.format == "project"
+    assert [(pin.name, pin.version, pin.marker, pin.line, pin.hashes) for pin in lock.pins] == [
+        ("a-b", "1", "(python_version < '3.9') or (os_name == 'nt')", 3, ()),
+        ("d", "2", "sys_platform == 'linux'", 9, ()),
+        ("e", "3", "os_name == 'nt'", 13, ()),
+        ("f", "4", "", 17, ()),
+    ]
+    with pytest.raises(Error, match="lock-unreadable"):
+        read_lock("package = [1]", "uv.lock")
