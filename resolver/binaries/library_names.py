@@ -41,6 +41,8 @@ DRIVER = frozenset({"libcuda.so.1", "nvcuda.dll"})
 """The driver's own library: no wheel holds it."""
 _LIBRARY = re.compile(r"(?:lib)?([A-Za-z_]+?)(?:\.so\.[0-9.]+|(?:64)?_[0-9_]+\.dll)\Z")
 _CUDA = re.compile(r"cu(blas|blasLt|dart|dnn\w*|fft|rand)|nvrtc|nvJitLink")
+_STEMS = (b"cublas", b"cudnn", b"cufft", b"curand", b"nvrtc", b"nvJitLink")
+_SYMBOL = re.compile(rb"[A-Za-z]\w*(?=\0)")
 _SONAME = re.compile(rb"lib(?:cu|nv)[A-Za-z_.\-]{2,40}?\.so(?:\.[0-9]+)*(?=\0)")
 _DLL_TAIL = re.compile(rb"(?:cu|nv)[A-Za-z_\-]{2,40}[0-9_]{0,12}(?:\.alt)?\.dll\Z")
 _WINDOW = 192
@@ -76,6 +78,23 @@ def dll_names_in(data: Content) -> frozenset[str]:
     """Return the names of CUDA libraries (`cudnn64_9.dll`) in a DLL, as ASCII or UTF-16 text."""
     tails = {*_tails(data, b".dll\0", 1), *_tails(data, b".\0d\0l\0l\0\0\0", 2)}
     return frozenset({*tails, *_formats_in(data)})
+
+
+def symbols_in(data: Content) -> frozenset[str]:
+    """Return the names of symbols of CUDA's libraries, its runtime's excepted, that stand there.
+
+    What is linked and what is asked for by name (`dlsym`) stands there alike.
+    """
+    found: set[str] = set()
+    for stem in _STEMS:
+        position = data.find(stem)
+        while position >= 0:
+            rest = _SYMBOL.match(data, position + len(stem))
+            if rest:
+                start = position - 2 if data[position - 2 : position] == b"__" else position
+                found.add(bytes(data[start : rest.end()]).decode("ascii"))
+            position = data.find(stem, position + len(stem))
+    return frozenset(found)
 
 
 def named(mentions: Iterable[str], major: str | None) -> frozenset[str]:

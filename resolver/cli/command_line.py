@@ -17,7 +17,7 @@ _KEPT = frozenset(
     {
         *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
         *("provider", "no-autoload", "no-provide", "keep", "no-keep", "allow", "offline"),
-        *("find-links", "index-url", "torch-index-url", "tensorrt-index-url", "matrix"),
+        *("find-links", "index-url", "torch-index-url", "tensorrt-index-url", "matrix", "prefer"),
     }
 )
 """What decides which plan is made, or where its wheels come from."""

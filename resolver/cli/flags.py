@@ -42,7 +42,9 @@ class Flag(NamedTuple):
         return (*((f"-{self.short}",) if self.short else ()), f"--{self.name}")
 
 
+PREFERENCES = ("newest", "small")
 _PLANS = ("plan", "apply", "check")
+_SETS = ("plan", "apply", "lock", "download")
 _NEW = ("plan", "lock", "download", "facts", "explain")
 FLAGS = (
     Flag("dry-run", "nothing"),
@@ -60,6 +62,7 @@ FLAGS = (
     Flag("cuda", "value", "MAJOR"),
     Flag("torch", "value", "WISH"),
     Flag("provider", "value", "NAME", choices=PROVIDERS),
+    Flag("prefer", "value", "WHAT", choices=PREFERENCES, commands=_SETS, partner=", ".join(_SETS)),
     Flag("requirement", "values", "FILE", short="r"),
     Flag("write", "nothing"),
     Flag("no-autoload", "nothing"),
@@ -128,6 +131,7 @@ class CommandLine(NamedTuple):
     cuda: str | None = None
     torch: str | None = None
     provider: str = PROVIDERS[0]
+    prefer: str | None = None
     requirement: tuple[str, ...] = ()
     write: bool = False
     no_autoload: bool = False

@@ -88,6 +88,7 @@ def plan_options_of(arguments: CommandLine) -> PlanOptions:
         provide=not arguments.no_provide,
         keep=True if arguments.keep else False if arguments.no_keep else None,
         torch=arguments.torch,
+        small=arguments.prefer == "small",
         conflicts="conflicts" in arguments.allow,
         providers="provider" in arguments.allow,
         torch_index=arguments.torch_index_url,

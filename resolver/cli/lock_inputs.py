@@ -42,7 +42,7 @@ _FLAGS = (
         "find-links",
         "offline",
     ),
-    *("index-url", "torch-index-url", "tensorrt-index-url"),
+    *("index-url", "torch-index-url", "tensorrt-index-url", "prefer"),
 )
 """What decides on the content of a lock: where it goes does not."""
 _ADDRESSED = frozenset({"pylock"})

@@ -37,6 +37,7 @@ def parse_plan_options(
     provide: bool,
     keep: bool | None = None,
     torch: str | None,
+    small: bool = False,
     torch_index: str | None,
     provider: str = "cuda",
     tensorrt_index: str | None = None,
@@ -50,8 +51,9 @@ def parse_plan_options(
     `tensorrt_index` are the values of `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch`,
     `--torch-index-url`, `--provider` and `--tensorrt-index-url` as they were given.
 
-    `conflicts`, `providers`: `--allow conflicts` and `--allow provider` were given. With `mend` a
-    pin of onnxruntime-gpu does not bind either: its line will be replaced.
+    `small`: `--prefer small`; `conflicts`, `providers`: `--allow conflicts` and `--allow provider`
+    were given. With `mend` a pin of onnxruntime-gpu does not bind either: its line will be
+    replaced.
 
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
@@ -72,6 +74,7 @@ def parse_plan_options(
         keep=keep,
         requirements=tuple(lines),
         torch=_torch(torch),
+        small=small,
         torch_index=_without_credentials(torch_index, INDEX),
         provider=provider,
         tensorrt_index=_without_credentials(tensorrt_index, tensorrt.INDEX),

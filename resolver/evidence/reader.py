@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..binaries import fatbin, pe
+from ..binaries.library_names import symbols_in
 from .library import (
     ReadLibrary,
     exports_at_front,
@@ -32,6 +33,8 @@ FORMAT = 4
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
 _FRONT = 16 * 1024 * 1024
 """First request for a library that may be enough in part."""
+_SYMBOLS_WITHIN = 16 * 1024 * 1024
+"""cuFFT's names of symbols follow its first GPU code, after 7 MB; all others' precede it."""
 _MEMORY = 2 * 1024 * 1024 * 1024
 """Bytes of libraries that are in memory together; one that is larger is read alone."""
 _HEAD = 4096
@@ -224,6 +227,23 @@ class Reader:
 
         value = self._cached("natives", wheel, "", make)
         return {member: frozenset(texts) for member, texts in value.items()}
+
+    def symbols(self, wheel: IndexWheel, member: str) -> frozenset[str]:
+        """Return the names of symbols of CUDA libraries that a library holds: its own and others'.
+
+        Read is all up to its first GPU code, and 16 MB at least.
+        """
+
+        def make() -> list[str]:
+            self._progress(f"symbols named in {wheel.file}: {member}")
+            archive, _ = self._open(wheel)
+            with self._room.for_bytes(archive.getinfo(member).file_size):
+                library = ArchiveMember(archive, member, _FRONT)
+                code = library.read_until(first_code) or 0
+                data = library.read(max(len(library.data), _SYMBOLS_WITHIN))
+                return sorted(symbols_in(data[: max(code, _SYMBOLS_WITHIN)]))
+
+        return frozenset(self._cached("symbols", wheel, member, make))
 
     def exports(self, wheel: IndexWheel, member: str) -> frozenset[str]:
         """Return a library's exported symbols, from its first part where that suffices."""

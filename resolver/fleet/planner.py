@@ -7,6 +7,7 @@ preference; what other packages require (torch's pins, fastembed) counts as on o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
@@ -15,11 +16,12 @@ from ..plan.model import Plan
 from ..plan.reasons import Reason, reason
 from ..resolve.candidate import without_wheels
 from ..resolve.changes import changes_for
-from ..resolve.components import Components
+from ..resolve.components import Component, Components
 from ..resolve.msvc import runtime_for
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_for
 from ..resolve.situation import Situation, situation
+from ..resolve.smallest import smallest_components
 from ..resolve.tensorrt import tensorrt_for
 from ..versions import major
 from .common_facts import (
@@ -30,6 +32,7 @@ from .common_facts import (
     without_installed_set,
 )
 from .model import ExcludedMachine, ExclusionReason, FleetMachine, FleetPlan, Group, TargetPlan
+from .shared_wheels import sharing_machines
 from .split import FleetSolver, ServedGroup
 
 
@@ -75,6 +78,8 @@ def plan_fleet(
     situations = [kind.situations[0] for kind in kinds.values()]
     fleet = FleetSolver(situations, matrix, [len(rows) for rows in by_kind])
     shares = fleet.split()
+    if options.small:
+        shares = tuple(_with_fewest_bytes(share, fleet) for share in shares)
     served = {member for share in shares for member in share.members}
     groups = [_group(share, fleet, [*kinds.values()]) for share in shares]
     if with_cpu and groups and without:
@@ -142,6 +147,25 @@ def _group(share: ServedGroup, fleet: FleetSolver, kinds: Sequence[_MachineKind]
             for _, members in sorted(targets.items())
         ),
     )
+
+
+def _with_fewest_bytes(share: ServedGroup, fleet: FleetSolver) -> ServedGroup:
+    """Return `share` with the smallest set of each platform that serves all its machines."""
+    wheels: dict[str, tuple[Component, ...]] = {}
+    for member in share.members:
+        platform = fleet.situations[member].platform
+        alike = [
+            here
+            for here in map(fleet.situations.__getitem__, share.members)
+            if here.platform == platform
+        ]
+        if platform not in wheels:
+            wheels[platform] = smallest_components(
+                fleet.build(share.version, member),
+                sharing_machines(alike),
+                share.wheels[platform],
+            )
+    return replace(share, wheels=wheels)
 
 
 def _target(

@@ -53,10 +53,15 @@ def sharing_machines(situations: Sequence[Situation]) -> SharingMachines:
             if here.demanded(name):
                 demands[name] = (*demands.get(name, ()), *here.demanded(name))
     first = situations[0]
+    consumers = tuple(row for here in situations for row in here.consumers)
     facts = first.facts._replace(platform=first.facts.platform._replace(libc=libc))
     each = tuple(
         first._replace(
-            facts=facts, gpus=(Gpu(compute_capability=capability),), driver_cuda=driver, demands={}
+            facts=facts,
+            gpus=(Gpu(compute_capability=capability),),
+            driver_cuda=driver,
+            demands={},
+            consumers=consumers,
         )
         for capability, driver in oldest.items()
     )

@@ -13,7 +13,7 @@ from .model import AddedRows, Matrix
 from .torch import TomlTable
 
 MATRIX_TABLES = (
-    *("consumers", "distributions", "drivers", "limits", "msvc"),
+    *("consumers", "distributions", "drivers", "floors", "limits", "msvc"),
     *("numpy", "nvidia", "onnxruntime", "toolkits"),
 )
 TORCH_TABLE = "torch"

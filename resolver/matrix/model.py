@@ -6,7 +6,9 @@ with a source on every row.
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from packaging.specifiers import SpecifierSet
 
 from ..versions import at_least
 from .fields import (
@@ -125,6 +127,23 @@ class Code(NamedTuple):
     ptx: tuple[TARGET, ...]
 
 
+class Floors(NamedTuple):
+    """What was read of a range of releases, both ends included, beside what they link."""
+
+    name: NAME
+    platform: PLATFORM
+    first: VERSION
+    last: VERSION
+    needs: Mapping[NAME, VERSION]
+    """By distribution: its oldest release with every symbol that these take, where that is not the
+    oldest of all."""
+    targets: tuple[TARGET, ...] = ()
+    """Of a compiler (NVRTC, nvJitLink): the compute capabilities that it compiles for."""
+
+
+Ranged = TypeVar("Ranged", Code, Floors)
+
+
 class Distribution(NamedTuple):
     """An nvidia distribution."""
 
@@ -178,6 +197,15 @@ class Limit(NamedTuple):
     name: str
     requires: str
     """The versions of the distribution that they support: `<2`."""
+
+
+class Defect(NamedTuple):
+    """Releases of nvidia distributions that are known to be wrong."""
+
+    names: tuple[str, ...]
+    versions: SpecifierSet
+    beside: Mapping[str, SpecifierSet] = MappingProxyType({})
+    """The distributions, and their versions, with one of which alone they are wrong."""
 
 
 class ConsumerRow(NamedTuple):
@@ -272,6 +300,9 @@ class Matrix(NamedTuple):
     plugins: Mapping[str, Plugin] = MappingProxyType({})
     """By distribution: the execution providers that come beside onnxruntime."""
     tensorrt: tuple[TensorrtLibraries, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    read: Mapping[str, tuple[Floors, ...]] = MappingProxyType({})
+    """By distribution, onnxruntime-gpu too: what was read of its releases."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
     added: tuple[AddedRows, ...] = ()
@@ -292,8 +323,8 @@ def libraries_of(distribution: Distribution, release: Release) -> WheelLibraries
     return None
 
 
-def code_of(rows: Iterable[Code], release: Release) -> Code | None:
-    """Return the GPU code in `release`; None where it contains none."""
+def row_of(rows: Iterable[Ranged], release: Release | Build) -> Ranged | None:
+    """Return the row whose range of releases has `release`; None where none has."""
     for row in rows:
         covered = at_least(release.version, row.first) and at_least(row.last, release.version)
         if row.platform == release.platform and covered:

@@ -15,8 +15,10 @@ from .model import (
     MSVC_RUNTIME,
     Build,
     ConsumerRow,
+    Defect,
     Distribution,
     DriverFloor,
+    Floors,
     ForwardCompatibility,
     LastBranch,
     Limit,
@@ -57,6 +59,7 @@ _RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
 _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
 _TENSORRT = row_reader(TensorrtLibraries)
+_DEFECT, _FLOORS = row_reader(Defect), row_reader(Floors)
 
 
 def parse(
@@ -106,7 +109,11 @@ def parse(
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
         place = "limits"
-        limits = rows("limit", _LIMIT)
+        limits, defects = rows("limit", _LIMIT), rows("defect", _DEFECT)
+        place = "floors"
+        read: dict[str, tuple[Floors, ...]] = {}
+        for floors_row in rows("floor", _FLOORS):
+            read[floors_row.name] = (*read.get(floors_row.name, ()), floors_row)
         place = "consumers"
         consumers: dict[str, tuple[ConsumerRow, ...]] = {}
         for row in rows("consumer", _CONSUMER):
@@ -127,6 +134,8 @@ def parse(
         owners=owner_names,
         shared=shared,
         limits=limits,
+        defects=defects,
+        read=read,
         msvc=msvc,
         modules=modules or {},
         last_branches=last_branches,

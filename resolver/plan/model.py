@@ -66,6 +66,10 @@ class Plan(NamedTuple):
     uninstall: tuple[str, ...] = ()
     """Canonical names of the distributions that nothing replaces."""
     install: tuple[Wheel, ...] = ()
+    less: int = 0
+    """The bytes by which `--prefer small` downloads less than the newest."""
+    small: bool = False
+    """The wheels are those of `--prefer small`."""
     companions: tuple[Companion, ...] = ()
     requires: tuple[str, ...] = ()
     """Missing requirements that are not in `install`; pip or uv chooses their versions."""

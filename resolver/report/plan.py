@@ -200,7 +200,12 @@ def _steps(
             text = f"{', '.join(plan.requires)}: {text}"
         rows.append(Row(head=f"+ {first}", text=text, style="green"))
     if plan.install:
-        rows.append(Row(text=_total(plan, texts, at_hand)))
+        total = _total(plan, texts, at_hand)
+        if plan.less and not plan.small:
+            total = texts.label("less", total=total, size=size(plan.less))
+        rows.append(Row(text=total))
+    if plan.less and plan.small:
+        rows.append(Row(text=texts.label("less-taken", size=size(plan.less)), style="dim"))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)

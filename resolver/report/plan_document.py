@@ -45,6 +45,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for wheel in plan.install
         ],
+        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
         "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
         "requires": list(plan.requires),
         "consumers": [

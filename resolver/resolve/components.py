@@ -21,8 +21,8 @@ from ..matrix.model import (
     LibraryNeed,
     Release,
     ToolkitRelease,
-    code_of,
     libraries_of,
+    row_of,
 )
 from ..plan.reasons import Reason, Wanting, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
@@ -128,10 +128,10 @@ def pick_all(
         pick = pick_release(distribution, version, build, machines)
         yield name, pick
         if isinstance(pick, Component):
-            waiting.extend(_required_distributions(pick.release, distribution, here))
+            waiting.extend(required_distributions(pick.release, distribution, here))
 
 
-def _required_distributions(
+def required_distributions(
     release: Release, distribution: Distribution, here: Situation
 ) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
@@ -254,6 +254,19 @@ def _toolkit_version(
     )
 
 
+def usable_releases(
+    distribution: Distribution, build: Build, machines: SharingMachines
+) -> list[Release]:
+    """Return the releases of `distribution` that serve `build` on all of `machines`."""
+    needs = [need for need in build.needs if need.distribution == distribution.name]
+    demands = machines.demands.get(distribution.name, ())
+    return [
+        row
+        for row in _allowed(demands, _releases(distribution, machines))
+        if not any(_why_unusable(row, distribution, needs, here) for here in machines.each)
+    ]
+
+
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
     """Tell whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
@@ -290,7 +303,7 @@ def _why_unusable(
         exported = need.since is None or at_least(release.version, need.since)
         if contents is None or need.library not in contents.libraries or not exported:
             return reason("library-lacks", distribution=named, library=need.library)
-    code = code_of(distribution.code, release)
+    code = row_of(distribution.code, release)
     gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 

@@ -16,11 +16,12 @@ from ..plan.reasons import reason
 from ..versions import major, newest_first
 from .candidate import Candidate, make_candidate
 from .changes import Changes, changes_for, sorted_by_name, with_torch
-from .components import Picked
+from .components import Components, Picked, SharingMachines
 from .findings import findings, findings_around
 from .options import PlanOptions
 from .rules import is_usable, reasons_against, reasons_for
 from .situation import Situation, situation
+from .smallest import smallest_components
 from .torch_choice import (
     TorchChoice,
     TorchSearch,
@@ -57,8 +58,10 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         none = reason("torch-none-fits", wish=f"--torch {options.torch.removeprefix('==')}")
         judged = [(subject, reasons or (none,)) for subject, reasons in judged]
     working = [subject for subject, reasons in judged if not reasons]
-    best = _preferred(working, there)
+    best, less = _preferred(working, there), 0
     other_way = best is not None and here.is_other_way(best.build)
+    if best is not None and not other_way:
+        best, less = with_preferred_wheels(best, there)
     unread = best is not None and best.build.index_url == INSTALLED and not other_way
     rejected = tuple(
         Rejected(package=who.name, version=who.version, reasons=reasons)
@@ -78,6 +81,8 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
         uninstall=changes.uninstall if changes else (),
         install=changes.install if changes else (),
+        less=less,
+        small=options.small,
         companions=changes.companions if changes else (),
         requires=changes.requires if changes else (),
         consumers=here.consumers,
@@ -89,6 +94,23 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         matrix_digest=matrix.digest,
         matrix_added=matrix.added,
     )
+
+
+def with_preferred_wheels(best: Candidate, here: Situation) -> tuple[Candidate, int]:
+    """Return `best` with the nvidia wheels that the options prefer.
+
+    And the bytes by which `small` downloads less than the usual wheels, where they download any.
+    """
+    usual = best.components.chosen
+    machines = SharingMachines((here,), here.demands, {})
+    smaller = best._replace(
+        components=Components(smallest_components(best.build, machines, usual), reasons=())
+    )
+    sizes = [
+        sum(wheel.size or 0 for wheel in changes_for(each, here).install)
+        for each in (best, smaller)
+    ]
+    return smaller if here.options.small else best, sizes[0] - sizes[1]
 
 
 def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:

@@ -26,8 +26,8 @@ from ..matrix.model import (
     Release,
     ToolkitRelease,
     WheelLibraries,
-    code_of,
     libraries_of,
+    row_of,
 )
 from ..versions import at_least, major, newest_first, numbers
 from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime
@@ -164,7 +164,7 @@ def _with_release(
         )
     elif contents is not None:
         contents = contents._replace(versions=frozenset({package.version}))
-    code = code_of(known.code, release) or (code_of(known.code, like) if like else None)
+    code = row_of(known.code, release) or (row_of(known.code, like) if like else None)
     return known._replace(
         releases=(*known.releases, release),
         contents=(contents, *known.contents) if contents else known.contents,

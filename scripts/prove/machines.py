@@ -51,6 +51,11 @@ def unknown_wheels(document: Document) -> set[tuple[str, str]]:
     return {pair for pair in there - known if pair[0] in names}
 
 
+def selection_of(made: Document) -> dict[str, str]:
+    """Return the releases of a plan by distribution."""
+    return {row["name"]: row["version"] for row in (made["selection"] or {}).get("packages", ())}
+
+
 def prove_plans(count: int, number: int) -> dict[str, Any]:
     """Judge `count` plans; return what the machines and the plans were, and what is wrong."""
     seen: Counter[str] = Counter()
@@ -73,6 +78,14 @@ def prove_plans(count: int, number: int) -> dict[str, Any]:
         seen["of which some are kept"] += bool(unknown & selected)
         release = str((document["driver"] or {}).get("version") or "")
         seen["with a driver that no table has"] += release.startswith("999")
+        small = plan(document, PlanOptions(**options, small=True))
+        usual = {"usual": selection_of(made)}
+        seen["with a smaller set"] += selection_of(small) != selection_of(made)
+        seen["MB less"] += (made.get("prefer_small") or {"less": 0})["less"] // 1_000_000
+        wrong.extend(
+            f"small: {line}: {json.dumps(document)}"
+            for line in check(document, small, TABLES, options | usual)
+        )
         wrong.extend(
             f"{line}: {json.dumps(document)}" for line in check(document, made, TABLES, options)
         )

@@ -282,6 +282,13 @@ def test_names_as_text_and_in_machine_code() -> None:
     assert found == {"libcudnn.so.9", "libnvrtc.so", "libcufft.so.12", "libcuda.so.1"}
 
 
+def test_symbols_are_named_by_those_who_link_and_by_those_who_ask() -> None:
+    held = b"x\0cublasLtCreate\0__nvrtcCPEx\0_cudnnA\0 nvJitLinkVersion\0cufft_\0curandX!\0nvrtc\0"
+    assert library_names.symbols_in(held) == {
+        *("cublasLtCreate", "__nvrtcCPEx", "cudnnA", "nvJitLinkVersion")
+    }
+
+
 def test_dll_names_in_both_encodings() -> None:
     """ASCII and UTF-16 names are found; a longer word is not cut into one."""
     data = b"\0cudnn64_9.dll\0" + b"\1\0" + "cufft64_12.dll\0".encode("utf-16-le")

@@ -8,7 +8,7 @@ import pytest
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.model import Matrix, code_of, libraries_of
+from ortgpu_fix.matrix.model import Matrix, libraries_of, row_of
 from ortgpu_fix.matrix.parse import parse, with_torch
 
 WHEEL = {"python": "cp312", "size": 5, "sha256": "aa", "file": "a.whl"}
@@ -46,7 +46,8 @@ def tables() -> dict[str, Any]:
             key: [] for key in ("floor", "toolkit", "branch", "last", "forward", "data_center")
         },
         "distributions": {"owner": [], "shared": [], "feed": [], "tensorrt": []},
-        "limits": {"limit": []},
+        "floors": {"floor": []},
+        "limits": {"limit": [], "defect": []},
         "consumers": {"consumer": []},
     }
 
@@ -300,7 +301,7 @@ def test_what_is_in_a_release_is_looked_up_by_version_and_platform() -> None:
         rows[:0] = [{**row, "platform": "windows_x86_64"} for row in rows]
     cudnn = parse(whole, "").distributions["nvidia-cudnn-cu12"]
     found = {
-        row.version: (libraries_of(cudnn, row), code_of(cudnn.code, row)) for row in cudnn.releases
+        row.version: (libraries_of(cudnn, row), row_of(cudnn.code, row)) for row in cudnn.releases
     }
 
     assert found["8.9.7"] == (None, None)

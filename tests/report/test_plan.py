@@ -512,6 +512,24 @@ def test_a_release_that_is_installed_anew_has_one_version() -> None:
     assert ("+ onnxruntime-gpu", "1.26.0, 300 MB") in rows
 
 
+@pytest.mark.parametrize(
+    ("taken", "line"),
+    [
+        (False, "500 MB to download, 655 MB less with `--prefer small`"),
+        (True, "655 MB less than the newest: "),
+    ],
+)
+def test_what_the_smallest_set_saves_is_the_line_after_the_total(*, taken: bool, line: str) -> None:
+    plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
+    facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
+    plan = plan._replace(less=655_000_000, small=taken)
+    sections = plan_sections(plan, facts, EN, verbose=False, asked=False, command="")
+
+    assert section(sections, "Plan")[-1].text.startswith(line)
+    assert plan_json(plan, EN)["prefer_small"] == {"less": 655_000_000, "taken": taken}
+    assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
+
+
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")

@@ -382,6 +382,9 @@ def test_the_other_files(index: samples.Index, tmp_path: Path) -> None:
     )
     offer = _read(tmp_path, "symbols")["offer"][0]
     assert offer["partial"] == {"cublasNew": {"first": "12.8.3.14", "last": "12.9.1.4"}}
+    floors = {row["name"]: row for row in _read(tmp_path, "floors")["floor"]}
+    assert floors["onnxruntime-gpu"]["needs"] == {"nvidia-cublas-cu12": "12.8.3.14"}
+    assert floors["nvidia-cublas-cu12"]["needs"] == {}
 
 
 def test_a_second_run_changes_nothing_and_reads_no_wheel(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from raw_small import SmallSets
 from raw_tables import (
     ORT,
     Machine,
@@ -32,7 +33,8 @@ def check(
     """Return what is wrong with `plan` for the machine of the facts `document`, in words.
 
     `tables` are the parsed TOML files by name; `options` may hold `onnxruntime` (a specifier),
-    `latest`, `cuda` and `ignored` (compute capabilities).
+    `latest`, `cuda` and `ignored` (compute capabilities); `usual`, for a plan of `--prefer small`:
+    the releases of the plan without it, by distribution.
     """
     return list(Judge(document, tables, options or {}).violations(plan))
 
@@ -73,7 +75,10 @@ class Judge(Machine):
             return
         yield from self._wheels_are_right(plan, selected, build)
         yield from self._libraries_are_there(plan, selected, build)
-        yield from self._one_toolkit(selected, build)
+        if "usual" in self.options:
+            yield from SmallSets(self, build, self.options["usual"]).wrong(selected)
+        else:
+            yield from self._one_toolkit(selected, build)
         yield from self._runtime_is_right(plan, selected, build)
         yield from self._nobody_is_hurt(plan, selected, build)
 

@@ -304,7 +304,11 @@ def tables() -> dict[str, dict[str, Any]]:
                 )
             ]
         },
-        "limits": {"limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}]},
+        "floors": {"floor": []},
+        "limits": {
+            "limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}],
+            "defect": [],
+        },
         "consumers": {
             "consumer": [
                 # Loads cuDNN 9 of CUDA 12, and declares nothing; its second release has no cuDNN.

@@ -18,6 +18,7 @@ from . import (
     checks,
     consumers,
     documents,
+    floors,
     numpy_and_msvc,
     nvidia_tables,
     symbols,
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
     from ortgpu_fix.evidence.reader import Reader
 
-FILES = ("nvidia", "toolkits", "numpy", "msvc", "onnxruntime", "symbols", "torch", "consumers")
+FILES = (
+    *("nvidia", "toolkits", "numpy", "msvc", "onnxruntime"),
+    *("symbols", "floors", "torch", "consumers"),
+)
 SCHEMA = 1
 _DATE = re.compile(r'^date = ".*"$', re.MULTILINE)
 _HEADERS = {
@@ -43,6 +47,7 @@ _HEADERS = {
     "nvidia": "NVIDIA's component wheels: files, requirements, GPU code, read from the wheels.",
     "toolkits": "Which component wheels belong to a CUDA toolkit release (`cuda-toolkit`).",
     "symbols": "Symbols that CUDA providers take from CUDA libraries, and releases with them.",
+    "floors": "Oldest releases with every symbol that a release takes; GPUs of compilers.",
     "torch": "Wheels of torch: CUDA, pins, GPUs; torchvision, torchaudio. [[variant]]: documents.",
     "numpy": "The newest numpy 1.x wheel for each Python and platform.",
     "consumers": "CUDA libraries that other distributions link or load by name.",
@@ -87,6 +92,8 @@ class Builder:
             return [*_written("build", rows), *documents.gone(there)]
         if name == "symbols":
             return symbols.tables(self.builds, self.catalogue)
+        if name == "floors":
+            return floors.tables(self._reader, self.known, self.builds, self._threads)
         if name == "torch":
             read = torch_rows.rows(self._reader, self._threads)
             builds, companions = (_written(kind, rows) for kind, rows in read.items())

@@ -1,0 +1,149 @@
+"""The nvidia wheels with the fewest bytes to download that are right by what was read of them.
+
+An older release than that of the build's own toolkit may be taken where it exports every symbol
+that the provider and the other libraries name, has code for every GPU (a compiler: compiles for
+them), and no defect of it is known. The search is exact: it tries every set that can be smaller.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..facts.model import GPU_BUILD
+from ..matrix.model import DEFAULT_INDEX, Build, Defect, Floors, Release, row_of
+from ..versions import allows, at_least, newest_first
+from .components import Component, SharingMachines, required_distributions, usable_releases
+from .consumers import holders
+from .gpu_code import capabilities
+
+RUNTIME = "nvidia-cuda-runtime"
+"""CUDA's runtime stays the usual one: it gets what the compiler of the build's toolkit made."""
+
+
+class _Part(NamedTuple):
+    """A release that may be in the set."""
+
+    component: Component
+    bytes: int
+    """To download: 0 where it is installed."""
+    read: Floors | None
+    """None: it is the usual one, and was not read."""
+    requires: frozenset[str]
+    """The distributions that it cannot do without."""
+
+
+def smallest_components(
+    build: Build, machines: SharingMachines, usual: Sequence[Component]
+) -> tuple[Component, ...]:
+    """Return the set for `build` with the fewest bytes; `usual` where none has fewer than that.
+
+    What nobody has read (a release of `matrix --update`, another index) is taken only where it is
+    usual, and so is what others that use CUDA here need without declaring it.
+    """
+    matrix = machines.each[0].matrix
+    provider = row_of(matrix.read.get(GPU_BUILD, ()), build)
+    if provider is None or build.index_url != DEFAULT_INDEX:
+        return tuple(usual)
+    search = _Search(build, machines, usual, provider)
+    names = {need.distribution for need in build.needs if need.distribution}
+    search.extend({}, sorted(names, key=lambda name: (-search.least(name), name)), 0)
+    return search.best
+
+
+class _Search:
+    """Branch and bound: the parts of a set are chosen one after the other, the smallest first."""
+
+    def __init__(
+        self, build: Build, machines: SharingMachines, usual: Sequence[Component], provider: Floors
+    ) -> None:
+        self.best = tuple(usual)
+        self._bytes = sum(0 if row.installed else row.release.size for row in usual)
+        self._build, self._machines, self._provider = build, machines, provider
+        self._matrix = machines.each[0].matrix
+        self._usual = {row.release.name: row.release.version for row in usual}
+        self._parts: dict[str, Sequence[_Part]] = {}
+
+    def extend(self, chosen: Mapping[str, _Part], waiting: Sequence[str], total: int) -> None:
+        """Try every way to choose what is `waiting` that can have fewer bytes than the best."""
+        if total + sum(map(self.least, waiting)) >= self._bytes:
+            return
+        if not waiting:
+            self.best = tuple(chosen[name].component for name in sorted(chosen))
+            self._bytes = total
+            return
+        name, *rest = waiting
+        for part in self._parts_of(name):
+            if all(self._agree(part, other) for other in chosen.values()):
+                more = sorted(part.requires - {name, *chosen, *rest})
+                self.extend({**chosen, name: part}, [*rest, *more], total + part.bytes)
+
+    def least(self, name: str) -> int:
+        """Return the bytes of the smallest release of a distribution that may be taken."""
+        return min((part.bytes for part in self._parts_of(name)), default=self._bytes)
+
+    def _parts_of(self, name: str) -> Sequence[_Part]:
+        """Return the releases that may be taken, the smallest first, of equal ones the newest."""
+        if name not in self._parts:
+            rows = usable_releases(self._matrix.distributions[name], self._build, self._machines)
+            rows.sort(key=lambda row: newest_first(row.version), reverse=True)
+            parts = filter(None, map(self._part, rows))
+            self._parts[name] = sorted(parts, key=lambda part: part.bytes)
+        return self._parts[name]
+
+    def _part(self, release: Release) -> _Part | None:
+        """Return `release` as a part of the set, or None where it may not be taken."""
+        here, name = self._machines.each[0], release.name
+        distribution = self._matrix.distributions[name]
+        usual = self._usual.get(name)
+        read = row_of(self._matrix.read.get(name, ()), release)
+        held = name.startswith(RUNTIME) or any(
+            holders(distribution, one.consumers) for one in self._machines.each
+        )
+        if release.version != usual and (read is None or (held and usual)):
+            return None
+        if _lacks(release, self._provider) or any(
+            not defect.beside and _concerns(defect, release) for defect in self._matrix.defects
+        ):
+            return None
+        if read is not None and read.targets:
+            gpus = (gpu for one in self._machines.each for gpu in capabilities(one))
+            if not all(gpu in read.targets for gpu in gpus):
+                return None
+        there = here.facts.package(name)
+        installed = there is not None and there.intact and there.version == release.version
+        return _Part(
+            component=Component(release=release, installed=installed),
+            bytes=0 if installed else release.size,
+            read=read,
+            requires=frozenset(required_distributions(release, distribution, here))
+            & self._matrix.distributions.keys(),
+        )
+
+    def _agree(self, part: _Part, other: _Part) -> bool:
+        """Tell whether two releases have what they take of each other, and no defect together."""
+        pair = (part, other), (other, part)
+        return not any(
+            (one.read and _lacks(beside.component.release, one.read))
+            or _wrong_together(
+                one.component.release, beside.component.release, self._matrix.defects
+            )
+            for one, beside in pair
+        )
+
+
+def _lacks(release: Release, read: Floors) -> bool:
+    """Tell whether `release` lacks a symbol that what was `read` takes of it."""
+    floor = read.needs.get(release.name)
+    return floor is not None and not at_least(release.version, floor)
+
+
+def _concerns(defect: Defect, release: Release) -> bool:
+    return release.name in defect.names and allows(defect.versions, release.version)
+
+
+def _wrong_together(release: Release, other: Release, defects: Iterable[Defect]) -> bool:
+    return any(
+        _concerns(defect, release)
+        and other.name in defect.beside
+        and allows(defect.beside[other.name], other.version)
+        for defect in defects
+    )
