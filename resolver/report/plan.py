@@ -6,7 +6,7 @@ Returns sections, prints nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from ..facts.model import OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
@@ -200,12 +200,7 @@ def _steps(
             text = f"{', '.join(plan.requires)}: {text}"
         rows.append(Row(head=f"+ {first}", text=text, style="green"))
     if plan.install:
-        total = _total(plan, texts, at_hand)
-        if plan.less and not plan.small:
-            total = texts.label("less", total=total, size=size(plan.less))
-        rows.append(Row(text=total))
-    if plan.less and plan.small:
-        rows.append(Row(text=texts.label("less-taken", size=size(plan.less)), style="dim"))
+        rows.extend(_totals(plan, texts, at_hand))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
@@ -221,6 +216,16 @@ def _unlock(plan: Plan, texts: Texts) -> Section:
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def _totals(plan: Plan, texts: Texts, at_hand: Collection[str]) -> Iterator[Row]:
+    """Yield what is to be downloaded, and how much the smallest set saves or has saved."""
+    total, less = _total(plan, texts, at_hand), size(plan.less)
+    if plan.less and not plan.small:
+        total = texts.label("less", total=total, size=less)
+    yield Row(text=total)
+    if plan.less and plan.small:
+        yield Row(text=texts.label("less-taken", size=less), style="dim")
 
 
 def _total(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
