@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD, Facts
-from ..matrix.model import Build, Matrix, Release, code_of
+from ..matrix.model import Build, Matrix, Release, row_of
 from ..matrix.torch import TORCH
 from ..plan.reasons import Consumer, Reason, reason
 from ..versions import major, numbers
@@ -96,7 +96,7 @@ def _code(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]
     if build:
         yield f"{GPU_BUILD} {build.version}", (build.sass, build.ptx)
     for release in _wheels(here):
-        code = code_of(here.matrix.distributions[release.name].code, release)
+        code = row_of(here.matrix.distributions[release.name].code, release)
         if code:
             ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
             yield f"{release.name} {release.version}", (code.sass, ptx)
