@@ -7,7 +7,7 @@ major with machine code for every GPU. An installed wheel that works, or that an
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -255,16 +255,22 @@ def _toolkit_version(
 
 
 def usable_releases(
-    distribution: Distribution, build: Build, machines: SharingMachines
-) -> list[Release]:
-    """Return the releases of `distribution` that serve `build` on all of `machines`."""
+    distribution: Distribution,
+    build: Build,
+    machines: SharingMachines,
+    order: Callable[[Release], int],
+) -> Iterator[Release]:
+    """Yield the releases of `distribution` that serve `build` on all of `machines`.
+
+    By `order`, and of equal ones the newest first. One is judged when it is asked for.
+    """
     needs = [need for need in build.needs if need.distribution == distribution.name]
     demands = machines.demands.get(distribution.name, ())
-    return [
-        row
-        for row in _allowed(demands, _releases(distribution, machines))
-        if not any(_why_unusable(row, distribution, needs, here) for here in machines.each)
-    ]
+    rows = [*_allowed(demands, _releases(distribution, machines))]
+    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
+    for row in sorted(rows, key=order):
+        if not any(_why_unusable(row, distribution, needs, here) for here in machines.each):
+            yield row
 
 
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:

@@ -5,12 +5,12 @@ that the provider and the other libraries name, has code for every GPU (a compil
 them), and no defect of it is known. The search is exact: it tries every set that can be smaller.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import DEFAULT_INDEX, Build, Defect, Floors, Release, row_of
-from ..versions import allows, at_least, newest_first
+from ..versions import allows, at_least
 from .components import Component, SharingMachines, required_distributions, usable_releases
 from .consumers import holders
 from .gpu_code import capabilities
@@ -60,7 +60,7 @@ class _Search:
         self._build, self._machines, self._provider = build, machines, provider
         self._matrix = machines.each[0].matrix
         self._usual = {row.release.name: row.release.version for row in usual}
-        self._parts: dict[str, Sequence[_Part]] = {}
+        self._parts: dict[str, tuple[list[_Part], Iterator[_Part]]] = {}
 
     def extend(self, chosen: Mapping[str, _Part], waiting: Sequence[str], total: int) -> None:
         """Try every way to choose what is `waiting` that can have fewer bytes than the best."""
@@ -71,23 +71,36 @@ class _Search:
             self._bytes = total
             return
         name, *rest = waiting
+        others = sum(map(self.least, rest))
         for part in self._parts_of(name):
+            if total + part.bytes + others >= self._bytes:
+                return
             if all(self._agree(part, other) for other in chosen.values()):
                 more = sorted(part.requires - {name, *chosen, *rest})
                 self.extend({**chosen, name: part}, [*rest, *more], total + part.bytes)
 
     def least(self, name: str) -> int:
         """Return the bytes of the smallest release of a distribution that may be taken."""
-        return min((part.bytes for part in self._parts_of(name)), default=self._bytes)
+        first = next(self._parts_of(name), None)
+        return first.bytes if first else self._bytes
 
-    def _parts_of(self, name: str) -> Sequence[_Part]:
-        """Return the releases that may be taken, the smallest first, of equal ones the newest."""
+    def _parts_of(self, name: str) -> Iterator[_Part]:
+        """Yield the releases that may be taken, the smallest first, of equal ones the newest."""
         if name not in self._parts:
-            rows = usable_releases(self._matrix.distributions[name], self._build, self._machines)
-            rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-            parts = filter(None, map(self._part, rows))
-            self._parts[name] = sorted(parts, key=lambda part: part.bytes)
-        return self._parts[name]
+            distribution = self._matrix.distributions[name]
+            rows = usable_releases(distribution, self._build, self._machines, self._size)
+            self._parts[name] = [], filter(None, map(self._part, rows))
+        found, others = self._parts[name]
+        yield from found
+        for part in others:
+            found.append(part)
+            yield part
+
+    def _size(self, release: Release) -> int:
+        """Return the bytes of `release` to download: none where it is installed."""
+        there = self._machines.each[0].facts.package(release.name)
+        installed = there is not None and there.intact and there.version == release.version
+        return 0 if installed else release.size
 
     def _part(self, release: Release) -> _Part | None:
         """Return `release` as a part of the set, or None where it may not be taken."""
@@ -108,11 +121,10 @@ class _Search:
             gpus = (gpu for one in self._machines.each for gpu in capabilities(one))
             if not all(gpu in read.targets for gpu in gpus):
                 return None
-        there = here.facts.package(name)
-        installed = there is not None and there.intact and there.version == release.version
+        size = self._size(release)
         return _Part(
-            component=Component(release=release, installed=installed),
-            bytes=0 if installed else release.size,
+            component=Component(release=release, installed=size == 0),
+            bytes=size,
             read=read,
             requires=frozenset(required_distributions(release, distribution, here))
             & self._matrix.distributions.keys(),
@@ -142,8 +154,8 @@ def _concerns(defect: Defect, release: Release) -> bool:
 
 def _wrong_together(release: Release, other: Release, defects: Iterable[Defect]) -> bool:
     return any(
-        _concerns(defect, release)
-        and other.name in defect.beside
+        other.name in defect.beside
+        and _concerns(defect, release)
         and allows(defect.beside[other.name], other.version)
         for defect in defects
     )
