@@ -157,7 +157,9 @@ def test_an_error_in_chinese() -> None:
 
 def test_a_finding_of_a_rule_speaks_in_the_words_of_the_rule() -> None:
     finding = Finding(
-        code="no-wheel-python", severity="error", values=(("version", "1.0"), ("python", "cp315"))
+        code="no-wheel-python",
+        severity="error",
+        values=(("build", "onnxruntime-gpu 1.0"), ("python", "cp315")),
     )
 
     assert Texts(table=TABLE).summary(finding) == (

@@ -173,13 +173,16 @@ def test_a_plan_starts_fast() -> None:
     assert done.stderr.splitlines() == ["set()"] * 3
 
 
-@pytest.mark.parametrize("name", ["checker", "raw_consumers", "raw_tables", "raw_torch"])
+@pytest.mark.parametrize(
+    "name", ["checker", "raw_consumers", "raw_small", "raw_tables", "raw_torch"]
+)
 def test_the_judge_of_plans_shares_no_code_with_the_program(name: str) -> None:
     library = {"__future__", "collections", "functools", "pathlib", "re", "sys", "typing"}
     allowed = {
         *library,
         "packaging",
         "raw_consumers",
+        "raw_small",
         "raw_tables",
         "raw_torch",
         "tomli",
