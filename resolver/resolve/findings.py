@@ -179,11 +179,7 @@ def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterato
         for why in row.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
-            values: Values = (
-                ("build", Named(*name)),
-                ("version", here.installed_release or ""),
-                *why.values,
-            )
+            values: Values = (("build", Named(*name)), *why.values)
             yield Finding(code=why.code, severity="error", values=values)
 
 

@@ -666,7 +666,9 @@ def test_a_tensorrt_that_costs_cuda_is_no_green_end(machine: dict[str, Any], lab
     plan, sections = made(*packages, options=PlanOptions(onnxruntime="==1.23.0"), **machine)
 
     assert "tensorrt-costs-cuda" in {row.code for row in plan.outside}
-    assert [row.text for row in sections[-1].rows] == [EN.label(label, version="1.23.0")]
+    assert [row.text for row in sections[-1].rows] == [
+        EN.label(label, build="onnxruntime-gpu 1.23.0")
+    ]
 
 
 def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
@@ -675,10 +677,12 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     _, fixable = made(*WHOLE[:4], python=shadow)
     _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
 
-    assert healthy[-1].rows == (Row(text=EN.label("shadowed", version="1.26.0"), style="bold red"),)
+    assert healthy[-1].rows == (
+        Row(text=EN.label("shadowed", build="onnxruntime-gpu 1.26.0"), style="bold red"),
+    )
     assert [row.style for row in fixable[-1].rows] == ["bold", "bold"]
     assert unreadable[-1].rows == (
-        Row(text=EN.label("outside", version="1.26.0"), style="bold red"),
+        Row(text=EN.label("outside", build="onnxruntime-gpu 1.26.0"), style="bold red"),
     )
 
 
@@ -742,7 +746,9 @@ def test_why_this_set_is_told_where_more_is_asked_for() -> None:
     )
     assert not section(made("numpy 2.2.6")[1], "Why this set")
     _, over = made("onnxruntime-gpu 1.23.0", options=PlanOptions(latest=True), verbose=True)
-    assert section(over, "Why this set")[0].text == EN.label("why-newest", version="1.26.0")
+    assert section(over, "Why this set")[0].text == EN.label(
+        "why-newest", build="onnxruntime-gpu 1.26.0"
+    )
     nowhere = made("numpy 2.2.6", verbose=True, driver=None, gpus=())[1]
     assert not section(nowhere, "Why this set")
 

@@ -292,7 +292,7 @@ def test_a_release_that_was_deleted_is_told_with_its_number() -> None:
 def test_why_the_installed_release_cannot_be_used_is_told_once_with_its_number() -> None:
     rows = found("onnxruntime-gpu 1.31.0", driver="12.2")
 
-    assert dict(one("driver-too-old", rows).values)["version"] == "1.31.0"
+    assert str(dict(one("driver-too-old", rows).values)["build"]) == "onnxruntime-gpu 1.31.0"
     assert one("driver-too-old", rows).severity == "error"
 
 
@@ -301,7 +301,7 @@ def test_of_two_builds_of_one_number_the_installed_one_is_judged() -> None:
     folder = FOLDER | {"cuda": "13.0", "provider": provider}
     rows = found("onnxruntime-gpu 1.26.0", onnxruntime=folder, driver="12.8", gpus=("5.2",))
 
-    assert dict(one("driver-too-old", rows).values)["version"] == "1.26.0"
+    assert str(dict(one("driver-too-old", rows).values)["build"]) == "onnxruntime-gpu 1.26.0"
     assert dict(one("no-gpu-code", rows).values)["carried"] == "8.0"
 
 
@@ -324,7 +324,7 @@ def test_gpus_that_are_not_known_and_those_that_are_ignored() -> None:
 def test_rules_about_gpus_are_told_where_no_error_of_the_machine_has_said_it() -> None:
     ignored = PlanOptions(ignored_gpus=frozenset({"8.0"}))
     rows = found(*WHOLE, onnxruntime=FOLDER, options=ignored)
-    assert shown(one("no-gpu-left", rows)) == ("error", (), {"version": "1.26.0"})
+    assert shown(one("no-gpu-left", rows)) == ("error", (), {"build": "onnxruntime-gpu 1.26.0"})
 
     without = [row.code for row in found(*WHOLE, onnxruntime=FOLDER, driver=None, gpus=())]
     assert (without.count("no-driver"), without.count("no-gpu")) == (1, 0)
