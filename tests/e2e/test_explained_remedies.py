@@ -280,6 +280,12 @@ CASES = {
         (GPU_BUILD, "torch 2.8.0+cpu"),
         gone=("torch 2.8.0+cpu",),
     ),
+    "both builds in a list": Case(
+        "two-builds-listed",
+        "onnxruntime 1.22.1\nonnxruntime-gpu 1.26.0\n",
+        (GPU_BUILD, "onnxruntime 1.22.1"),
+        gone=("onnxruntime 1.22.1",),
+    ),
     "an extra that cannot be had": Case(
         "extras-unresolvable",
         'ERROR: No matching distribution found for nvidia-cufft-cu13~=12.0; extra == "cuda"\n',

@@ -233,6 +233,15 @@ def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 TEXTS = st.lists(WORDS, max_size=2).map(tuple)
 TARGETS = st.lists(st.sampled_from(["7.5", "9.0a", "12.0f"]), max_size=2).map(tuple)
+PROVIDERS = st.builds(
+    Provider,
+    links=TEXTS,
+    names=TEXTS,
+    sass=TARGETS,
+    ptx=TARGETS,
+    toolset=maybe(WORDS),
+    preload_dlls=st.booleans(),
+)
 ANY_FACTS = st.builds(
     Facts,
     platform=st.builds(
@@ -281,6 +290,7 @@ ANY_FACTS = st.builds(
             provided=st.booleans(),
             intact=st.booleans(),
             libraries=TEXTS,
+            provider=maybe(PROVIDERS),
         ),
         max_size=3,
     ).map(tuple),
@@ -295,17 +305,7 @@ ANY_FACTS = st.builds(
             version=maybe(WORDS),
             cuda=maybe(NUMBERS),
             intact=st.booleans(),
-            provider=maybe(
-                st.builds(
-                    Provider,
-                    links=TEXTS,
-                    names=TEXTS,
-                    sass=TARGETS,
-                    ptx=TARGETS,
-                    toolset=maybe(WORDS),
-                    preload_dlls=st.booleans(),
-                )
-            ),
+            provider=maybe(PROVIDERS),
         )
     ),
     environment=st.dictionaries(WORDS, WORDS, max_size=2),

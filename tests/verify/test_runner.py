@@ -326,7 +326,7 @@ def test_the_child_gets_models_and_a_chosen_environment() -> None:
     names = [Path(word).name for word in argv]
     scratch = names.pop(4)
     assert names == [
-        *("python", "-B", "smoke.py", "--scratch", "--lifeline", "--plain"),
+        *("python", "-B", "smoke.py", "--scratch", "--lifeline", "--provider=cuda", "--plain"),
         *("conv.onnx", "matmul.onnx", "fft.onnx"),
     ]
     assert not Path(tempfile.gettempdir(), scratch).exists()
