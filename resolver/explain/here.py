@@ -16,7 +16,7 @@ from ..facts.model import GPU_BUILD, Facts
 from ..matrix.torch import TORCH
 from ..plan.model import Plan
 from ..plan.reasons import Finding, Reason, reason
-from ..versions import newest_first, numbers
+from ..versions import major, newest_first, numbers
 from .explanations import Explanation
 from .failures import RELEASE, Failure, FailureTable
 from .wordings import LibraryName, reader_of
@@ -33,11 +33,11 @@ IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "h
 """What is said of an environment that was looked at, and has no such failure."""
 
 CUDNN = "nvidia-cudnn"
+NVRTC = "nvidia-cuda-nvrtc"
 """How the wheels of cuDNN are called."""
 OTHERS_CUDNN = "here-others-cudnn"
 """Why it is so here where an installed package wants another cuDNN than the set has."""
 
-_NUMBER = re.compile(r"(?:\.so\.|_)(\d{1,2})(?:\D|$)")
 _GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
 
 
@@ -109,15 +109,9 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
         for each in plan.findings
         if each.code in row.findings or (ANY in row.findings and each.severity != "info")
     )
-    read = reader_of(table.libraries)
-    named = [_wheel_of(read(name)) for name in explanation.libraries]
-    shown = tuple(
-        each
-        for each in known
-        if each.code != "library-missing"
-        or not named
-        or any(_wheel_of(read(name)) in named for name in each.evidence)
-    )
+    named = [*map(reader_of(table.libraries), explanation.libraries)]
+    lacks = not named or any(_comes(library, plan) for library in named)
+    shown = tuple(each for each in known if each.code != "library-missing" or lacks)
     user = next((each for each in plan.consumers if {*each.needs} & {*explanation.libraries}), None)
     if user is not None and user.cudnn not in {None, *_cudnn_majors(plan)}:
         values = {"name": user.name, "version": user.version, "cudnn": str(user.cudnn)}
@@ -136,11 +130,18 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
     return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
 
 
-def _wheel_of(library: LibraryName) -> str:
-    """Return what is equal for the libraries of one wheel: its name, or `cudnn9`."""
-    number = _NUMBER.search(library.name)
-    part = library.part.removesuffix("-part") + (number[1] if number else "")
-    return library.distribution or part
+def _comes(library: LibraryName, plan: Plan) -> bool:
+    """Tell whether `plan` brings the wheel of `library`, or one that a provider may have missed."""
+    return any(
+        wheel.name == library.distribution
+        or library.part.startswith("provider")
+        or (library.part.startswith("nvrtc") and wheel.name.startswith(NVRTC))
+        or (
+            (library.part.startswith("cudnn") and wheel.name.startswith(CUDNN))
+            and major(wheel.version) == library.major
+        )
+        for wheel in plan.install
+    )
 
 
 def _cudnn_majors(plan: Plan) -> set[str]:

@@ -6,6 +6,7 @@ them), and no defect of it is known. The search is exact: it tries every set tha
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
@@ -45,7 +46,7 @@ def smallest_components(
         return tuple(usual)
     search = _Search(build, machines, usual, provider)
     names = {need.distribution for need in build.needs if need.distribution}
-    search.extend({}, sorted(names, key=lambda name: (-search.least(name), name)), 0)
+    search.extend({}, names)
     return search.best
 
 
@@ -62,24 +63,23 @@ class _Search:
         self._usual = {row.release.name: row.release.version for row in usual}
         self._parts: dict[str, tuple[list[_Part], Iterator[_Part]]] = {}
 
-    def extend(self, chosen: Mapping[str, _Part], waiting: Sequence[str], total: int) -> None:
+    def extend(self, chosen: Mapping[str, _Part], waiting: AbstractSet[str]) -> None:
         """Try every way to choose what is `waiting` that can have fewer bytes than the best."""
-        if total + sum(map(self.least, waiting)) >= self._bytes:
-            return
+        total = sum(part.bytes for part in chosen.values())
         if not waiting:
             self.best = tuple(chosen[name].component for name in sorted(chosen))
             self._bytes = total
             return
-        name, *rest = waiting
-        others = sum(map(self.least, rest))
+        name, *rest = sorted(waiting)
+        others = sum(map(self._least, rest))
         for part in self._parts_of(name):
             if total + part.bytes + others >= self._bytes:
-                return
+                break
             if all(self._agree(part, other) for other in chosen.values()):
-                more = sorted(part.requires - {name, *chosen, *rest})
-                self.extend({**chosen, name: part}, [*rest, *more], total + part.bytes)
+                more = {**chosen, name: part}
+                self.extend(more, {*rest, *part.requires} - more.keys())
 
-    def least(self, name: str) -> int:
+    def _least(self, name: str) -> int:
         """Return the bytes of the smallest release of a distribution that may be taken."""
         first = next(self._parts_of(name), None)
         return first.bytes if first else self._bytes

@@ -146,7 +146,10 @@ CASES = {
     "no cuRAND": Case("curand-missing", MISSING.format("libcurand.so.10"), (GPU_BUILD,)),
     "no NVRTC": Case("nvrtc-missing", MISSING.format("libnvrtc-builtins.so.12.8"), (GPU_BUILD,)),
     "a library of CUDA 10 in the log": Case(
-        "cuda-10-libraries-missing", MISSING.format("libcublas.so.10"), (GPU_BUILD,)
+        "cuda-10-libraries-missing",
+        MISSING.format("libcublas.so.10"),
+        (GPU_BUILD,),
+        before="unseen",  # this release looks for none of CUDA 10
     ),
     "cuDNN of both majors": Case(
         "cudnn-mismatch",
