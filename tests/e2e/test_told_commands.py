@@ -31,6 +31,12 @@ ELSEWHERE = {
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
     "ortgpu-fix run --pid 4321",  # tests/sessions/test_running.py
+    "ortgpu-fix check-image PATH",  # tests/image/test_check_image.py, and the four below
+    "ortgpu-fix check-image app.tar",
+    "ortgpu-fix check-image app.tar --driver 535.104.12 --gpu A100",
+    "ortgpu-fix check-image / --facts production.json",
+    "ortgpu-fix diff app-1.3.tar app-1.4.tar",
+    "ortgpu-fix diff OLD NEW",  # tests/lock/test_difference.py
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",
     "ansible-playbook -i inventory site.yml",
@@ -49,6 +55,8 @@ ENDS = {
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
     "ortgpu-fix facts --from-text issue.txt -o machine.json": 0,
+    "ortgpu-fix diff old/uv.lock uv.lock --hosts production.json": 1,
+    "ortgpu-fix diff old/uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
     "ortgpu-fix explain issue.txt --text-only": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
@@ -182,6 +190,10 @@ def write_named_files(project: Path) -> None:
     """)
     for name in ("model.onnx", "MODEL.onnx"):
         onnx.save(model, project / name)
+    (project / "old").mkdir()
+    for file, version in (("old/uv.lock", "1.26.0"), ("uv.lock", "1.29.0")):
+        package = f'[[package]]\nname = "onnxruntime-gpu"\nversion = "{version}"\n'
+        (project / file).write_text(f"version = 1\n{package}")
 
 
 @pytest.fixture(scope="module")
