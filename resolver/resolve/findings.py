@@ -48,13 +48,14 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
+    kept = here.other_way if best and here.is_other_way(best.build) else None
     rows = [
         *_change(here),
         *_place(here),
         *machine_findings(here),
         *_wish(here),
         *(_owner(here) if changes else ()),
-        *(kept_findings(here) if best and here.is_other_way(best.build) else _builds(here)),
+        *(kept_findings(kept) if kept else _builds(here)),
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
@@ -71,8 +72,8 @@ def findings(
             *conflict_findings(here, changes),
             *tensorrt_findings(here, best.build, best.tensorrt),
         ]
-        kept = here.installed_release == best.version and not here.other_way
-        if kept and works[0].version != best.version:
+        same = here.installed_release == best.version and not here.other_way
+        if same and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
     order = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(rows, key=lambda row: order[row.severity]))

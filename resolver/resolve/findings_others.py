@@ -13,6 +13,7 @@ from ..plan.model import Rejected
 from ..plan.reasons import Finding, Named, Wanting, finding
 from .changes import Changes
 from .demands import required_name
+from .onnxruntime_installed import InstalledOnnxRuntime
 from .situation import Situation
 
 
@@ -50,14 +51,13 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
             yield finding("training-lost", "warning", distribution=name)
 
 
-def kept_findings(here: Situation) -> Iterator[Finding]:
+def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:
     """Say which distribution gives the GPU by another way than onnxruntime-gpu, and stays."""
-    way = here.other_way
-    if way is not None:
-        by = Named(way.packages[-1].name, way.packages[-1].version)
-        provider = way.row.provider if way.row else "CUDAExecutionProvider"
-        code = "plugin-provider" if way.plugin else "build-kept"
-        yield finding(code, "info", by=by, provider=provider)
+    by = Named(way.packages[-1].name, way.packages[-1].version)
+    provider = way.row.provider if way.row else "CUDAExecutionProvider"
+    yield finding(
+        "plugin-provider" if way.plugin else "build-kept", "info", by=by, provider=provider
+    )
 
 
 def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:

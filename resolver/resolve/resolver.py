@@ -102,8 +102,6 @@ def with_preferred_wheels(best: Candidate, here: Situation) -> tuple[Candidate, 
     And the bytes by which `small` downloads less than the usual wheels, where they download any.
     """
     usual = best.components.chosen
-    if all(row.installed for row in usual):
-        return best, 0
     machines = SharingMachines((here,), here.demands, {})
     smaller = best._replace(
         components=Components(smallest_components(best.build, machines, usual), reasons=())

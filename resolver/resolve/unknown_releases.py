@@ -180,8 +180,7 @@ def _with_build(
     """Add the installed build, where it is whole and alone in its folder."""
     package, provider, row = installed.package, installed.provider, installed.row
     folder = facts.onnxruntime
-    if folder is None:
-        return matrix, tuple(unknown)
+    assert folder is not None  # noqa: S101 - `find_onnxruntime` and `is_unknown_build` have seen it
     cuda = row.cuda if row else _cuda_of(provider, folder)
     like = _nearest_build(package.version, cuda, matrix, _place(facts)[0])
     if row is None or not row.sass:

@@ -174,6 +174,13 @@ def test_what_a_smaller_release_needs_counts() -> None:
 def test_what_is_installed_costs_nothing_and_of_equal_ones_the_newest_is_taken() -> None:
     there = planned(tables(), f"{CUDNN} 9.28.0")
     assert chosen(there) == {CUBLAS: "12.2.5", CUDNN: "9.28.0"}
+    assert CUDNN not in {row.name for row in there.install}
+    alike = tables()
+    kinds = {row["name"]: row for row in alike["nvidia"]["distribution"]}
+    for name in (CUBLAS, CUDNN):
+        for release in kinds[name]["releases"]:
+            release["size"] = 40 * MB
+    assert chosen(planned(alike)) == USUAL  # no other has fewer
     broken = {"name": CUDNN, "version": "9.28.0", "intact": False}
     assert chosen(planned(tables(), broken)) == {CUBLAS: "12.2.5", CUDNN: "9.10.2"}
     made = tables()

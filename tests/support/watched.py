@@ -153,7 +153,7 @@ def outside(
             real = os.path.join(os.path.realpath(folder), last)  # noqa: PTH118
             right = any(real == place or real.startswith(f"{place}/") for place in places)
             right = right or (name == "mkdir" and any(p.startswith(f"{real}/") for p in places))
-            right = right or real.startswith(DEVICES) or folder.endswith("/__pycache__")
+            right = right or real.startswith(DEVICES) or "/__pycache__/" in f"{real}/"
         if not right:
             found.append((name, where))
     return found
