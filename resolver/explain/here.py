@@ -33,7 +33,6 @@ IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "h
 """What is said of an environment that was looked at, and has no such failure."""
 
 CUDNN = "nvidia-cudnn"
-NVRTC = "nvidia-cuda-nvrtc"
 """How the wheels of cuDNN are called."""
 OTHERS_CUDNN = "here-others-cudnn"
 """Why it is so here where an installed package wants another cuDNN than the set has."""
@@ -131,15 +130,14 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
 
 
 def _comes(library: LibraryName, plan: Plan) -> bool:
-    """Tell whether `plan` brings the wheel of `library`, or one that a provider may have missed."""
+    """Tell whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
+
+    cuDNN is one wheel for each major; which wheel has a part of NVRTC no name tells.
+    """
     return any(
         wheel.name == library.distribution
-        or library.part.startswith("provider")
-        or (library.part.startswith("nvrtc") and wheel.name.startswith(NVRTC))
-        or (
-            (library.part.startswith("cudnn") and wheel.name.startswith(CUDNN))
-            and major(wheel.version) == library.major
-        )
+        or library.part.startswith(("provider", "nvrtc"))
+        or (wheel.name.startswith(CUDNN) and major(wheel.version) == library.major)
         for wheel in plan.install
     )
 

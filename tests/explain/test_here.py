@@ -497,6 +497,8 @@ NO_CUBLAS = tuple(each for each in WHOLE if "cublas" not in each)
         ("libcublasLt.so.12", "confirmed"),
         ("libcublas.so.12", "confirmed"),
         ("libcudnn.so.9", "unseen"),
+        ("libcufft.so.11", "unseen"),
+        ("libnvrtc-builtins.so.12.8", "confirmed"),
     ],
 )
 def test_another_library_that_is_missing_confirms_nothing(library: str, state: State) -> None:
@@ -506,6 +508,14 @@ def test_another_library_that_is_missing_confirms_nothing(library: str, state: S
     assert codes(here) == ["library-missing"] * (state == "confirmed")
     assert here.why == (reason("here-only-there") if state == "unseen" else None)
     assert mends.why.code == "mend-here"
+
+
+@pytest.mark.parametrize(("library", "state"), [("9", "confirmed"), ("8", "unseen")])
+def test_cudnn_is_confirmed_by_that_of_its_major(library: str, state: State) -> None:
+    without = tuple(each for each in WHOLE if "cudnn" not in each)
+    here, _ = seen(MISSES.format(f"libcudnn.so.{library}"), *without, onnxruntime=BUILD)
+
+    assert here.state == state
 
 
 def test_a_log_that_names_no_library_is_confirmed_by_any() -> None:
