@@ -232,8 +232,8 @@ def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> 
 
     assert '"no-kernel-image"' in explained
     assert most_kb < MOST_KB
-    # Ten on an idle machine, which `scripts/benchmark.py` looks at; this one may be slow and busy.
-    assert seconds < 20
+    # Ten on an idle machine, which `scripts/benchmark.py` looks at; 26 on one at half its speed.
+    assert seconds < 40
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
