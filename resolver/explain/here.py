@@ -34,10 +34,14 @@ IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "h
 
 CUDNN = "nvidia-cudnn"
 """How the wheels of cuDNN are called."""
+FAMILIES = {"curand": "nvidia-curand", "cudnn": CUDNN, "cudnn-part": CUDNN}
+"""How the wheels begin that bring a part which several majors of CUDA have under one name."""
 OTHERS_CUDNN = "here-others-cudnn"
 """Why it is so here where an installed package wants another cuDNN than the set has."""
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
+_FILE_MAJOR = re.compile(r"(?:\.so\.|64_)(\d{1,2})(?!\d)")
+"""`8` in `libcudnn_ops_infer.so.8` and `cudnn_ops_infer64_8.dll`: the major of its wheel."""
 
 
 class Here(NamedTuple):
@@ -132,12 +136,14 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
 def _comes(library: LibraryName, plan: Plan) -> bool:
     """Tell whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
 
-    cuDNN is one wheel for each major; which wheel has a part of NVRTC no name tells.
+    Which wheel has a part of NVRTC no name tells.
     """
+    if library.part.startswith(("provider", "nvrtc")):
+        return bool(plan.install)
+    number, family = _FILE_MAJOR.search(library.name), FAMILIES.get(library.part, ANY)
     return any(
         wheel.name == library.distribution
-        or library.part.startswith(("provider", "nvrtc"))
-        or (wheel.name.startswith(CUDNN) and major(wheel.version) == library.major)
+        or (wheel.name.startswith(family) and (not number or number[1] == major(wheel.version)))
         for wheel in plan.install
     )
 

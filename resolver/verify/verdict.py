@@ -224,18 +224,19 @@ def _cuda_failure(code: int, lack: VerificationVerdict | None, evidence: str = "
 def _ran(result: SmokeResult, driver: Driver | None) -> _Judgement:
     """Judge inference that finished with a wrong result or not on the GPU.
 
-    A plugin, and what `import onnxruntime` registers, offers no device where there is no GPU: then
-    the session runs on the CPU, and no error says so.
+    A build whose import registers its CUDA provider offers no device where there is no GPU: then
+    the session runs on the CPU, and no error says so. One without CUDA would run there anyway.
     """
     if wrong := [run.label for run in result.models if run.correct is False]:
         return _Judgement("wrong-result", models=", ".join(wrong))
     elsewhere = [run for run in result.models if not run.ran_on(result.provider)]
     if any(run.error and "NOT_IMPLEMENTED" not in run.error for run in elsewhere):
         return _Judgement("crashed")
-    if elsewhere == list(result.models) and (lack := _driver_lack(result, driver)):
-        return _Judgement(lack)
-    if elsewhere == list(result.models) and result.driver_init:
-        return _cuda_failure(result.driver_init, None)
+    if (result.cuda or result.needed) and elsewhere == list(result.models):
+        if lack := _driver_lack(result, driver):
+            return _Judgement(lack)
+        if result.driver_init:
+            return _cuda_failure(result.driver_init, None)
     models = ", ".join(run.label for run in elsewhere)
     if result.provider == GPU:
         return _Judgement("cpu-fallback", models=models)

@@ -166,6 +166,17 @@ def test_a_session_that_runs_on_the_cpu_without_a_word(seen: dict[str, Any], ver
     assert say(seen, BUILD, needed(), *partly, END).verdict == "cpu-fallback"
 
 
+@pytest.mark.parametrize("seen", [NO_LIBCUDA, driver("12.2", 100)])
+def test_a_build_without_cuda_is_told_before_a_driver_that_it_would_not_use(
+    seen: dict[str, Any],
+) -> None:
+    without = BUILD | {"cuda": None}
+
+    assert say(seen, without, *ON_CPU, END).verdict == "cpu-fallback"
+    wants = say(seen, without, needed(library("libcudart.so.12"), cuda=None), *ON_CPU, END)
+    assert wants.verdict in {"no-driver", "no-gpu"}
+
+
 def test_nvidias_own_plugin_computes_on_the_gpu() -> None:
     models = [model("conv", "Conv NvTensorRTRTX"), model("matmul", "MatMul NvTensorRTRTX")]
 
