@@ -80,9 +80,10 @@ def test(extent: str) -> None:
     shutil.rmtree(MEASURED, ignore_errors=True)
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
     with tempfile.TemporaryDirectory() as folder:
-        reports = [Path(folder, "fast.xml"), Path(folder, "slow.xml")]
+        reports = [Path(folder, f"{part}.xml") for part in ("fast", "slow", "alone")]
         brief = "-rfE"  # what was left out is summed up below
-        quick = [brief, "-m", "not slow and not online", "-n", "auto", "--dist", "worksteal"]
+        beside = ["-n", "auto", "--dist"]
+        quick = [brief, "-m", "not slow and not online", *beside, "worksteal"]
         coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
         if extent != "fast":
             coverage.append("--cov-context=test")
@@ -94,7 +95,9 @@ def test(extent: str) -> None:
             shutil.copy(reports[0], MEASURED)
             decides = "(slow and not online and not exhaustive) or decisive"
             slow = "slow or online" if extent == "all" else decides
-            words = [brief, "-m", slow, "--durations=8", f"--junitxml={reports[1]}"]
+            words = [brief, *beside, "loadfile", "--durations=25", f"--junitxml={reports[1]}"]
+            run(PYTHON, "-m", "pytest", *words, "-m", f"({slow}) and not alone", PATH=path)
+            words = [brief, f"--junitxml={reports[2]}", "-m", f"({slow}) and alone"]
             run(PYTHON, "-m", "pytest", *words, PATH=path)
         left_out = Counter(
             skipped.get("message", "")

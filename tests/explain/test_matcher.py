@@ -478,7 +478,8 @@ def test_no_text_made_of_what_is_looked_for_raises(parts: list[str]) -> None:
     ids=["ordinary", "errors", "warnings only", "errors only", "one line", "escapes only"],
 )
 @pytest.mark.parametrize(
-    ("megabytes", "seconds"), [(2, 10), pytest.param(20, 20, marks=pytest.mark.slow)]
+    ("megabytes", "seconds"),
+    [(2, 10), pytest.param(20, 20, marks=(pytest.mark.slow, pytest.mark.alone))],
 )
 @pytest.mark.untraced
 def test_a_large_log_is_read_in_no_time(line: str, megabytes: int, seconds: float) -> None:

@@ -147,7 +147,7 @@ print(most, resource.getrusage(resource.RUSAGE_SELF).ru_utime, file=sys.stderr)
 sys.exit(code)
 """
 """Runs a command and tells its memory itself: what is measured of a child begins with ours."""
-slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+slow = functools.partial(pytest.param, marks=(pytest.mark.slow, pytest.mark.alone))
 MOST_KB = 100_000
 """What a log of any size may take; an interpreter with our modules takes 35,000."""
 
@@ -218,6 +218,7 @@ def test_the_memory_that_a_log_takes_does_not_grow_with_it(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.exhaustive
 @pytest.mark.untraced
 def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ def gate(budget: float = 100) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_planted_line_that_no_test_looks_at_fails(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,6 +220,7 @@ def test_a_planted_line_that_no_test_looks_at_fails(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_planted_line_that_the_tests_look_at_passes(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,6 +233,7 @@ def test_a_planted_line_that_the_tests_look_at_passes(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_program_that_hangs_is_noticed_and_what_there_is_no_time_for_is_said(
     project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +255,7 @@ def test_a_program_that_hangs_is_noticed_and_what_there_is_no_time_for_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_test_that_fails_without_the_mutation_does_not_count(project: Project) -> None:
     project.write("tests/lift/test_limits.py", TESTS + "    assert False\n")
     project.write("resolver/lift/limits.py", PROGRAM.replace("> 40", "> 39"))
