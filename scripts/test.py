@@ -64,6 +64,7 @@ def lint() -> None:
     run(BIN / "lint-imports")
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     run(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    run(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
     for schema in sorted((ROOT / "data").glob("*.schema.json")):
         table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
         if table.exists():  # there is one of a document of ours too

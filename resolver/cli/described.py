@@ -33,10 +33,10 @@ PLATFORMS = {
     "windows": Platform(system="windows", machine="x86_64"),
 }
 """By the values of `--platform`, and by what a driver's release tells."""
-WITHOUT_ENVIRONMENT = frozenset({"plan", "explain", "facts", "lock", "download"})
-"""The commands that neither run nor change anything in an environment."""
-_ALWAYS = frozenset({"facts", "lock", "download"})
-"""Those of them that make sense for this machine, too, where no environment is named."""
+_ALWAYS = frozenset({"check_lock", "facts", "lock", "download"})
+"""The commands that make sense for this machine, too, where no environment is named."""
+WITHOUT_ENVIRONMENT = _ALWAYS | {"plan", "explain"}
+"""Those that neither run nor change anything in an environment."""
 _WINDOWS_RELEASE = re.compile(r"(\d{3})\.\d{2}")
 _FIRST_OF_FIVES = 430
 

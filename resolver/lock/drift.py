@@ -69,12 +69,21 @@ class Drift:
     """What would allow a newer one."""
     matrix_moved: bool
     """The lock was made with another matrix."""
+    compared: bool = True
+    """It was held against what is installed, too."""
     machine: Facts | None = None
     """The machine of the lock's header that stands for one without a GPU."""
 
 
-def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix) -> Drift:
-    """Compare a lock with the machine and the environment of `facts`."""
+def drift(
+    locked: ParsedLock,
+    facts: Facts,
+    options: PlanOptions,
+    matrix: Matrix,
+    *,
+    installed: bool = True,
+) -> Drift:
+    """Compare a lock with the machine of `facts`, and, if asked, with what is `installed` there."""
     environment = marker_environment(facts)
     pins = [pin for pin in locked.pins if pin.applies(environment)]
     by_name = {pin.name: pin for pin in pins}
@@ -84,7 +93,7 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
     bare = without_installed_set(facts, matrix, locked_names(matrix))
     against = _against(pins, release, bare, options, matrix)
     against += tuple(_without_wheel(pins, known, situation(facts, PlanOptions(), matrix)))
-    moved = tuple(_moved(pins, facts, matrix))
+    moved = tuple(_moved(pins, facts, matrix)) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):
@@ -101,6 +110,7 @@ def drift(locked: ParsedLock, facts: Facts, options: PlanOptions, matrix: Matrix
         newest=newest,
         unlock=now.unlock,
         matrix_moved=locked.matrix_digest not in {None, matrix.digest},
+        compared=installed,
     )
 
 

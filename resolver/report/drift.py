@@ -68,10 +68,12 @@ def drift_sections(
     if found.newest is not None:
         newer.append(Row(text=texts.label("drift-newest", version=found.newest)))
     styles = {"holds": "bold green", "drifted": "bold", "impossible": "bold red"}
+    end = f"drift-{found.verdict}" if found.compared else f"drift-alone-{found.verdict}"
     head = [Row(head=texts.label("drift-lock"), text=named)]
     if found.machine is not None:
         named = machine_line("", found.machine)
-        head.append(Row(text=texts.label("drift-machine", machine=named)))
+        code = "drift-machine" if found.compared else "drift-made-for"
+        head.append(Row(text=texts.label(code, machine=named)))
     sections = (
         Section(rows=tuple(head)),
         Section(
@@ -98,9 +100,7 @@ def drift_sections(
             heading=texts.label("unlock"),
             rows=tuple(Row(head=texts.change(row), text=texts.gains(row)) for row in found.unlock),
         ),
-        Section(
-            rows=(Row(text=texts.label(f"drift-{found.verdict}"), style=styles[found.verdict]),)
-        ),
+        Section(rows=(Row(text=texts.label(end), style=styles[found.verdict]),)),
     )
     return tuple(section for section in sections if section.rows)
 

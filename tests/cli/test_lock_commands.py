@@ -314,6 +314,45 @@ def test_in_ci_without_a_gpu_a_lock_is_held_against_the_machines_that_it_is_for(
     assert no_line.returncode == 3
 
 
+def test_where_no_environment_is_named_the_lock_alone_is_looked_at(
+    run: Run, tmp_path: Path
+) -> None:
+    done = run("lock", "--facts", "example", "-o", "gpu.txt")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "gpu.txt").read_text()
+    [line] = [line for line in text.splitlines() if line.startswith("# for linux")]
+    older = line.replace("535.104.12, CUDA 12.2", "470.57.02, CUDA 11.4")
+    (tmp_path / "both.txt").write_text(text.replace(line, f"{line}\n{older}"))
+    (tmp_path / "nobody.txt").write_text(text.replace(f"{line}\n", ""))
+    (tmp_path / "wrong.txt").write_text(text.replace("--hash=sha256:", "--hash=sha256:0", 1))
+
+    def check(file: str, *flags: str) -> tuple[int, str]:
+        done = run("lock", "--check", file, "--python", "3.11", *flags)
+        return done.returncode, done.stdout
+
+    code, told = check("gpu.txt")
+    assert code == 0, told
+    assert (
+        f"No environment is named: held against a machine that the lock was made {line[2:9]}"
+        in told
+    )
+    assert told.endswith("\nThe lock works there\n")
+    assert json.loads(check("gpu.txt", "--json")[1])["environment"] == []
+    code, told = check("both.txt")
+    assert (code, told.endswith("\nThe lock does not work there\n")) == (3, True)
+    code, told = check("wrong.txt")
+    assert (code, told.endswith("\nThe lock is not as the matrix has it (see above)\n")) == (
+        1,
+        True,
+    )
+    described = ("--driver", "535.104.12", "--gpu", "A100")
+    for file in ("nobody.txt", "both.txt"):
+        code, told = check(file, *described)
+        assert (code, told.endswith("\nThe lock works there\n")) == (0, True)
+        assert "No environment is named" not in told
+    assert check("nobody.txt")[0] == 3  # this machine has no GPU
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no file of Windows has such a name")
 @pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])
 def test_a_line_break_in_a_name_begins_no_line_of_a_lock(
@@ -406,10 +445,14 @@ def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
     )
     inputs = PlanInputs(facts, PlanOptions(), synthetic.matrix(), None, elsewhere)
 
-    [(held, named)] = held_against(locked, inputs)
+    [(held, named)] = held_against(locked, inputs, alone=False)
 
     assert named == (machine if stands_in else None)
     assert (held.driver, held.gpus) == (
         (machine.driver, machine.gpus) if stands_in else (driver, gpus)
     )
-    assert held_against(replace(locked, machines=()), inputs) == [(facts, None)]
+    nobody = replace(locked, machines=())
+    for alone in (True, False):
+        assert held_against(nobody, inputs, alone=alone) == [(facts, None)]
+    everybody = [(machine, machine), (windows, windows)]
+    assert held_against(locked, inputs, alone=True) == ([(facts, None)] if elsewhere else everybody)

@@ -55,8 +55,8 @@ ENDS = {
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
     "ortgpu-fix facts --from-text issue.txt -o machine.json": 0,
-    "ortgpu-fix diff old/uv.lock uv.lock --hosts production.json": 1,
-    "ortgpu-fix diff old/uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
+    "ortgpu-fix diff HEAD:uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
+    "ortgpu-fix diff origin/main:uv.lock uv.lock --hosts production.json": 1,
     "ortgpu-fix explain issue.txt --text-only": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
@@ -106,12 +106,19 @@ ENDS = {
     **{f"ortgpu-fix help {command}": 0 for command in COMMANDS},
 }
 """What each ends with; in this order."""
+GIT = (
+    ("init", "-q", "-b", "main"),
+    ("add", "uv.lock"),
+    ("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "one"),
+    ("update-ref", "refs/remotes/origin/main", "HEAD"),
+)
 NEEDS_ONE = (
-    *("ortgpu-fix", "ortgpu-fix plan", "ortgpu-fix lock --check gpu.txt"),
+    *("ortgpu-fix", "ortgpu-fix plan"),
     *("ortgpu-fix check", "ortgpu-fix --check", "ortgpu-fix undo --forget"),
 )
 NOWHERE = ENDS | {
     **dict.fromkeys(NEEDS_ONE, 2),
+    "ortgpu-fix lock --check gpu.txt": 0,
     **{command: 2 for command in ENDS if command.startswith("ortgpu-fix verify")},
     **{command: 7 for command in ENDS if "--python .venv" in command},
 }
@@ -127,7 +134,7 @@ def told() -> set[str]:
         text = (ROOT / name).read_text(encoding="utf-8")
         lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
         found |= {line.partition("  #")[0].strip() for line in lines.splitlines()} - {""}
-        found |= set(re.findall(r"`(ortgpu-fix[^`]*)`", text))
+        found |= set(re.findall(r"`(ortgpu-fix(?: [^`]*)?)`", text))
     found = {command.replace("-- COMMAND", "-- python app.py") for command in found}
     for command in [each for each in found if "COMMAND" in each]:
         found |= {command.replace("COMMAND", name) for name in COMMANDS} - {command}
@@ -190,10 +197,12 @@ def write_named_files(project: Path) -> None:
     """)
     for name in ("model.onnx", "MODEL.onnx"):
         onnx.save(model, project / name)
-    (project / "old").mkdir()
-    for file, version in (("old/uv.lock", "1.26.0"), ("uv.lock", "1.29.0")):
+    for version in ("1.26.0", "1.29.0"):
         package = f'[[package]]\nname = "onnxruntime-gpu"\nversion = "{version}"\n'
-        (project / file).write_text(f"version = 1\n{package}")
+        (project / "uv.lock").write_text(f"version = 1\n{package}")
+        if not (project / ".git").exists():
+            for words in GIT:
+                subprocess.run(["git", *words], cwd=project, check=True)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ...facts.model import Facts
 from ...lock.drift import drift
@@ -13,6 +14,7 @@ from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
 from ...report.drift import drift_json, drift_sections
 from .. import console
+from ..described import describes_environment
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs
 from ..lock_text import read_lock_text
@@ -24,18 +26,20 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Tell whether a lock still holds here, and what has drifted from it.
 
     Where this machine has no GPU, as in CI, it is held against each machine of this platform that
-    it was made for, with the environment that is here.
+    it was made for, with the environment that is here. Where no environment is named, it is held
+    against all of those, and nothing is compared with what is installed.
 
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
     file = arguments.argument or ""
     locked = read_lock(read_lock_text(file), file)
+    alone = describes_environment(arguments, environ, Path.cwd())
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
     held = (
-        replace(drift(locked, facts, inputs.options, matrix), machine=machine)
-        for facts, machine in held_against(locked, inputs)
+        replace(drift(locked, facts, inputs.options, matrix, installed=not alone), machine=machine)
+        for facts, machine in held_against(locked, inputs, alone=alone)
     )
     found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
     if arguments.json:
@@ -46,9 +50,16 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return DRIFT_EXIT[found.verdict]
 
 
-def held_against(locked: ParsedLock, inputs: PlanInputs) -> Sequence[tuple[Facts, Facts | None]]:
-    """Return the facts to hold a lock against, each with the machine that stands for this one."""
+def held_against(
+    locked: ParsedLock, inputs: PlanInputs, *, alone: bool
+) -> Sequence[tuple[Facts, Facts | None]]:
+    """Return the facts to hold a lock against, each with the machine that stands for this one.
+
+    `alone`: no environment is named.
+    """
     facts = inputs.facts
+    if alone and locked.machines and not inputs.elsewhere:
+        return [(one, one) for one in locked.machines]
     made_for = [one for one in locked.machines if one.platform.key == facts.platform.key]
     if inputs.elsewhere or not made_for or not (facts.driver is None or facts.gpus == ()):
         return [(facts, None)]

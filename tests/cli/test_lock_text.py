@@ -1,0 +1,71 @@
+"""The text of a lock out of a file, and out of a commit of git."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.cli import lock_text
+from ortgpu_fix.cli.lock_text import read_lock_text
+from ortgpu_fix.errors import Error
+from ortgpu_fix.utils.process import Finished
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A commit has another `uv.lock` than the folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "uv.lock").write_bytes(b"one\r\ntwo\rthree\n")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.autocrlf=false"]
+    for words in (["init", "-q"], ["add", "uv.lock"], [*who, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", *words], check=True)
+    (tmp_path / "uv.lock").write_text("new\n")
+    return tmp_path
+
+
+def test_a_file_of_a_commit(repository: Path) -> None:
+    assert read_lock_text("HEAD:uv.lock") == "one\ntwo\nthree\n"
+    assert read_lock_text("uv.lock") == "new\n"
+    (repository / "HEAD:uv.lock").write_text("a file of that name\n")
+    assert read_lock_text("HEAD:uv.lock") == "a file of that name\n"
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("HEAD:absent.lock", "absent.lock"),
+        ("nowhere:uv.lock", "nowhere"),
+        ("HEAD:", "No such file"),
+        (":uv.lock", "No such file"),
+        ("-p:uv.lock", "No such file"),
+        ("HEAD", "No such file"),
+    ],
+)
+def test_what_no_commit_has(name: str, said: str) -> None:
+    with pytest.raises(Error) as caught:
+        read_lock_text(name)
+
+    assert caught.value.code == "lock-unreadable"
+    assert caught.value.values["file"] == name
+    assert said in str(caught.value.values["cause"])
+    assert "\n" not in str(caught.value.values["cause"])
+
+
+def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Error) as caught:
+        read_lock_text("HEAD:uv.lock")
+    assert caught.value.values["cause"] == "git: No such file or directory"
+
+
+def test_a_git_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    quiet = Finished(("git",), 1, "", "")
+    monkeypatch.setattr(lock_text, "run", lambda *_, **__: quiet)
+    with pytest.raises(Error) as caught:
+        read_lock_text("HEAD:uv.lock")
+    assert caught.value.values["cause"] == "git: 1"
