@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ _COMMENT = re.compile(r"(^|\s+)#.*$")
 _HEREDOC = re.compile(
     r"^COPY <<'(\w+)' \S*requirements\S*\n(.*?)(?:^\1$|\Z)", re.MULTILINE | re.DOTALL
 )
+_PRINTED = re.compile(
+    r"^RUN printf '%s\\n' \\\n((?: .*\\\n)+?) > \S*requirements\S*$", re.MULTILINE
+)
+"""As a Dockerfile of ours writes them: each line is one word of the shell."""
 _MATRIX = re.compile(r"^# matrix: (\S+) (sha256:\S+)$", re.MULTILINE)
 
 
@@ -84,10 +89,16 @@ def read_lock(text: str, file: str) -> ParsedLock:
     Raises Error `lock-unreadable` where it is not a lock.
     """
     lock_format: Format = "requirements"
-    heredoc = _HEREDOC.search(text)
+    heredoc, printed = _HEREDOC.search(text), _PRINTED.search(text)
     if heredoc is not None:
         lines_before = text.count("\n", 0, heredoc.start(2))
         lock_format, pins = "dockerfile", list(_requirements("\n" * lines_before + heredoc[2]))
+    elif printed is not None:
+        lines = [
+            "\n" * text.count("\n", 0, printed.start(1)),
+            *printed[1].splitlines(keepends=True),
+        ]
+        lock_format, pins = "dockerfile", list(_requirements("".join(map(_unquoted, lines))))
     else:
         try:
             document = tomllib.loads(text)
@@ -107,6 +118,14 @@ def read_lock(text: str, file: str) -> ParsedLock:
         matrix_digest=matrix[2] if matrix else None,
         machines=tuple(read_machines(text)),
     )
+
+
+def _unquoted(line: str) -> str:
+    """Return a line that is a word of the shell, and a backslash."""
+    try:
+        return " ".join(shlex.split(line.removesuffix("\\\n"))) + "\n" if line.strip() else line
+    except ValueError:  # a quote that does not end
+        return "\n"
 
 
 def _check_marker(pin: ParsedPin, file: str) -> None:

@@ -9,8 +9,8 @@ environment has no conflicts, an unchanged application gets past loading the lib
 finds nothing missing (there is no GPU here).
 
 Cases named `offline` run in a network namespace without a route (`unshare -n`, as root). The case
-`dockerfile` executes the Dockerfile's instructions, one by one, in a Debian bookworm made by
-mmdebstrap, whose Python 3.11 stands in for that of the image.
+`dockerfile` is built by Debian's Buildah, as root; a Debian bookworm made by mmdebstrap stands in
+for the base image. The image is started, saved as an OCI layout, and held up to `check-image`.
 
 Each outcome goes into scripts/prove/results/ at once. Needs uv, a network, about 25 GB below DIR.
 The exit code is 1 where a case is not as expected.
@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.utils.process import install_environment
 from prove.outcomes import record
-from support.debian_image import build
+from support.debian_image import Builder
 from support.pythons import find_python
 from support.standin_wheels import find_uv
 
@@ -51,6 +51,11 @@ if sys.argv[2] == "preload":
     onnxruntime.preload_dlls()
 print("loaded", onnxruntime.__version__, flush=True)
 onnxruntime.InferenceSession(sys.argv[1], providers=["CUDAExecutionProvider"])
+"""
+SESSION = """
+import onnxruntime
+wanted = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+onnxruntime.InferenceSession({model!r}, providers=wanted)
 """
 PROJECT = """\
 [project]
@@ -350,36 +355,44 @@ def download_elsewhere(shop: Shop) -> dict[str, object]:
 
 
 def dockerfile(shop: Shop) -> dict[str, object]:
-    """Execute the Dockerfile's instructions in a Debian that mmdebstrap made."""
+    """Build the Dockerfile with Debian's Buildah, start it, and check the image unrun."""
     context = shop.folder / "context"
     shutil.rmtree(context, ignore_errors=True)
     context.mkdir()
     shop.fix("lock", "--format", "dockerfile", "-o", "Dockerfile", "-d", "wheels", cwd=context)
-    image = build(context, shop.folder, f"python:{PYTHON}-slim-bookworm", shop.run)
+    builder = Builder(shop.folder / "builder", shop.run)
     try:
-        said = image.start("-c", "print('application runs')", expect=1)
-        image.env["GPU_CHECK"] = "off"
-        started = image.start("-c", "print('application runs')")
+        container = builder.build(context, shop.folder, f"python:{PYTHON}-slim-bookworm")
+        program = "import os; print('application runs as', os.getuid(), 'in', os.getcwd())"
+        said = builder.start(container, "-c", program, expect=1)
+        started = builder.start(container, "-c", program, GPU_CHECK="off")
+        ask = SESSION.format(model=MODEL.read_bytes())
+        refused = builder.start(container, "-c", ask, expect=1, GPU_CHECK="off")
         met = said.partition("CUDA failure")[2].partition(";")[0]
         if "Failed to load library" in said or not met or "application runs" in said:
             raise Failed(f"the check at the start: {said[-500:]}")
-        toolkits = list(image.root.glob("usr/local/cuda*"))
-        if (
-            "application runs" not in started
-            or toolkits
-            or list(image.root.glob("opt/venv/**/pip"))
-        ):
-            raise Failed("the image is not as it should be")
-        stand_ins = list(image.root.glob("opt/venv/**/ORTGPU_FIX_PROVIDED"))
-        files = [path for path in image.root.glob("opt/**/*") if path.is_file()]
+        if "ORTGPU_FIX_REQUIRE" not in refused:
+            raise Failed(f"a silent fallback: {refused[-500:]}")
+        root = builder.root(container)
+        toolkits = list(root.glob("usr/local/cuda*"))
+        if "application runs as 1000 in /home/app" not in started or toolkits:
+            raise Failed(f"the image is not as it should be: {started[-500:]}")
+        stand_ins = list(root.glob("opt/venv/**/ORTGPU_FIX_PROVIDED"))
+        files = [path for path in root.glob("opt/**/*") if path.is_file()]
+        layout = builder.save(shop.folder / "layout")
+        begin = time.monotonic()
+        checked = shop.run(shop.tool, "-m", "ortgpu_fix", "check-image", layout)
         return {
-            "executed": "in a chroot of Debian bookworm, whose Python stands in for the image's",
+            "builder": shop.run("buildah", "--version").strip(),
+            "base": "Debian bookworm, whose Python stands in for the image's",
             "stand-in": len(stand_ins) == 1,
             "check at the start": f"CUDA failure{met.rstrip()}",
             "GB in /opt": round(sum(path.lstat().st_size for path in files) / 1e9, 2),
+            "check-image": checked.strip().splitlines()[-1],
+            "check-image, seconds": round(time.monotonic() - begin, 1),
         }
     finally:
-        image.remove()
+        builder.remove()
 
 
 CASES: dict[str, Callable[[Shop], dict[str, object]]] = {

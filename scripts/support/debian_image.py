@@ -1,23 +1,23 @@
-"""Build an image from a Dockerfile without a builder: its instructions, one by one, in chroots.
+"""Debian's releases as root file systems, and images that its Buildah builds on one of them.
 
-Knows the instructions that our own Dockerfiles have. The base image is stood in for by a Debian
-bookworm that mmdebstrap makes, with Debian's own Python. Needs Linux, root and a network.
+Needs Linux, root, a network, mmdebstrap, and Buildah for an image.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 Run = Callable[..., str]
 """Runs a program, says what it printed, and raises where it does not end as expected."""
 MIRROR = "http://deb.debian.org/debian"
-PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
+PACKAGES = "python3,python3-venv,python3-pip,ca-certificates,passwd"
+NAME = "gpu-base"
+PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""That of Python's images."""
 
 
 def in_root(root: Path, *words: str, user: str = "root") -> list[str]:
@@ -31,108 +31,53 @@ def in_root(root: Path, *words: str, user: str = "root") -> list[str]:
     return ["unshare", "--mount", "sh", "-c", script, user, str(root), *words]
 
 
-@dataclass
-class Image:
-    """A root file system, and what an image says beside it."""
+class Builder:
+    """Debian's Buildah, with a storage of its own and no rights that a container would need."""
 
-    root: Path
-    run: Run
-    env: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/local/bin:/usr/bin:/bin"})
-    folder: str = "/"
-    entrypoint: list[str] = field(default_factory=list)
-    command: list[str] = field(default_factory=list)
+    def __init__(self, work: Path, run: Run) -> None:
+        self._run = run
+        self._storage = work / "storage"
+        places = ("--root", str(self._storage), "--runroot", str(work / "running"))
+        self._words = ("buildah", "--storage-driver", "vfs", *places)
 
-    def inside(self, path: str) -> Path:
-        """Return where a path of the image is on this machine."""
-        return self.root / os.path.join(self.folder, path).lstrip("/")  # noqa: PTH118 - of Linux
+    def _do(self, *words: str | Path, expect: int = 0) -> str:
+        return self._run(*self._words, *words, expect=expect).strip()
 
-    def execute(self, *argv: str, expect: int = 0) -> str:
-        """Run a program in the image, with the image's variables and none of ours."""
-        variables = [f"{name}={value}" for name, value in self.env.items()]
-        inner = f"cd {shlex.quote(self.folder)} && exec {shlex.join(argv)}"
-        words = ["env", "-i", *_network(), *variables, "sh", "-c", inner]
-        return self.run(*in_root(self.root, *words), expect=expect)
+    def build(self, context: Path, work: Path, base: str) -> str:
+        """Build the Dockerfile in `context`, on an image of the name `base`; return its container.
 
-    def start(self, *arguments: str, expect: int = 0) -> str:
-        """Start the image as `docker run IMAGE` does, with `arguments` after its command."""
-        return self.execute(*self.entrypoint, *self.command, *arguments, expect=expect)
+        The base image is stood in for by a Debian bookworm of mmdebstrap, with Debian's own Python.
+        """
+        container = self._do("from", "scratch")
+        self._do("add", "--quiet", container, make_base(work / "debian", self._run), "/")
+        self._do("config", "--env", f"PATH={PATH}", container)
+        self._do("commit", "--quiet", "--rm", container, base)
+        network = [word for pair in _network() for word in ("--env", pair)]
+        words = ("bud", "--isolation", "chroot", "--pull-never", "--layers=false", "--quiet")
+        self._do(*words, *network, "--tag", NAME, context)
+        return self._do("from", "--pull-never", NAME)
+
+    def start(self, container: str, *arguments: str, expect: int = 0, **environ: str) -> str:
+        """Start a container as `docker run IMAGE` does, with `arguments` after its command."""
+        about = json.loads(self._do("inspect", container))["OCIv1"]["config"]
+        words = [*about["Entrypoint"], *about["Cmd"], *arguments]
+        given = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
+        return self._do("run", "--isolation", "chroot", *given, container, *words, expect=expect)
+
+    def root(self, container: str) -> Path:
+        """Return the folder where the container's files are."""
+        return Path(self._do("mount", container))
+
+    def save(self, path: Path) -> Path:
+        """Write the image as an OCI layout, in a folder."""
+        self._do("push", "--quiet", NAME, f"oci:{path}")
+        return path
 
     def remove(self) -> None:
-        """Remove its files."""
-        shutil.rmtree(self.root)
-
-
-def build(context: Path, work: Path, base: str, run: Run) -> Image:
-    """Build the Dockerfile in `context`, which must be on `base`, in `work`."""
-    debian = make_base(work / "debian", run)
-    stages: dict[str, Image] = {}
-    image = Image(debian, run)
-    for words, document in instructions((context / "Dockerfile").read_text()):
-        if words[0] == "FROM":
-            if words[1] != base:
-                raise ValueError(f"another base image: {words[1]}")
-            root = work / f"stage-{len(stages)}"
-            shutil.rmtree(root, ignore_errors=True)
-            run("cp", "-a", debian, root)
-            image = Image(root, run)
-            stages[words[-1]] = image
-        elif words[0] == "COPY":
-            _copy(image, words[1:], document, context, stages)
-        else:
-            _do(image, words)
-    for stage in stages.values():
-        if stage is not image:
-            stage.remove()
-    return image
-
-
-def _copy(
-    image: Image, words: list[str], document: str | None, context: Path, stages: dict[str, Image]
-) -> None:
-    *flags, source, goal = words
-    place = image.inside(goal)
-    if document is not None:
-        place.write_text(document)
-    elif flags:
-        origin = stages[flags[0].removeprefix("--from=")]
-        image.run("cp", "-a", origin.inside(source), place)
-    else:
-        place.mkdir(parents=True, exist_ok=True)
-        shutil.copy(context / source, place)
-
-
-def _do(image: Image, words: list[str]) -> None:
-    what, rest = words[0], words[1:]
-    if what == "WORKDIR":
-        image.folder = rest[0]
-        image.inside("").mkdir(parents=True, exist_ok=True)
-    elif what == "RUN":
-        image.execute("sh", "-c", " ".join(rest))
-    elif what == "ENV":
-        for pair in rest:
-            name, _, value = pair.partition("=")
-            image.env[name] = value.strip('"').replace("$PATH", image.env["PATH"])
-    elif what == "ENTRYPOINT":
-        image.entrypoint = json.loads(" ".join(rest))
-    elif what == "CMD":
-        image.command = json.loads(" ".join(rest))
-    else:
-        raise ValueError(f"an instruction that is not known here: {what}")
-
-
-def instructions(text: str) -> Iterator[tuple[list[str], str | None]]:
-    """Yield each instruction of a Dockerfile as words, with its here-document."""
-    lines = iter(text.splitlines())
-    for line in lines:
-        if not line.strip() or line.startswith("#"):
-            continue
-        whole = line
-        while whole.endswith("\\"):
-            whole = f"{whole[:-1].rstrip()} {next(lines).strip()}"
-        words = whole.split()
-        ends = [word.strip("<'") for word in words if word.startswith("<<")]
-        document = "".join(f"{row}\n" for row in iter(lines.__next__, ends[0])) if ends else None
-        yield words, document
+        """Remove all images and containers."""
+        self._do("rm", "--all")
+        self._do("rmi", "--all", "--force")
+        shutil.rmtree(self._storage)
 
 
 def make_base(root: Path, run: Run) -> Path:

@@ -460,12 +460,10 @@ def test_a_dockerfile_to_the_letter() -> None:
         f"""\
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /lock
-COPY <<'LOCK' requirements.txt
-./wheels/onnxruntime-1.26.0-py3-none-any.whl \\
-    --hash=sha256:{"21" * 32}
-onnxruntime-gpu==1.26.0 \\
-    --hash=sha256:{"92" * 32}
-LOCK
+RUN printf '%s\\n' \\
+ './wheels/onnxruntime-1.26.0-py3-none-any.whl --hash=sha256:{"21" * 32}' \\
+ 'onnxruntime-gpu==1.26.0 --hash=sha256:{"92" * 32}' \\
+ > requirements.txt
 COPY ./wheels/onnxruntime-1.26.0-py3-none-any.whl wheels/
 RUN python -m venv --without-pip /opt/venv \\
  && python -m pip --python /opt/venv install --no-cache-dir --no-compile --require-hashes \
@@ -484,17 +482,28 @@ ENV PATH=/opt/venv/bin:$PATH \\
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \\
     NVIDIA_REQUIRE_CUDA="cuda>=12.0" \\
     LD_LIBRARY_PATH={site}/nvidia/cublas/lib:{site}/nvidia/cudnn/lib
-COPY <<'CHECK' /opt/gpu-check.py
+RUN printf '%s\\n' \\
 """
     )
+    assert " 'import base64, os, subprocess, sys' \\\n '' \\\n" in final
     assert 'MODEL = "bW9kZWw="' in final
-    assert final.endswith('CHECK\nENTRYPOINT ["python", "/opt/gpu-check.py"]\nCMD ["python"]\n')
+    assert final.endswith(
+        """\
+ > /opt/gpu-check.py
+RUN useradd --create-home app
+USER app
+WORKDIR /home/app
+ENTRYPOINT ["python", "/opt/gpu-check.py"]
+CMD ["python"]
+"""
+    )
 
 
 def test_the_companion_that_loads_them_makes_a_search_path_needless() -> None:
     text = dockerfile(lock(target(LINUX, ORT, LIBRARIES)), b"")
 
     assert "LD_LIBRARY_PATH" not in text
+    assert '    NVIDIA_REQUIRE_CUDA="cuda>=12.0" \\\n    ORTGPU_FIX_REQUIRE=cuda\n' in text
     assert f"COPY {LIBRARIES.url} wheels/\n" in text
 
 
@@ -530,7 +539,7 @@ def test_docker_sees_only_its_own_folder(path: str) -> None:
 def test_docker_fetches_from_an_address_by_itself() -> None:
     text = dockerfile(lock(target(LINUX, STAND_IN)), b"")
 
-    assert f"onnxruntime @ {STAND_IN.url} \\" in text
+    assert f"'onnxruntime @ {STAND_IN.url} --hash" in text
     assert "COPY ./" not in text
 
 
@@ -610,7 +619,8 @@ def test_a_dockerfile_says_how_it_is_built_and_run() -> None:
     without = dockerfile(cpu(), b"")
     assert "# build with: docker build " in without
     assert "LD_LIBRARY_PATH" not in without
-    assert without.endswith('\nENV PATH=/opt/venv/bin:$PATH\nCMD ["python"]\n')
+    user = "RUN useradd --create-home app\nUSER app\nWORKDIR /home/app\n"
+    assert without.endswith(f'\nENV PATH=/opt/venv/bin:$PATH\n{user}CMD ["python"]\n')
 
 
 def test_a_requirements_file_says_how_it_is_installed() -> None:

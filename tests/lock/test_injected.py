@@ -151,11 +151,15 @@ def by_uv(text: str) -> list[object]:
     return [sorted(document), wanted, document["tool"]]
 
 
+PRINTED = re.compile(r"RUN printf '%s\\n' (.*)> ([\w/.-]+)")
+
+
 def by_docker(text: str) -> list[object]:
     """Return each instruction with its text, as BuildKit divides a Dockerfile into them.
 
-    Comments go first, a backslash continues a line, and a here-document ends at its word alone:
-    https://docs.docker.com/reference/dockerfile/. Its requirements are read by pip.
+    Comments go first, and a backslash continues a line:
+    https://docs.docker.com/reference/dockerfile/. The shell reads what `printf` writes, and
+    pip the requirements.
     """
     found: list[object] = []
     lines = iter(re.split(r"\r?\n", text))
@@ -165,11 +169,15 @@ def by_docker(text: str) -> list[object]:
             continue
         while whole.endswith("\\"):
             whole = whole[:-1] + next(lines).strip()
-        found.append(whole)
-        here = re.search(r"<<'(\w+)'", whole)
-        if here:
-            held = "".join(f"{each}\n" for each in iter(lambda: next(lines), here[1]))
-            found.append(by_pip(held) if here[1] == "LOCK" else held)
+        written = PRINTED.fullmatch(whole)
+        if written is None:
+            found.append(whole)
+            continue
+        script = f"printf '%s\\n' {written[1]}"
+        held = subprocess.run(
+            ["sh", "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        found.append(by_pip(held) if written[2] == "requirements.txt" else held)
     return found
 
 

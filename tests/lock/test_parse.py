@@ -140,6 +140,33 @@ RUN b==2
     assert hashes(text) == [[(ZERO, 4)]]
 
 
+@pytest.mark.parametrize("shell", ["'a==1 {hash}'", '"a==1 {hash}"'])
+def test_the_requirements_that_a_dockerfile_prints(shell: str) -> None:
+    first = shell.format(hash=f"--hash=sha256:{ZERO}")
+    text = f"""
+FROM python
+RUN printf '%s\\n' \\
+ 'z==1 {"0" * 9}' \\
+ > other.txt
+RUN printf '%s\\n' \\
+ {first} \\
+ 'c==3 ; python_version < '"'"'3.9'"'"'' \\
+ 'never ends \\
+ d==4 \\
+ > requirements.txt
+RUN b==2
+"""
+
+    found = read_lock(text, "lock")
+    assert found.format == "dockerfile"
+    assert [(pin.name, pin.line, pin.marker) for pin in found.pins] == [
+        ("a", 7, ""),
+        ("c", 8, 'python_version < "3.9"'),
+        ("d", 10, ""),
+    ]
+    assert hashes(text) == [[(ZERO, 7)], [], []]
+
+
 DEEP = 5000
 
 

@@ -1,13 +1,16 @@
 """A lock as a Dockerfile: a small image with the locked wheels, and a GPU check at its start.
 
-The requirements are a here-document, so one file is enough (BuildKit, which Docker 23 and newer
-use; Buildah 1.33). The wheels contain CUDA and cuDNN, so the base is Python's own slim image; the
-driver is the host's.
+One file is enough: `printf` writes the requirements and the check line by line. A here-document
+would need BuildKit or Buildah 1.33, and Debian 12 has Buildah 1.28. The wheels contain CUDA and
+cuDNN, so the base is Python's own slim image; the driver is the host's. The application runs as a
+user of its own, and where the loader is in the image, a silent fallback to the CPU is an error.
 """
 
 from __future__ import annotations
 
 import base64
+import shlex
+from collections.abc import Sequence
 
 from ...companions.contents import LIBRARIES
 from ...errors import Error
@@ -20,7 +23,7 @@ BASE = "python:{python}-slim-bookworm"
 VENV = "/opt/venv"
 INSTALL = (
     "build with: docker build -t gpu-base -f FILE FOLDER; then FROM gpu-base, or add to it here",
-    "run with: docker run --gpus all … (GPU_CHECK=off in its environment leaves the check out)",
+    "run with: docker run --gpus all …; unchecked: -e GPU_CHECK=off -e ORTGPU_FIX_REQUIRE=",
 )
 _CHECK = '''\
 """Before the application: does onnxruntime really compute on the GPU?"""
@@ -75,7 +78,9 @@ def dockerfile(lock: Lock, model: bytes) -> str:
     ]
     if lock.cuda:
         check = _CHECK.format(model=base64.b64encode(model).decode())
-        parts += [f"COPY <<'CHECK' /opt/gpu-check.py\n{check}CHECK"]
+        parts += [_written(check.splitlines(), "/opt/gpu-check.py")]
+    parts += ["RUN useradd --create-home app", "USER app", "WORKDIR /home/app"]
+    if lock.cuda:
         parts += ['ENTRYPOINT ["python", "/opt/gpu-check.py"]']
     return "\n".join([*parts, 'CMD ["python"]\n'])
 
@@ -85,8 +90,7 @@ def _build(lock: Lock, base: str) -> str:
     lines = [
         f"FROM {base} AS build",
         "WORKDIR /lock",
-        "COPY <<'LOCK' requirements.txt",
-        f"{pinned(lock)}LOCK",
+        _written(pinned(lock).replace(" \\\n    ", " ").splitlines(), "requirements.txt"),
         *map(copy_line, _copied(lock)),
     ]
     pip = f"python -m pip --python {VENV} install --no-cache-dir --no-compile"
@@ -99,6 +103,12 @@ def _build(lock: Lock, base: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _written(lines: Sequence[str], file: str) -> str:
+    """Return the instruction that writes `lines` into a file; each is one word of the shell."""
+    words = [f"{shlex.quote(line)} \\" for line in lines]
+    return "\n ".join(["RUN printf '%s\\n' \\", *words, f"> {file}"])
 
 
 def _copied(lock: Lock) -> list[str]:
@@ -125,4 +135,6 @@ def _environment(lock: Lock, python: str) -> str:
         named = dict.fromkeys(path for target in lock.targets for path in target.libraries)
         folders = [f"{site}/{docker_word(path)}" for path in named]
         lines += [f"LD_LIBRARY_PATH={':'.join(folders)}"]
+    elif lock.cuda:
+        lines += ["ORTGPU_FIX_REQUIRE=cuda"]
     return "ENV " + " \\\n    ".join(lines)
