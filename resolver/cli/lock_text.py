@@ -40,9 +40,7 @@ def _of_commit(name: str) -> str:
     try:
         done = run(["git", "cat-file", "blob", name], timeout=GIT_SECONDS)
     except OSError as error:
-        raise Error(
-            "lock-unreadable", file=name, cause=f"git: {error.strerror or error}"
-        ) from error
+        raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error
     if done.returncode != 0:
         said = without_controls(done.stderr.strip().rpartition("\n")[2])
         raise Error("lock-unreadable", file=name, cause=said or f"git: {done.returncode}")

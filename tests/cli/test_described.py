@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ortgpu_fix import __main__
+from ortgpu_fix.cli.described import describes_environment
+from ortgpu_fix.cli.parser import parse
 
 RTX = ("--driver", "551.61", "--gpu", "RTX 4060")
 A100 = ("--driver", "535.104.12", "--gpu", "A100")
@@ -41,6 +43,27 @@ def facts_of(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert code == 0, out
     document: dict[str, Any] = json.loads(out)
     return document
+
+
+@pytest.mark.parametrize(
+    ("words", "without", "with_version"),
+    [
+        (("lock",), True, True),
+        (("lock", "--check", "gpu.txt"), True, True),
+        (("download", "-d", "wheels"), True, True),
+        (("facts",), True, True),
+        (("plan",), False, True),
+        (("explain", "error.log"), False, True),
+        (("check",), False, False),
+        (("apply",), False, False),
+    ],
+)
+def test_which_commands_need_no_environment(
+    words: tuple[str, ...], *, without: bool, with_version: bool, nowhere: Path
+) -> None:
+    assert describes_environment(parse([*words]), {}, nowhere) is without
+    line = parse([*words, "--python", "3.11"])
+    assert describes_environment(line, {}, nowhere) is with_version
 
 
 @pytest.mark.usefixtures("nowhere")

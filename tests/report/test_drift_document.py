@@ -61,6 +61,23 @@ def test_a_lock_that_holds() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("driver", "packages", "style"),
+    [
+        ("12.2", INSTALLED, "bold green"),
+        ("12.2", INSTALLED[1:], "bold"),
+        ("11.4", INSTALLED, "bold red"),
+    ],
+)
+def test_the_colour_of_the_end(driver: str, packages: list[str], style: str) -> None:
+    locked = read_lock(lock(), "lock.txt")
+    found = drift(locked, synthetic.facts(*packages, driver=driver), PlanOptions(), MATRIX)
+
+    sections = drift_sections(found, locked, "lock.txt", MATRIX, EN)
+
+    assert [row.style for row in sections[-1].rows] == [style]
+
+
 def test_a_lock_that_an_environment_has_drifted_from() -> None:
     moved = synthetic.facts("nvidia-cudnn-cu12 9.10.2", *INSTALLED[2:], driver="13.0")
     found = document(lock(head=""), moved)
