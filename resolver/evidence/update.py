@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from . import nvidia, onnxruntime, onnxruntime_rows, torch_rows
+from . import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
 from .catalogue import Catalogue, wanted
 from .nvidia import CodeTargets, ReadRelease
 from .reader import Reader
@@ -46,6 +46,8 @@ class UnknownWheels:
             *(("torch", row) for row in tables["torch"]["torch"]),
             *((row["name"], row) for row in tables["torch"]["companion"]),
             *((row["name"], one) for row in _distributions(tables) for one in row["releases"]),
+            *((row["name"], row) for row in tables["plugins"]["plugin"]),
+            *(("onnxruntime", row) for row in tables["plugins"]["wheel"]),
         ]
         self._known = {(name, row["version"], row["platform"]) for name, row in rows}
         known = {("cuda-toolkit", row["version"], "any") for row in tables["toolkits"]["toolkit"]}
@@ -96,9 +98,12 @@ class MatrixReader:
         fresh = dict(zip(names, listed, strict=True))
         # The largest first, so that no thread begins one when the others are done.
         names.sort(key=lambda name: -sum(release.size for release in fresh[name]))
-        with ThreadPoolExecutor(2) as beside:
+        with ThreadPoolExecutor(3) as beside:
             builds = beside.submit(onnxruntime.builds, self._new, self._threads)
             torch = beside.submit(torch_rows.rows, self._new, self._threads)
+            beside_onnxruntime = beside.submit(
+                plugins.rows, self._new, self._threads, known=self._all
+            )
             described = each(
                 lambda name: self._distribution(name, fresh[name]), names, self._threads
             )
@@ -110,6 +115,7 @@ class MatrixReader:
             "nvidia": {"distribution": [row for row in described if row["releases"]]},
             "toolkits": {"toolkit": self._toolkits(known)},
             "torch": torch.result(),
+            "plugins": beside_onnxruntime.result(),
         }
 
     def _toolkits(self, known: dict[str, list[ReadRelease]]) -> list[dict[str, Any]]:
@@ -136,6 +142,7 @@ class MatrixReader:
             "nvidia": {"distribution": []},
             "toolkits": {"toolkit": []},
             "torch": {"torch": [], "companion": []},
+            "plugins": {"plugin": [], "wheel": []},
         }
 
     def builds(

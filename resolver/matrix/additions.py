@@ -28,8 +28,11 @@ _ADDED_TABLES: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
     "nvidia": {"distribution": _ROWS.distribution},
     "toolkits": {"toolkit": _ROWS.toolkit},
     "torch": {"torch": _ROWS.torch, "companion": _ROWS.companion},
+    "plugins": {"plugin": _ROWS.plugin, "wheel": _ROWS.onnxruntime},
 }
 """The tables that grow, and what reads the rows of each kind in them."""
+_SINCE = frozenset({"plugins"})
+"""Those that files which were written before lack."""
 
 
 _LONGEST_PROBLEM = 300
@@ -73,6 +76,9 @@ class Additions(NamedTuple):
         names |= {f"cuda-toolkit {row['version']}" for row in self.tables["toolkits"]["toolkit"]}
         names |= {f"torch {row['version']}" for row in self.tables["torch"]["torch"]}
         names |= {f"{row['name']} {row['version']}" for row in self.tables["torch"]["companion"]}
+        beside = self.tables.get("plugins", {})
+        names |= {f"{row['name']} {row['version']}" for row in beside.get("plugin", ())}
+        names |= {f"onnxruntime {row['version']}" for row in beside.get("wheel", ())}
         names |= {
             f"{row['name']} {release['version']}"
             for row in self.tables["nvidia"]["distribution"]
@@ -113,12 +119,13 @@ def parse_additions(text: bytes, file: object) -> Additions:
         tables = {
             name: {kind: list(document["tables"][name][kind]) for kind in kinds}
             for name, kinds in _ADDED_TABLES.items()
+            if name in document["tables"] or name not in _SINCE
         }
         digest = _digest(read, index_url, tables)
         if (SCHEMA, digest) == (document["schema"], document["digest"]):
-            for name, kinds in _ADDED_TABLES.items():
-                for kind, read_row in kinds.items():
-                    read_rows(tables[name], kind, read_row)
+            for name, table in tables.items():
+                for kind, read_row in _ADDED_TABLES[name].items():
+                    read_rows(table, kind, read_row)
             return Additions(read=read, index_url=index_url, tables=tables, digest=digest)
         problem = "its content does not have its digest"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -140,7 +147,7 @@ def with_additions(name: str, table: TomlTable, added: Sequence[Additions]) -> T
     for kind in _ADDED_TABLES[name]:
         rows: list[dict[str, Any]] = list(table[kind])
         for addition in added:
-            new = cast("list[dict[str, Any]]", addition.tables[name][kind])
+            new = cast("list[dict[str, Any]]", addition.tables.get(name, {}).get(kind, []))
             rows = _with_distributions(rows, new) if name == "nvidia" else _with_rows(rows, new)
         grown[kind] = rows
     return grown

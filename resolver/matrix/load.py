@@ -14,7 +14,7 @@ from .torch import TomlTable
 
 MATRIX_TABLES = (
     *("consumers", "distributions", "drivers", "floors", "limits", "msvc"),
-    *("numpy", "nvidia", "onnxruntime", "toolkits"),
+    *("numpy", "nvidia", "onnxruntime", "plugins", "toolkits"),
 )
 TORCH_TABLE = "torch"
 LOADER_MODULES = ("__init__.py", "demand.py", "load.py", "lost.py", "service.py")

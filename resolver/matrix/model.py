@@ -21,6 +21,7 @@ from .fields import (
     NAME,
     PATH,
     PLATFORM,
+    PROVIDER,
     PYTHON,
     REQUIREMENT,
     SHA256,
@@ -60,6 +61,31 @@ class BuildWheel(NamedTuple):
     requires: tuple[REQUIREMENT, ...]
 
 
+class PluginWheel(NamedTuple):
+    """A wheel with an execution provider that onnxruntime registers."""
+
+    name: NAME
+    version: VERSION
+    platform: PLATFORM
+    glibc: DOTTED | None
+    size: SIZE
+    sha256: SHA256
+    file: FILE
+    provider: PROVIDER
+    """`NvTensorRTRTXExecutionProvider`."""
+    cuda: DOTTED
+    """The release of the CUDA runtime that it brings, `12.9`; of the major that it links, `12.0`,
+    where no name tells more."""
+    onnxruntime: SpecifierSet
+    """The releases that it says it works with."""
+    needs: tuple[LIBRARY, ...]
+    """The CUDA libraries that it links and that are not in the wheel under that name."""
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
+    toolset: DOTTED | None = None
+    """On Windows the version of the MSVC build tools that linked it: `14.44`."""
+
+
 class Build(NamedTuple):
     """A release of onnxruntime-gpu for one platform; all its wheels have the same provider."""
 
@@ -88,6 +114,8 @@ class Build(NamedTuple):
     tensorrt: LIBRARY | None = None
     """The library of TensorRT that its TensorRT provider links or loads: `libnvinfer.so.10`; None
     where it has no such provider, or the provider names none."""
+    plugin: PluginWheel | None = None
+    """What gives a plain onnxruntime the GPU; None: the build is onnxruntime-gpu."""
 
 
 class Release(NamedTuple):
@@ -245,6 +273,8 @@ class Plugin(NamedTuple):
     sass: tuple[str, ...] = ()
     """The GPUs that it runs on, where its libraries are in the wheel; else empty."""
     ptx: tuple[str, ...] = ()
+    capability: str = ""
+    """The oldest GPU that it supports, where a document says so: `8.0`."""
 
 
 class TensorrtLibraries(NamedTuple):
@@ -299,6 +329,9 @@ class Matrix(NamedTuple):
     """The builds of onnxruntime with the training API."""
     plugins: Mapping[str, Plugin] = MappingProxyType({})
     """By distribution: the execution providers that come beside onnxruntime."""
+    plugin_wheels: tuple[PluginWheel, ...] = ()
+    onnxruntime: tuple[Release, ...] = ()
+    """The wheels of the plain onnxruntime that plugins are registered in."""
     tensorrt: tuple[TensorrtLibraries, ...] = ()
     defects: tuple[Defect, ...] = ()
     read: Mapping[str, tuple[Floors, ...]] = MappingProxyType({})

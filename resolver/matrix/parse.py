@@ -24,6 +24,7 @@ from .model import (
     Limit,
     Matrix,
     Plugin,
+    PluginWheel,
     Release,
     TensorrtLibraries,
     ToolkitRelease,
@@ -42,11 +43,17 @@ class RowReaders:
         self.toolkit = row_reader(ToolkitRelease, forms=forms)
         self.torch = row_reader(PypiRow, forms=forms)
         self.companion = row_reader(DomainLibrary, forms=forms)
+        self.plugin = row_reader(PluginWheel, forms=forms)
+        self._release = row_reader(Release, forms=forms)
 
     def build(self, row: TomlTable) -> Build:
         """Return a build; what a wheel does not say of itself it requires as the others do."""
         wheels = [{"requires": row["requires"], **wheel} for wheel in row["wheels"]]
         return self._build({**row, "wheels": wheels})
+
+    def onnxruntime(self, row: TomlTable) -> Release:
+        """Return a wheel of the plain onnxruntime."""
+        return self._release({**row, "name": "onnxruntime"})
 
     def distribution(self, row: TomlTable) -> Distribution:
         """Return an nvidia distribution."""
@@ -102,12 +109,20 @@ def parse(
         }
         training = frozenset(row["name"] for row in owners if row.get("kind") == "training")
         plugins = {
-            row["name"]: Plugin(row["provider"], row["cuda"], tuple(row.get("sass", ())))
+            row["name"]: Plugin(
+                provider=row["provider"],
+                cuda=row["cuda"],
+                sass=tuple(row.get("sass", ())),
+                capability=row.get("capability", ""),
+            )
             for row in tables[place].get("plugin", ())
         }
         tensorrt = rows("tensorrt", _TENSORRT)
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
+        place = "plugins"
+        plugin_wheels = rows("plugin", _SHIPPED.plugin)
+        plain = rows("wheel", _SHIPPED.onnxruntime)
         place = "limits"
         limits, defects = rows("limit", _LIMIT), rows("defect", _DEFECT)
         place = "floors"
@@ -144,6 +159,8 @@ def parse(
         own_providers=own_providers,
         training=training,
         plugins=plugins,
+        plugin_wheels=plugin_wheels,
+        onnxruntime=plain,
         tensorrt=tensorrt,
         feeds=feeds,
         consumers=consumers,

@@ -9,14 +9,14 @@ from typing import Any
 from packaging.version import Version
 
 Tables = dict[str, dict[str, Any]]
-GROWING = ("onnxruntime", "nvidia", "toolkits", "torch")
+GROWING = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 """The tables that hold releases of an index."""
 
 
 def cut_tables(
     tables: Mapping[str, Mapping[str, Any]], later: Callable[[str, str], bool]
 ) -> Tables:
-    """Return the four growing tables without the releases for which `later(name, version)` holds.
+    """Return the growing tables without the releases for which `later(name, version)` holds.
 
     `name` is a distribution: `onnxruntime-gpu`, `nvidia-cublas`, `cuda-toolkit`, `torch`.
     """
@@ -32,6 +32,9 @@ def cut_tables(
     torch["companion"] = [
         row for row in torch["companion"] if not later(row["name"], row["version"])
     ]
+    beside = cut["plugins"]
+    beside["plugin"] = [row for row in beside["plugin"] if not later(row["name"], row["version"])]
+    beside["wheel"] = [row for row in beside["wheel"] if not later("onnxruntime", row["version"])]
     cut["nvidia"]["distribution"] = [_without(row, later) for row in cut["nvidia"]["distribution"]]
     return cut
 

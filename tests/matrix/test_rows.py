@@ -42,6 +42,7 @@ def tables() -> dict[str, Any]:
         "toolkits": {"toolkit": []},
         "numpy": {"wheel": []},
         "msvc": {"wheel": []},
+        "plugins": {"plugin": [], "wheel": []},
         "drivers": {
             key: [] for key in ("floor", "toolkit", "branch", "last", "forward", "data_center")
         },
@@ -114,6 +115,45 @@ def test_a_release(table: str, name: str) -> None:
     assert tuple(bare)[:9] == (name, "2.2.6", "linux_x86_64", None, None, 5, "aa", "n", ())
     assert (full.python, full.glibc, full.requires) == ("cp312", "2.17", ("b>1",))
     assert bare.index_url == "pypi"
+
+
+def test_a_plugin_and_the_onnxruntime_beside_it() -> None:
+    row = {"version": "0.5.0", "platform": "linux_x86_64", "size": 5, "sha256": "aa", "file": "n"}
+    plugin = {
+        "name": "onnxruntime-ep-cuda13",
+        "provider": "CUDAExecutionProvider",
+        "cuda": "13.4",
+        "onnxruntime": ">=1.24",
+        "needs": ["libcudart.so.13"],
+        "sass": ["8.0"],
+        "ptx": ["9.0"],
+    }
+    made = parsed(
+        "plugins",
+        plugin=[{**row, **plugin}, {**row, **plugin, "glibc": "2.28", "toolset": "14.44"}],
+        wheel=[{**row, "python": "cp311", "requires": ["numpy>=1.21"]}],
+    )
+    bare, full = made.plugin_wheels
+    [wheel] = made.onnxruntime
+
+    assert tuple(bare)[:9] == (
+        *("onnxruntime-ep-cuda13", "0.5.0", "linux_x86_64", None, 5, "aa", "n"),
+        *("CUDAExecutionProvider", "13.4"),
+    )
+    assert (str(bare.onnxruntime), bare.needs) == (">=1.24", ("libcudart.so.13",))
+    assert (bare.sass, bare.ptx, bare.toolset) == (("8.0",), ("9.0",), None)
+    assert (full.glibc, full.toolset) == ("2.28", "14.44")
+    assert (wheel.name, wheel.version, wheel.python) == ("onnxruntime", "0.5.0", "cp311")
+    assert wheel.requires == ("numpy>=1.21",)
+
+
+def test_what_is_documented_of_a_plugin() -> None:
+    row = {"name": "a", "provider": "AExecutionProvider", "cuda": "12"}
+    rich = {"name": "b", "provider": "B", "cuda": "13", "sass": ["8.0"], "capability": "8.0"}
+    plain, full = parsed("distributions", plugin=[row, rich]).plugins.values()
+
+    assert plain == ("AExecutionProvider", "12", (), (), "")
+    assert full == ("B", "13", ("8.0",), (), "8.0")
 
 
 def test_a_distribution() -> None:

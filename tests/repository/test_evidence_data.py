@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PYPI = "https://pypi.org/simple"
 DATA = Path(__file__).parents[2] / "data"
-NAMES = ("onnxruntime", "nvidia", "toolkits", "numpy", "msvc", "symbols", "torch")
+NAMES = ("onnxruntime", "nvidia", "toolkits", "numpy", "msvc", "symbols", "torch", "plugins")
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from ortgpu_fix.cli.matrix_files import show_age
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence import nvidia
+from ortgpu_fix.evidence import nvidia, plugins
 from ortgpu_fix.evidence.index_source import IndexSource
 from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
 from ortgpu_fix.evidence.onnxruntime import tensorrt_library
@@ -92,7 +92,7 @@ def _onnxruntime(
 def index() -> Iterator[samples.Index]:
     with samples.serve() as served:
         pages = [*DISTRIBUTIONS, "cuda-toolkit", "numpy", "msvc-runtime"]
-        pages += ["torch", "torchvision", "torchaudio", *CONSUMERS]
+        pages += ["torch", "torchvision", "torchaudio", *CONSUMERS, *plugins.ON_PYPI, "onnxruntime"]
         served.files = {name: {} for name in pages}
         linux = samples.elf(
             links=["libcublas.so.12", "libc.so.6"],
@@ -175,7 +175,51 @@ def index() -> Iterator[samples.Index]:
                 {}, requires=["torch==2.7.0"]
             )
         }
+        served.files |= _plugins()
         yield served
+
+
+def _plugins() -> dict[str, dict[str, bytes]]:
+    """Return a plugin of NVIDIA's shape for each CUDA, one for CUDA, and releases beside them."""
+    code = samples.elf(name="libtensorrt_rtx.so.1", extra=GENERAL + bytes(4096))
+    folder, init = "onnxruntime_ep_nv_tensorrt_rtx", "NAME = 'NvTensorRTRTXExecutionProvider'"
+    about = "\n\n- `pip install onnxruntime>=1.24`\n"
+    linux: dict[str, bytes | str] = {
+        f"{folder}/__init__.py": init,
+        f"{folder}/libonnxruntime_providers_nv_tensorrt_rtx.so": samples.elf(
+            links=["libcudart.so.13", "libcuda.so.1", "libtensorrt_rtx.so.1"]
+        ),
+        f"{folder}/libcudart.so.13.4.36": samples.elf(name="libcudart.so.13"),
+        f"{folder}/libtensorrt_rtx.so.1.7.1": code,
+    }
+    windows: dict[str, bytes | str] = {
+        f"{folder}/__init__.py": init,
+        f"{folder}/onnxruntime_providers_nv_tensorrt_rtx.dll": samples.dll(
+            imports={"cudart64_12.dll": ["x"], "nvcuda.dll": ["y"]}
+        ),
+        f"{folder}/cudart64_12.dll": samples.dll(),
+        f"{folder}/tensorrt_rtx_1_7.dll": samples.dll(extra=GENERAL + bytes(4096)),
+    }
+    rtx = "onnxruntime_ep_nv_tensorrt_rtx"
+    plain = ("1.23.2-cp311", "1.30.0-cp311", "1.32.0-cp311", "1.32.0-cp314", "1.33.0rc1-cp311")
+    return {
+        "onnxruntime-ep-nv-tensorrt-rtx-cu13": {
+            f"{rtx}_cu13-0.4.0-py3-none-{LINUX}.whl": b"it is not read",
+            f"{rtx}_cu13-0.5.0-py3-none-{LINUX}.whl": samples.wheel(linux, about=about),
+        },
+        "onnxruntime-ep-nv-tensorrt-rtx-cu12": {
+            f"{rtx}_cu12-0.5.0-py3-none-win_amd64.whl": samples.wheel(
+                windows, requires=["numpy>=1; extra == 'dev'", "onnxruntime>=1.25"], about=about
+            ),
+            f"{rtx}_cu12-0.5.0-py3-none-win_arm64.whl": b"it is for no platform of ours",
+        },
+        "onnxruntime": {
+            f"onnxruntime-{name}-{name.partition('-')[2]}-{LINUX}.whl": samples.wheel(
+                {"name": name}, requires=["numpy>=1.21.6", "sympy; extra == 'x'"]
+            )
+            for name in plain
+        },
+    }
 
 
 def _run(index: samples.Index, folder: Path, *more: str) -> int:
@@ -273,6 +317,84 @@ def _tensorrt_of(folder: Path, provider: str, content: bytes) -> str | None:
         served.files = {"onnxruntime-gpu": {name: wheel}}
         reader = _reader(served, folder)
         return tensorrt_library(reader, *reader.wheels("onnxruntime-gpu"))
+
+
+def test_plugins_and_the_onnxruntime_beside_them(index: samples.Index, tmp_path: Path) -> None:
+    _run(index, tmp_path)
+    rows = _read(tmp_path, "plugins")
+    linux, windows = rows["plugin"]
+    judged = ("provider", "cuda", "onnxruntime", "needs", "sass", "ptx", "toolset")
+
+    assert [(row["name"], row["version"], row["platform"]) for row in rows["plugin"]] == [
+        ("onnxruntime-ep-nv-tensorrt-rtx-cu13", "0.5.0", "linux_x86_64"),
+        ("onnxruntime-ep-nv-tensorrt-rtx-cu12", "0.5.0", "windows_x86_64"),
+    ]
+    # What it brings under a name that the loader does not look for, it lacks.
+    assert [linux.get(key) for key in judged] == [
+        *("NvTensorRTRTXExecutionProvider", "13.4", ">=1.24", ["libcudart.so.13"]),
+        *(["7.5", "8.0", "9.0a"], [], None),
+    ]
+    assert [windows.get(key) for key in judged] == [
+        *("NvTensorRTRTXExecutionProvider", "12.0", ">=1.25", []),
+        *(["7.5", "8.0", "9.0a"], [], "14.40"),
+    ]
+    assert (linux["glibc"], windows.get("glibc")) == ("2.27", None)
+    assert [(row["version"], row["python"], row["requires"]) for row in rows["wheel"]] == [
+        ("1.32.0", "cp311", ["numpy>=1.21.6"]),
+        ("1.32.0", "cp314", ["numpy>=1.21.6"]),
+    ]
+    content = index.files["onnxruntime"][str(rows["wheel"][0]["file"])]
+    assert rows["wheel"][0]["size"] == len(content)
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"m/a.py": ""}, "has no provider that its module names"),
+        ({"m/libonnxruntime_providers_x.so": b"", "m/__init__.py": ""}, "has no provider that"),
+        (
+            {
+                "m/libonnxruntime_providers_x.so": samples.elf(links=["libc.so.6"]),
+                "m/__init__.py": '"AExecutionProvider"',
+            },
+            "neither links nor brings a CUDA runtime",
+        ),
+    ],
+)
+def test_what_is_no_plugin_for_cuda_is_refused(
+    files: dict[str, bytes | str], problem: str, index: samples.Index, tmp_path: Path
+) -> None:
+    name = f"onnxruntime_ep_cuda12-0.1.0-py3-none-{LINUX}.whl"
+    index.files = {"onnxruntime-ep-cuda12": {name: samples.wheel(files)}, "onnxruntime": {}}
+    _fill(index)
+
+    with pytest.raises(EvidenceError, match=problem):
+        plugins.rows(_reader(index, tmp_path), 1, ["onnxruntime-ep-cuda12"])
+
+
+def test_a_plugin_for_cuda_is_read_from_an_index_that_has_it(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    """It links its libraries and brings none; upstream's own names are looked for."""
+    provider = samples.elf(links=["libcudart.so.12", "libcublas.so.12"], extra=GENERAL)
+    files: dict[str, bytes | str] = {
+        "onnxruntime_ep_cuda/__init__.py": "def get_ep_name():\n    return 'CUDAExecutionProvider'",
+        "onnxruntime_ep_cuda/libonnxruntime_providers_cuda.so": provider,
+    }
+    index.files["onnxruntime-ep-cuda12"] = {
+        f"onnxruntime_ep_cuda12-0.1.0-py3-none-{LINUX}.whl": samples.wheel(files)
+    }
+    cut = _cut(_whole(index, tmp_path / "whole"))
+    rows = _matrix_reader(index, tmp_path / "cache", cut).read()["plugins"]["plugin"]
+
+    [row] = [row for row in rows if row["name"] == "onnxruntime-ep-cuda12"]
+    assert (row["provider"], row["cuda"], row["onnxruntime"]) == (
+        "CUDAExecutionProvider",
+        "12.0",
+        "",
+    )
+    assert row["needs"] == ["libcublas.so.12", "libcudart.so.12"]
+    assert row["sass"] == ["7.5", "8.0", "9.0a"]
 
 
 def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> None:
@@ -517,7 +639,7 @@ def test_check_lists_a_planted_error(
     capsys.readouterr()
 
     assert _run(index, tmp_path, "--check", "onnxruntime") == 1
-    assert 'sass = ["7.5", "8.0", "9.0"]' in capsys.readouterr().out
+    assert 'sass = ["7.5", "8.0", "9.0a"]' in capsys.readouterr().out
 
 
 def test_files_that_contradict_each_other_are_an_error(
@@ -552,7 +674,7 @@ def test_an_unknown_file_is_a_mistake_in_usage() -> None:
     assert stopped.value.code == 2
 
 
-TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
+TABLES = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 
 
 def _cut(whole: dict[str, Any], cublas: str = "12.9.1.4") -> dict[str, Any]:

@@ -189,13 +189,15 @@ def dll(
     return header.ljust(512, b"\0") + bytes(data).ljust(size, b"\0") + code
 
 
-def wheel(members: Mapping[str, bytes | str], *, requires: Sequence[str] = ()) -> bytes:
-    """Return a zip archive with these members and a METADATA file."""
+def wheel(
+    members: Mapping[str, bytes | str], *, requires: Sequence[str] = (), about: str = ""
+) -> bytes:
+    """Return a zip archive with these members and a METADATA file with `about` at its end."""
     stream = io.BytesIO()
     lines = ["Metadata-Version: 2.1", "Name: x", "Version: 1"]
     lines += [f"Requires-Dist: {line}" for line in requires]
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, content in {**members, "x.dist-info/METADATA": "\n".join(lines)}.items():
+        for path, content in {**members, "x.dist-info/METADATA": "\n".join(lines) + about}.items():
             archive.writestr(zipfile.ZipInfo(path, (2026, 1, 1, 0, 0, 0)), content)
     return stream.getvalue()
 

@@ -25,7 +25,12 @@ def said(tables: Mapping[str, Mapping[str, Any]], platform: str) -> Said:
         for row in tables["torch"][kind]:
             if row["platform"] == platform:
                 found[kind, row.get("name"), row["version"]] = row
-    return found
+    beside = (row for kind in ("plugin", "wheel") for row in tables["plugins"][kind])
+    return found | {
+        (row.get("name"), row.get("python"), row["version"]): row
+        for row in beside
+        if row["platform"] == platform
+    }
 
 
 def _of_distribution(row: Mapping[str, Any], platform: str) -> Said:

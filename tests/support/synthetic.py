@@ -304,6 +304,7 @@ def tables() -> dict[str, dict[str, Any]]:
                 )
             ]
         },
+        "plugins": {"plugin": [], "wheel": []},
         "floors": {"floor": []},
         "limits": {
             "limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}],

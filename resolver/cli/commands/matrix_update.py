@@ -32,7 +32,7 @@ from ..flags import CommandLine
 from ..inputs import index_config_of
 from ..matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
 
-_TABLES = ("onnxruntime", "nvidia", "toolkits", "torch")
+_TABLES = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
 
 

@@ -92,6 +92,7 @@ def _wheels(data: Data) -> Iterator[Any]:
         yield from distribution["releases"]
     yield from data["numpy"]["wheel"]
     yield from data["msvc"]["wheel"]
+    yield from (*data["plugins"]["plugin"], *data["plugins"]["wheel"])
 
 
 def files(data: Data) -> Iterator[str]:

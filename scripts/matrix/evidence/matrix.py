@@ -9,7 +9,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ortgpu_fix.evidence import nvidia, onnxruntime, onnxruntime_rows, torch_rows
+from ortgpu_fix.evidence import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
 from ortgpu_fix.evidence.catalogue import Catalogue, wanted
 from ortgpu_fix.evidence.spread import each
 from ortgpu_fix.utils.toml_writer import Rows, document, table
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FILES = (
     *("nvidia", "toolkits", "numpy", "msvc", "onnxruntime"),
-    *("symbols", "floors", "torch", "consumers"),
+    *("symbols", "floors", "torch", "consumers", "plugins"),
 )
 SCHEMA = 1
 _DATE = re.compile(r'^date = ".*"$', re.MULTILINE)
@@ -51,6 +51,7 @@ _HEADERS = {
     "torch": "Wheels of torch: CUDA, pins, GPUs; torchvision, torchaudio. [[variant]]: documents.",
     "numpy": "The newest numpy 1.x wheel for each Python and platform.",
     "consumers": "CUDA libraries that other distributions link or load by name.",
+    "plugins": "Plugins with a provider for NVIDIA's GPUs, and the onnxruntime beside them.",
     "msvc": "The wheels of Microsoft's Visual C++ runtime (`msvc-runtime`) for each Python.",
 }
 
@@ -98,6 +99,9 @@ class Builder:
             read = torch_rows.rows(self._reader, self._threads)
             builds, companions = (_written(kind, rows) for kind, rows in read.items())
             return [*builds, *torch_documents.variants(), *companions]
+        if name == "plugins":
+            read = plugins.rows(self._reader, self._threads, plugins.ON_PYPI)
+            return [one for kind, rows in read.items() for one in _written(kind, rows)]
         if name == "consumers":
             return consumers.tables(self._reader, self._threads)
         if name == "msvc":
