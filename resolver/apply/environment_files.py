@@ -104,6 +104,23 @@ def emptied_folders(paths: Iterable[str], site: Site, folders: Iterable[str] = (
     return between
 
 
+def derived(paths: set[str]) -> Iterator[str]:
+    """Yield what came of the files `paths` since: their bytecode, and links to them beside them.
+
+    A plugin of onnxruntime makes such links when it is imported: `libtensorrt_rtx.so.1` to
+    `libtensorrt_rtx.so.1.7.1`.
+    """
+    yield from bytecode(paths)
+    for folder in {os.path.dirname(path) for path in paths if ".so." in path}:
+        with contextlib.suppress(OSError):
+            links = [join(folder, name) for name in os.listdir(folder)]
+            yield from (one for one in links if os.path.islink(one) and _leads_to(one) in paths)
+
+
+def _leads_to(link: str) -> str:
+    return os.path.normpath(join(os.path.dirname(link), os.readlink(link)))  # noqa: PTH115
+
+
 def bytecode(paths: Iterable[str]) -> Iterator[str]:
     """Yield the bytecode files of the modules among `paths`."""
     stems: dict[str, set[str]] = {}

@@ -20,7 +20,7 @@ from ..utils.files import file_digest
 from .environment_files import (
     NAMESPACE,
     SHARED,
-    bytecode,
+    derived,
     files_under,
     is_interpreter,
     recorded_files,
@@ -73,7 +73,7 @@ def files_to_remove(
     paths = (paths - stays) | incoming.keys()
     paths |= {path for folder in whole for path in files_under(folder)}
     paths |= _leftovers(site, paths) - stays
-    paths |= set(bytecode(paths))
+    paths |= set(derived(paths))
     paths = {path for path in paths if os.path.lexists(path)}
     folders = {path for path in paths if os.path.isdir(path) and not os.path.islink(path)}
     for path in incoming.keys() & folders:

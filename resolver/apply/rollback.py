@@ -20,7 +20,7 @@ from ..engine import guard as engine_guard
 from ..errors import Error
 from ..utils.files import disk_error
 from ..utils.signals import signals_held
-from .environment_files import COPY, bytecode, emptied_folders, files_under
+from .environment_files import COPY, derived, emptied_folders, files_under
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -255,7 +255,7 @@ def _remove_created(site: Site, install: Install, keep: set[str], trash: _Trash)
     folders = [absolute(site, path) for path in install.folders]
     folders += [inner for path in whole for inner, _, _ in os.walk(path)]
     around = emptied_folders(created, site, folders)
-    files = {*created, *bytecode(created), *(path + COPY for path in created)}
+    files = {*created, *derived({*created}), *(path + COPY for path in created)}
     files |= {file for path in whole for file in files_under(path)}
     trash.take(sorted(files - keep))
     around |= {join(path, "__pycache__") for path in around}

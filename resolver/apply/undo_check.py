@@ -21,7 +21,7 @@ from ..utils.files import file_digest
 from .environment_files import (
     COPY,
     SHARED,
-    bytecode,
+    derived,
     files_under,
     fingerprint,
     is_interpreter,
@@ -104,7 +104,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     install = install_of(records)
     created = {absolute(site, path) for path in install.created} if install else set()
     # What Python compiled of the new modules since goes with them.
-    ours = created.union(bytecode(created))
+    ours = created.union(derived(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
     for whole in install.whole if install is not None else ():

@@ -14,6 +14,7 @@ from example_target import target_at
 
 from ortgpu_fix.apply.environment_files import (
     bytecode,
+    derived,
     emptied_folders,
     files_under,
     is_interpreter,
@@ -311,6 +312,24 @@ def test_the_bytecode_of_modules_alone(tree: Tree) -> None:
         "a.cpython-311.pyc.1234",
     }
     assert list(bytecode([str(tree.purelib / "p" / "a.so")])) == []
+
+
+def test_what_came_of_files_since_is_bytecode_and_links_beside_them(tree: Tree) -> None:
+    """NVIDIA's TensorRT-RTX makes such links when it is imported."""
+    for name in ("p/lib.so.1.7", "p/other.so.1", "p/a.py", "p/__pycache__/a.cpython-311.pyc"):
+        tree.put(name)
+    folder = tree.purelib / "p"
+    for name, leads in (
+        *(("lib.so.1", "lib.so.1.7"), ("lib.so", str(folder / "lib.so.1.7"))),
+        *(("other.so", "other.so.1"), ("gone.so", "nothing.so.1.7")),
+    ):
+        (folder / name).symlink_to(leads)
+    paths = {str(folder / "lib.so.1.7"), str(folder / "a.py"), str(tree.purelib / "q/x.so.1")}
+
+    assert {Path(path).name for path in derived(paths)} == {
+        *("lib.so.1", "lib.so", "a.cpython-311.pyc"),
+    }
+    assert [Path(path).name for path in derived({str(folder / "a.py")})] == ["a.cpython-311.pyc"]
 
 
 def test_links_are_files_and_not_followed(tree: Tree) -> None:
