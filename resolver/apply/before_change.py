@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import Error, cause
 from ..facts.model import OPERATING_SYSTEM
 from ..facts.target import Target
-from ..plan.model import Plan
+from ..plan.model import ALLOWANCES, Plan
 from ..plan.reasons import words
 from ..utils.mapped_files import PROC, mapped_files, process_ids, process_name
 from .staging import StagedWheels
@@ -60,7 +60,7 @@ def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
         values = dict(row.values)
         if row.code == "would-conflict" and not allowed.conflicts:
             raise Error("would-conflict", conflicts=words(values["by"]))
-        if row.code in {"provider-lost", "training-lost"} and not allowed.providers:
+        if ALLOWANCES.get(row.code) == "provider" and not allowed.providers:
             raise Error("would-lose", distribution=words(values["distribution"]))
 
 

@@ -12,7 +12,8 @@ PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
 """What `--platform` names."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """What `--completions` writes for."""
-PROVIDERS = ("cuda", "tensorrt")
+RTX = "tensorrt-rtx"
+PROVIDERS = ("cuda", "tensorrt", RTX)
 """What `--provider` names; the first is the default."""
 ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
 

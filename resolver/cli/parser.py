@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from .. import __version__
 from ..errors import Error
-from .flags import FLAGS, CommandLine, Flag, given
+from .flags import FLAGS, RTX, CommandLine, Flag, given
 
 PLAN = "plan"
 """What runs without a command."""
@@ -173,6 +173,7 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
         if flag.commands and given(line, flag) and command not in flag.commands:
             raise _alone(f"--{flag.name}", flag.partner)
     _check_partners(line, command)
+    _check_plugin(line, command)
     command = "check_lock" if locks else "matrix_update" if line.update else command
     command = command.replace("-", "_")
     if command == RUN and bool(line.rest) == bool(line.pid):
@@ -201,6 +202,13 @@ def _check_arguments(line: CommandLine, command: str) -> None:
 def _alone(flag: str, partner: str) -> Error:
     """Return the Error that `flag` needs `partner`."""
     return Error("usage", problem=Error("flag-alone", flag=flag, partner=partner))
+
+
+def _check_plugin(line: CommandLine, command: str) -> None:
+    """Refuse a plugin's provider where the set is one of onnxruntime-gpu."""
+    for clash, refused in (("lock", command == "lock"), ("several --facts", bool(line.machines))):
+        if refused and line.provider == RTX:
+            raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
 
 
 def _check_partners(line: CommandLine, command: str) -> None:

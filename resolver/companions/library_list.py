@@ -66,6 +66,7 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
     versions = {row.name: row.version for row in selection}
     chosen = {(row.version, row.index_url) for row in selection if is_onnxruntime(row.name)}
     builds = (row for row in matrix.builds if row.platform == platform)
+    builds = (row for row in builds if row.plugin is None or row.plugin.name in versions)
     build = next((row for row in builds if (row.version, row.index_url) in chosen), None)
     if build is None:
         return ()

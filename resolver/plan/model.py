@@ -22,6 +22,7 @@ ALLOWANCES = {
     "conda-environment": "conda",
     "externally-managed": "system",
     "would-conflict": "conflicts",
+    "cuda-lost": "provider",
     "provider-lost": "provider",
     "training-lost": "provider",
 }
@@ -47,6 +48,17 @@ class Unlock(NamedTuple):
     """`onnxruntime-gpu 1.31.1`, and the torch that comes with it."""
     of: str = ""
     """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
+
+
+class OtherWay(NamedTuple):
+    """Another way onto the GPU, which the plan does not take."""
+
+    provider: str
+    """What `--provider` names: `tensorrt-rtx`."""
+    by: Named
+    """The distribution with the provider."""
+    size: int
+    """Bytes of all that it installs."""
 
 
 class Plan(NamedTuple):
@@ -77,6 +89,8 @@ class Plan(NamedTuple):
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
+    ways: tuple[OtherWay, ...] = ()
+    """Looked for where nothing works, or somebody asks for all."""
     matrix_added: tuple[AddedRows, ...] = ()
     """The rows of the matrix that are not the shipped ones."""
 

@@ -34,15 +34,16 @@ def read_provider(folder: Path) -> Provider | None:
 def read_plugin(folder: Path, libraries: Sequence[str]) -> Provider | None:
     """Return what a plugin of onnxruntime says; None where it is unreadable, or there is none.
 
-    `libraries` are the paths, from `folder`, of all libraries of its distribution: what it links
-    of those it brings itself.
+    `libraries` are the paths, from `folder`, of all libraries of its distribution: what it links of
+    those it brings itself, if under the name by which the loader looks for it. NVIDIA's wheels of
+    TensorRT-RTX 0.5.0 for Linux bring a `libcudart.so.13.4.36` that nothing finds.
     """
     names = [path.rpartition("/")[2] for path in libraries]
     path = next((path for path in libraries if "onnxruntime_providers_" in path), None)
     provider = _read(folder / path) if path else None
     if provider is None:
         return None
-    links = (link for link in provider.links if not any(name.startswith(link) for name in names))
+    links = (link for link in provider.links if link not in names)
     return provider._replace(links=tuple(links))
 
 

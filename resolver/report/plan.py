@@ -14,6 +14,7 @@ from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
 from ..plan.wheels import Wheel, read_hashes, short_name
+from .plan_document import way_text
 from .rejected import rejected_section
 
 
@@ -90,6 +91,7 @@ def plan_sections(
     if verbose or plan.verdict == "impossible":
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
+    sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
     sections.append(_unlock(plan, texts))
     sections.append(_verdict(plan, texts, command, facts, asked=asked, where=where))
     return tuple(section for section in sections if section.rows)

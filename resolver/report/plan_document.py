@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..messages.catalog import Message, Texts
-from ..plan.model import Plan
+from ..messages.sections import size
+from ..plan.model import OtherWay, Plan
 from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
@@ -27,6 +28,16 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
                 for row in plan.selection
             ],
         }
+    ways = [
+        {
+            "provider": way.provider,
+            "name": way.by.name,
+            "version": way.by.version,
+            "size": way.size,
+            "text": way_text(way, texts),
+        }
+        for way in plan.ways
+    ]
     return {
         "schema": SCHEMA,
         "verdict": plan.verdict,
@@ -67,8 +78,14 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             for row in plan.rejected
         ],
         "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
+        **({"ways": ways} if ways else {}),
         "matrix": _matrix_json(plan),
     }
+
+
+def way_text(way: OtherWay, texts: Texts) -> str:
+    """Return what `--provider` would plan instead, and what a program has to do then."""
+    return texts.label("other-way", provider=way.provider, by=way.by, size=size(way.size))
 
 
 def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, object]]:

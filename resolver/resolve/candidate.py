@@ -7,6 +7,7 @@ from ..plan.reasons import Reason
 from .components import Component, Components, Picked, choose_nvidia_wheels
 from .dependencies import choose_numpy, wheel_for
 from .msvc import runtime_for
+from .plugins import plugin_for
 from .situation import Situation
 from .tensorrt import tensorrt_for
 
@@ -26,6 +27,8 @@ class Candidate(NamedTuple):
     """The wheel of the Visual C++ runtime, where Windows needs one."""
     tensorrt: Component | None = None
     """The wheel of TensorRT's libraries, where the user wants TensorRT."""
+    plugin: Component | None = None
+    """The wheel with the provider, where the user wants that of a plugin."""
 
 
 def make_candidate(
@@ -42,6 +45,7 @@ def make_candidate(
         numpy=choose_numpy(build, here),
         runtime=runtime_for(build, here),
         tensorrt=tensorrt_for(build, here),
+        plugin=plugin_for(build, here),
     )
 
 

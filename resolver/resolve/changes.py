@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import KEEP, STAND_IN, expected_companions
+from ..companions.contents import KEEP, LIBRARIES, STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
-from ..matrix.model import LibraryNeed
+from ..matrix.model import INSTALLED, LibraryNeed
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
@@ -13,6 +13,7 @@ from .components import Component
 from .dependencies import missing_requirements
 from .gpu_code import gpu_without_code
 from .msvc import is_unfit
+from .plugins import displaced_by_plugin
 from .release_checks import oldest_that_serves
 from .rules import rivals
 from .situation import Situation
@@ -54,7 +55,8 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         for component in chosen
         for rival in rivals(component.release.name, here)
         if (installed := here.facts.package(rival)) is not None and not installed.outside
-    } | displaced_by(subject.tensorrt, here)
+    }
+    displaced |= displaced_by(subject.tensorrt, here) | displaced_by_plugin(subject.plugin, here)
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
     index = subject.build.index_url
     own = [wheel_on(index, row.name, row.version, subject.wheel) for row in build]
@@ -67,10 +69,12 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     )
     # Libraries of the system that serve are left alone; a plan that installs anything installs all
     # wheels.
-    beside = [component for component in (subject.runtime, subject.tensorrt) if component]
+    extra = (subject.runtime, subject.tensorrt, subject.plugin)
+    beside = [component for component in extra if component]
     coming = [component for component in beside if not component.installed]
     unfit = subject.runtime in coming and is_unfit(subject.build, here)
-    if install or displaced or unfit or subject.tensorrt in coming or not served:
+    asked = subject.tensorrt in coming or subject.plugin in coming
+    if install or displaced or unfit or asked or not served:
         install += [_wheel(component) for component in (*missing, *coming)]
         system = {}
     else:
@@ -78,16 +82,19 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     if isinstance(subject.numpy, Component):
         install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
-    leaving = here.options.keep is False and here.facts.package(KEEP) is not None
+    leaving = [KEEP] if here.options.keep is False or subject.plugin else []
     requires = missing_requirements(subject.build, here)
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
+    expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
+    if subject.plugin and LIBRARIES not in expected:  # nothing is left for it to load
+        leaving.append(LIBRARIES)
     return Changes(
         selection=selection,
-        uninstall=(*uninstall, KEEP) if leaving else uninstall,
+        uninstall=(*uninstall, *(name for name in leaving if here.facts.package(name))),
         install=sorted_by_name(install),
-        companions=_companions(selection, here, changing=bool(uninstall or install or requires)),
+        companions=_companions(expected, here, changing=bool(uninstall or install or requires)),
         requires=requires,
         system=system,
     )
@@ -108,15 +115,14 @@ def sorted_by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
 
 
 def _companions(
-    selection: tuple[Wheel, ...], here: Situation, *, changing: bool
+    expected: Mapping[str, str], here: Situation, *, changing: bool
 ) -> tuple[Companion, ...]:
-    """Return the companions of `selection` that are not installed.
+    """Return the companions that are `expected` and not installed.
 
     They are installed with other changes; alone only if the interpreter is known to use them, and
     the stand-in only if a package requires onnxruntime.
     """
     missing: list[Companion] = []
-    expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
     for name, version in expected.items():
         installed = here.facts.package(name)
         stand_in = name == STAND_IN
@@ -136,8 +142,8 @@ def _companions(
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
-    if here.other_way:
-        return here.is_other_way(subject.build)
+    if here.other_way or subject.plugin:
+        return subject.build.index_url == INSTALLED
     build = here.facts.onnxruntime
     return (
         here.installed_release == subject.version

@@ -27,6 +27,8 @@ from .findings_others import (
     removal_findings,
 )
 from .findings_torch import torch_findings
+from .options import RTX
+from .plugins import plugin_findings
 from .situation import Situation
 from .tensorrt import tensorrt_findings
 from .torch_choice import TorchSearch
@@ -48,14 +50,13 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
-    kept = here.other_way if best and here.is_other_way(best.build) else None
     rows = [
         *_change(here),
         *_place(here),
         *machine_findings(here),
         *_wish(here),
         *(_owner(here) if changes else ()),
-        *(kept_findings(kept) if kept else _builds(here)),
+        *_way(here, best),
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
@@ -67,7 +68,7 @@ def findings(
             *_libraries(here, best, changes),
             *torch_findings(here, search),
             *_windows(here, best, changes),
-            *_companions(here, best, changes),
+            *(() if best.plugin else _companions(here, best, changes)),
             *_project(here, best, changes),
             *conflict_findings(here, changes),
             *tensorrt_findings(here, best.build, best.tensorrt),
@@ -90,7 +91,7 @@ def _wish(here: Situation) -> Iterator[Finding]:
     wish = here.options.onnxruntime
     versions = [build.version for build in here.matrix.builds]
     if not any(allows(SpecifierSet(wish), version) for version in versions):
-        newest = max(versions, key=newest_first)
+        newest = max(versions, key=newest_first, default="-")
         yield finding(
             "release-not-in-matrix",
             "error",
@@ -130,6 +131,15 @@ def _owner(here: Situation) -> Iterator[Finding]:
         )
     if python.environment in {"conda", "user"}:
         yield finding(f"{python.environment}-environment", "warning")
+
+
+def _way(here: Situation, best: Candidate | None) -> Iterator[Finding]:
+    """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
+    kept = here.other_way if best and here.is_other_way(best.build) else None
+    if here.options.provider != RTX:
+        yield from kept_findings(kept) if kept else _builds(here)
+    elif best and best.plugin:
+        yield from plugin_findings(here, best.plugin)
 
 
 def _builds(here: Situation) -> Iterator[Finding]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ..companions.contents import KEEP
+from ..companions.contents import KEEP, LIBRARIES
 from ..facts.markers import marker_environment
-from ..facts.model import Package
+from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
 from ..plan.model import Rejected
@@ -42,7 +42,9 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     for name in changes.uninstall:
         if name == KEEP:
             yield finding("keep-ends", "info")
-        elif name not in here.matrix.owners:
+        elif name == GPU_BUILD:
+            yield finding("cuda-lost", "warning", distribution=name)
+        elif name not in here.matrix.owners and name != LIBRARIES:
             yield finding("shared-folder", "error", rival=name)
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]

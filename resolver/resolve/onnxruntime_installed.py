@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package, Provider
 from ..matrix.model import Matrix
 from ..matrix.model import Plugin as PluginRow
-from .options import PlanOptions
+from .options import RTX, PlanOptions
 
 
 class InstalledOnnxRuntime(NamedTuple):
@@ -40,6 +40,8 @@ def find_onnxruntime(
     Where onnxruntime-gpu is installed, whole or not, it is that. Another way is one where it is
     whole, alone in its folder, and where nothing was asked for instead of it.
     """
+    if options.provider == RTX:  # a plugin that is asked for: see `plugins`
+        return None
     folder, gpu_build = facts.onnxruntime, facts.package(GPU_BUILD)
     if gpu_build is not None:
         return InstalledOnnxRuntime(gpu_build, folder and folder.provider)

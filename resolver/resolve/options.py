@@ -9,6 +9,9 @@ from ..plan.reasons import RequirementLine
 CUDA_LABEL = r"cu\d{2,4}"
 """How PyTorch calls the CUDA of a build: `cu128`."""
 
+RTX = "tensorrt-rtx"
+"""The provider that a plugin beside the plain onnxruntime has."""
+
 
 class PlanOptions(NamedTuple):
     """What the user asked for."""

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 
 from ..facts.model import Facts
 from ..matrix.model import INSTALLED, Build, Matrix
-from ..plan.model import Plan, PlanVerdict, Rejected
-from ..plan.reasons import reason
+from ..plan.model import OtherWay, Plan, PlanVerdict, Rejected
+from ..plan.reasons import Named, reason
 from ..versions import major, newest_first
 from .candidate import Candidate, make_candidate
 from .changes import Changes, changes_for, sorted_by_name, with_torch
 from .components import Components, Picked, SharingMachines
 from .findings import findings, findings_around
-from .options import PlanOptions
+from .options import RTX, PlanOptions
+from .plugins import with_plugins
 from .rules import is_usable, reasons_against, reasons_for
 from .situation import Situation, situation
 from .smallest import smallest_components
@@ -48,6 +49,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         if strict.verdict != "impossible":
             return strict
     matrix, unknown = with_installed_releases(facts, matrix, options)
+    matrix = with_plugins(facts, matrix, options)
     here = situation(facts, options, matrix)
     search = _find_torch(here) if chooses_torch(here) else None
     choice = search.choice if search else None
@@ -67,7 +69,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         Rejected(package=who.name, version=who.version, reasons=reasons)
         for subject, reasons in judged
         if reasons and not (unread and best and subject.version == best.version)  # PyPI's own
-        for who in here.distributions_of(subject.build)[-1:]
+        for who in [here.judged(subject.build)]
     )
     changes = None if best is None else changes_for(best, there)
     if changes is not None and choice is not None:
@@ -88,7 +90,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         consumers=here.consumers,
         rejected=(*(search.rejected if search else ()), *rejected),
         unlock=unlock(here, working, rejected, _newest_that_works, _torches_to_try)
-        if unlocking and not other_way
+        if unlocking and not other_way and options.provider != RTX
         else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
@@ -113,6 +115,19 @@ def with_preferred_wheels(best: Candidate, here: Situation) -> tuple[Candidate, 
     return smaller if here.options.small else best, sizes[0] - sizes[1]
 
 
+def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[OtherWay, ...]:
+    """Return the ways that `options` do not ask for, which work here and are not installed."""
+    if options.provider != "cuda":
+        return ()
+    made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
+    names = {row.name: row for row in made.selection}
+    plugin = next((row for name, row in names.items() if name in matrix.plugins), None)
+    if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
+        return ()
+    size = sum(wheel.size for wheel in made.install)
+    return (OtherWay(provider=RTX, by=Named(plugin.name, plugin.version), size=size),)
+
+
 def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
     """Return the plan as far as `--check` needs it: its verdict, and what is wrong around.
 
@@ -124,7 +139,7 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
         if strict.verdict != "impossible":
             return strict
     installed, _ = with_installed_releases(facts, matrix, options)
-    here = situation(facts, options, installed)
+    here = situation(facts, options, with_plugins(facts, installed, options))
     if chooses_torch(here):
         return resolve(facts, options, matrix, unlocking=False)
     builds = _builds(here)
@@ -209,9 +224,9 @@ def _newest_that_works(here: Situation, above: str | None) -> str | None:
 
 def _builds(here: Situation) -> list[Build]:
     """Return a build for each release, newest first: this platform's where there is one."""
-    chosen: dict[tuple[str, str], Build] = {}
+    chosen: dict[tuple[object, ...], Build] = {}
     for build in here.matrix.builds:
-        key = build.version, build.index_url
+        key = build.version, build.index_url, build.plugin
         if key not in chosen or build.platform == here.platform:
             chosen[key] = build
     return sorted(chosen.values(), key=lambda build: newest_first(build.version), reverse=True)
@@ -233,6 +248,8 @@ def _preferred(works: list[Candidate], here: Situation) -> Candidate | None:
 
 def is_installed(build: Build, here: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
+    if build.plugin:
+        return build.index_url == INSTALLED
     if here.other_way or build.version != here.installed_release:
         return here.is_other_way(build)
     folder = here.facts.onnxruntime

@@ -78,7 +78,7 @@ def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
 def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that torch can be loaded into the same process."""
-    if subject.build.platform == here.platform and subject.build.needs:
+    if subject.build.platform == here.platform and subject.build.cudnn:
         yield from against_torch(subject.build, here)
 
 
@@ -87,7 +87,7 @@ def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
 
     One that finds no CUDA of its own here does not make an installed release wrong.
     """
-    apart = subject.build.platform != here.platform or not subject.build.needs
+    apart = subject.build.platform != here.platform or not subject.build.cudnn
     if apart or here.options.conflicts:
         return
     for consumer in here.consumers:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force, marker_environment
-from ..facts.model import GPU_BUILD, Facts, Gpu, Package
+from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Gpu, Package
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
@@ -69,7 +69,12 @@ class Situation(NamedTuple):
         """Return the distributions that `build` is: onnxruntime-gpu, or those of another way."""
         if self.other_way and build.index_url == INSTALLED:
             return self.other_way.packages
-        return (Named(GPU_BUILD, build.version),)
+        return (Named(CPU_BUILD if build.plugin else GPU_BUILD, build.version),)
+
+    def judged(self, build: Build) -> Package | Named:
+        """Return the distribution for which `build` is judged: what has the provider."""
+        plugin = build.plugin
+        return Named(plugin.name, plugin.version) if plugin else self.distributions_of(build)[-1]
 
     @property
     def installed_build(self) -> Build | None:

@@ -23,6 +23,7 @@ from ..matrix.model import (
     LibraryNeed,
     Matrix,
     Plugin,
+    PluginWheel,
     Release,
     ToolkitRelease,
     WheelLibraries,
@@ -181,7 +182,8 @@ def _with_build(
     package, provider, row = installed.package, installed.provider, installed.row
     folder = facts.onnxruntime
     assert folder is not None  # noqa: S101 - `find_onnxruntime` and `is_unknown_build` have seen it
-    cuda = row.cuda if row else _cuda_of(provider, folder)
+    packed = installed.plugin and _wheel_of(installed.plugin, facts, matrix)
+    cuda = packed.cuda if packed else row.cuda if row else _cuda_of(provider, folder)
     like = _nearest_build(package.version, cuda, matrix, _place(facts)[0])
     if row is None or not row.sass:
         named = installed.plugin or package
@@ -195,6 +197,13 @@ def _with_build(
     if not any(_serves(toolkit, build.cuda) for toolkit in toolkits):
         toolkits = (*toolkits, ToolkitRelease(version=build.cuda, components={}))
     return matrix._replace(builds=(build, *matrix.builds), toolkits=toolkits), tuple(unknown)
+
+
+def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | None:
+    """Return the wheel of this plugin that the matrix holds for this platform, the last one."""
+    place = plugin.name, facts.platform.key
+    rows = (row for row in matrix.plugin_wheels if (row.name, row.platform) == place)
+    return next(rows, None)
 
 
 def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matrix) -> bool:
@@ -245,13 +254,15 @@ def _build(
     source = provider or like
     assert source is not None  # noqa: S101 - `_with_build` has seen one
     cuda = cuda if "." in cuda else like.cuda if like else f"{cuda}.0"
+    known = row if row is not None and row.sass else None
+    if provider is None and known:  # it brings what it needs, or most of it
+        packed = _wheel_of(installed.plugin, facts, matrix) if installed.plugin else None
+        provider = Provider(links=packed.needs if packed else ())
     needs = like.needs if like else ()
-    code: Provider | Build | Plugin | None = like
+    code: Provider | Build | Plugin | None = known or like
     if provider is not None:
         needs = tuple(_needs(provider, cuda, needs, facts, matrix))
-        code = provider if provider.sass or provider.ptx else like
-    elif row is not None and row.sass:  # it brings what it needs
-        needs, code = (), row
+        code = provider if provider.sass or provider.ptx else code
     cudnn = (found[1] for need in needs if (found := _CUDNN.match(need.library)))
     requires = package.requires
     if not requires and like and package.name == GPU_BUILD:
@@ -261,7 +272,7 @@ def _build(
         version=package.version,
         platform=platform,
         cuda=cuda,
-        cudnn=next(cudnn, like.cudnn if like else ""),
+        cudnn=next(cudnn, like.cudnn if like and not known else ""),
         needs=needs,
         sass=code.sass if code else (),
         ptx=code.ptx if code else (),

@@ -16,7 +16,11 @@ from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torc
 from .verdict import judge
 from .verification import Verification
 
-MODELS = {"cuda": ("conv", "matmul", "fft"), "tensorrt": ("conv", "matmul")}
+MODELS = {
+    "cuda": ("conv", "matmul", "fft"),
+    "tensorrt": ("conv", "matmul"),
+    "tensorrt-rtx": ("conv", "matmul"),
+}
 """By provider. TensorRT has no Fourier transform: it leaves that to CUDA."""
 TIME_LIMIT = 600.0
 """Seconds. Compiling PTX for a GPU without machine code in the build can take minutes, once."""

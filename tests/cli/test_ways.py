@@ -45,7 +45,8 @@ def test_onnxruntime_with_a_plugin_is_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was taken for the CPU build, removed, and 1.3 GB were planned."""
-    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
+    runtime = [{"name": "libcudart.so.13", "path": "/usr/lib/libcudart.so.13"}]
+    facts = having("onnxruntime 1.31.1", RTX, driver=NEW, libraries=runtime)
     code, said = told(facts, tmp_path, capsys)
 
     assert code == 0
@@ -159,4 +160,72 @@ def test_what_would_be_lost_needs_to_be_allowed(
     with pytest.raises(Error, match="would-lose") as caught:
         check_plan_allowed(plan, allowed_by(parse(["--apply"])))
     assert caught.value.values == {"distribution": package.partition(" ")[0]}
+    check_plan_allowed(plan, allowed_by(parse(["--apply", "--allow", "provider"])))
+
+
+WISH = ("--provider", "tensorrt-rtx")
+
+
+def test_tensorrt_rtx_is_another_way_where_nothing_works_or_all_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("onnxruntime 1.31.1", driver=NEW)
+    line = "Another way: `--provider tensorrt-rtx` plans onnxruntime-ep-nv-tensorrt-rtx-cu13 0.5.0"
+
+    assert line not in told(facts, tmp_path, capsys)[1]
+    assert line in told(facts, tmp_path, capsys, "-v")[1]
+    for flags in ((), ("-v",)):
+        assert "ways" not in json.loads(told(facts, tmp_path, capsys, "--json", *flags)[1])
+
+
+def test_it_is_told_in_the_document_of_what_is_impossible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TensorFlow 2.17 pins cuDNN 8 for CUDA 12, which no onnxruntime-gpu is built for."""
+    pinned = "tensorflow 2.17.0"
+    facts = having("onnxruntime 1.31.1", pinned, "nvidia-cudnn-cu12 8.9.7.29")
+    facts["packages"][1]["requires"] = ["nvidia-cudnn-cu12==8.9.7.29"]
+    code, said = told(facts, tmp_path, capsys, "--json")
+    document = json.loads(said)
+
+    assert (code, document["verdict"]) == (3, "impossible")
+    [way] = document["ways"]
+    plan = json.loads(told(facts, tmp_path, capsys, "--json", *WISH)[1])
+    assert way["size"] == sum(row["size"] for row in plan["install"])
+    assert (way["provider"], way["name"], way["version"]) == (
+        *("tensorrt-rtx", "onnxruntime-ep-nv-tensorrt-rtx-cu12"),
+        "0.5.0",
+    )
+    assert way["text"] in told(facts, tmp_path, capsys)[1].replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "clash"),
+    [
+        (("lock",), "lock"),
+        (("lock", "--check", "FILE"), "lock"),
+        (("--facts", "FILE", "--facts", "OTHER"), "several --facts"),
+    ],
+)
+def test_a_set_of_onnxruntime_gpu_has_no_plugin(
+    flags: tuple[str, ...], clash: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main([*flags, *WISH]) == 2
+    said = capsys.readouterr().err
+    assert f"Options that cannot be combined: --provider tensorrt-rtx, {clash}\n" in said
+
+
+def test_the_gpu_build_goes_only_where_that_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("onnxruntime-gpu 1.26.0", build="onnxruntime-gpu 1.26.0")
+    code, said = told(facts, tmp_path, capsys, *WISH)
+    plan = resolve(from_json(facts), PlanOptions(provider="tensorrt-rtx"), load_matrix())
+
+    assert code == 1
+    assert "CUDAExecutionProvider goes with onnxruntime-gpu: the plain onnxruntime" in said
+    assert said.rstrip().endswith("--provider tensorrt-rtx --allow provider --apply")
+    with pytest.raises(Error, match="would-lose") as caught:
+        check_plan_allowed(plan, allowed_by(parse(["--apply"])))
+    assert caught.value.values == {"distribution": "onnxruntime-gpu"}
     check_plan_allowed(plan, allowed_by(parse(["--apply", "--allow", "provider"])))

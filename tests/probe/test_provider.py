@@ -125,7 +125,7 @@ def test_a_plugin_needs_what_it_links_and_does_not_bring(tmp_path: Path) -> None
     links = [f"-L{tmp_path}", "-l:libcudart.so.13", "-l:libcublas.so.13"]
     empty = ["-Wl,--no-as-needed", "-x", "c", "/dev/null", "-x", "none"]
     subprocess.run(["gcc", "-shared", *empty, *links, "-o", library], check=True)
-    own = "ep/libcudart.so.13.4.36"
+    own = "ep/libcudart.so.13"
 
     def links_of(*libraries: str) -> tuple[str, ...] | None:
         provider = read_plugin(tmp_path, libraries)
@@ -133,5 +133,8 @@ def test_a_plugin_needs_what_it_links_and_does_not_bring(tmp_path: Path) -> None
 
     assert links_of("ep/libonnxruntime_providers_nv.so") == ("libcublas.so.13", "libcudart.so.13")
     assert links_of(own, "ep/libonnxruntime_providers_nv.so") == ("libcublas.so.13",)
+    assert links_of("ep/libcudart.so.13.4.36", "ep/libonnxruntime_providers_nv.so") == (
+        *("libcublas.so.13", "libcudart.so.13"),
+    )
     assert links_of(own) is None
     assert links_of("ep/libonnxruntime_providers_gone.so") is None

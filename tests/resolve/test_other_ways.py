@@ -67,7 +67,8 @@ def names(made: Plan) -> list[str]:
 
 
 NEW = {"driver": {"version": "580.95.05", "cuda": "13.0"}}
-PLUGIN = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", **NEW)
+RUNTIME = {"libraries": [{"name": "libcudart.so.13", "path": "/usr/lib/libcudart.so.13"}]}
+PLUGIN = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", **NEW, **RUNTIME)
 CUDA_PLUGIN = having("onnxruntime 1.32.0", "onnxruntime-ep-cuda12 0.1.0")
 WITHIN = having("onnxruntime 1.32.0", folder={"provider": EXTENDED | {"sass": ["8.0"]}})
 OF_TRAINING = having("onnxruntime-training 1.19.2", folder={"cuda": "11.8", "provider": TRAINING})
@@ -84,7 +85,7 @@ def test_a_plugin_that_brings_its_libraries_is_whole() -> None:
 
     assert (made.verdict, made.uninstall, made.install, made.companions) == ("healthy", (), (), ())
     assert made.build == Named("onnxruntime", "1.31.1")
-    assert [row.code for row in made.findings] == ["plugin-provider"]
+    assert [row.code for row in made.findings] == ["plugin-provider", "system-library"]
     assert dict(made.findings[0].values) == {
         "by": Named(RTX, "0.5.0"),
         "provider": "NvTensorRTRTXExecutionProvider",
@@ -94,6 +95,29 @@ def test_a_plugin_that_brings_its_libraries_is_whole() -> None:
         (RTX, INSTALLED),
     }
     assert resolve_for_check(from_json(PLUGIN), NOTHING, MATRIX).verdict == "healthy"
+
+
+def test_what_it_does_not_bring_by_its_name_comes_from_nvidia() -> None:
+    """The wheel for Linux has `libcudart.so.13.4.36`, and the loader looks for libcudart.so.13."""
+    made = plan(PLUGIN | {"libraries": []})
+    windows = plan(
+        PLUGIN | {"libraries": [], "platform": {"system": "windows", "machine": "x86_64"}}
+    )
+
+    assert (made.verdict, made.uninstall) == ("fixable", ())
+    assert [(row.name, row.version) for row in made.install] == [("nvidia-cuda-runtime", "13.4.92")]
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+    assert (windows.verdict, windows.install) == ("healthy", ())
+
+
+def test_what_was_read_of_it_without_gpu_code_leaves_what_is_known() -> None:
+    read = {"links": ["libcudart.so.13"], "names": [], "sass": [], "ptx": []}
+    made = plan(with_package(PLUGIN, 1, provider=read) | {"libraries": []})
+
+    assert names(made) == ["nvidia-cuda-runtime"]
+    turing = with_package(PLUGIN, 1, provider=read) | {"gpus": [{"compute_capability": "7.5"}]}
+    [why] = [row for row in plan(turing).findings if row.code == "no-gpu-code"]
+    assert dict(why.values)["carried"] == "8.0, 8.6, 9.0, 10.0, 12.0, 12.1"
 
 
 def test_one_that_brings_none_gets_those_of_its_cuda() -> None:
@@ -226,7 +250,8 @@ def test_which_it_is(facts: Facts, name: str, plugin: str | None) -> None:
 
 def test_what_shares_nothing_disagrees_with_nobody() -> None:
     """A torch for CUDA 12 beside a plugin with a CUDA 13 of its own."""
-    facts = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", "torch 2.8.0", "tensorflow 2.17.0", **NEW)
+    beside = ("torch 2.8.0", "tensorflow 2.17.0")
+    facts = having("onnxruntime 1.31.1", f"{RTX} 0.5.0", *beside, **NEW, **RUNTIME)
 
     assert plan(facts).build == Named("onnxruntime", "1.31.1")
     assert plan(facts).verdict == "healthy"

@@ -147,6 +147,26 @@ def test_a_plugin_is_registered_and_its_devices_are_asked_for(
     assert "'SessionOptions' object has no attribute 'devices'" in runs(smoke(site, environ))[0][1]
 
 
+def test_tensorrt_rtx_is_looked_for_where_it_is_asked_for(site: Path, simulate: Simulate) -> None:
+    """Beside a CUDA provider in the folder, and beside a plugin for CUDA."""
+    name = "NvTensorRTRTXExecutionProvider"
+    (site / "onnxruntime.py").unlink()
+    for module, text in (
+        ("onnxruntime", WITH_PLUGIN),
+        ("onnxruntime_ep_cuda", "raise SystemExit"),
+        ("onnxruntime_ep_nv_x", PLUGIN.format(library=str(site / "there.so"), name=name)),
+    ):
+        (site / module).mkdir()
+        (site / module / "__init__.py").write_text(text)
+    (site / "onnxruntime/capi").mkdir()
+    (site / "onnxruntime/capi/libonnxruntime_providers_cuda.so").touch()
+    environ = simulate(release="580.95.05", cuda=13000, cards=[drivers.A100])
+    answers = smoke(site, environ, "--provider=tensorrt-rtx")
+
+    assert f"(None, [{name} 0])" in runs(answers)[0][1]
+    assert [row["provider"] for row in answers if row["event"] == "start"] == [name]
+
+
 @pytest.mark.parametrize(
     ("name", "model", "lacks"),
     [

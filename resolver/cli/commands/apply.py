@@ -33,6 +33,7 @@ from ...report.requirements import requirements_json, requirements_section
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...requirements.files import RewrittenFile, write_rewritten
+from ...resolve.plugins import with_plugins
 from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
@@ -212,6 +213,7 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     wanted = {companion.name for companion in plan.companions}
     platform = inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix, inputs.options)
+    matrix = with_plugins(inputs.facts, matrix, inputs.options)
     made = build_companions(plan.selection, matrix, platform, matrix.modules)
     return [wheel for wheel in made if wheel.name in wanted]
 

@@ -11,7 +11,7 @@ from ...facts.markers import marker_environment
 from ...facts.target import STATE_FOLDER
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
-from ...resolve.resolver import resolve
+from ...resolve.resolver import other_ways, resolve
 from .. import console
 from ..command_line import applying
 from ..flags import CommandLine
@@ -28,6 +28,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
+        ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
+        plan = plan._replace(ways=ways)
     print_plan(plan, inputs, arguments, environ, language)
     show_age(environ)
     return plan_exit_code(plan)

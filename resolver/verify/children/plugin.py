@@ -17,17 +17,19 @@ MODULE = "onnxruntime_ep_"
 BUILT_IN = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
 
 
-def find(onnxruntime: Path) -> ModuleType | None:
+def find(onnxruntime: Path, *, rtx: bool = False) -> ModuleType | None:
     """Return the module of the plugin for NVIDIA's GPUs; None where there is none.
 
-    `onnxruntime` is that folder: a CUDA provider in it goes first. A plugin is a module
-    `onnxruntime_ep_…` with `get_library_path()` and `get_ep_name()`.
+    `onnxruntime` is that folder: a CUDA provider in it goes first, unless `rtx`, that of
+    TensorRT-RTX, is asked for. A plugin is a module `onnxruntime_ep_…` with `get_library_path()`
+    and `get_ep_name()`.
     """
-    if any((onnxruntime / "capi" / name).is_file() for name in BUILT_IN):
+    if not rtx and any((onnxruntime / "capi" / name).is_file() for name in BUILT_IN):
         return None
     roots = (Path(entry) for entry in sys.path if entry)
     found = (path.parent.name for root in roots for path in root.glob(f"{MODULE}*/__init__.py"))
-    ours = sorted(name for name in found if name.startswith((f"{MODULE}cuda", f"{MODULE}nv_")))
+    wanted = (f"{MODULE}nv_",) if rtx else (f"{MODULE}cuda", f"{MODULE}nv_")
+    ours = sorted(name for name in found if name.startswith(wanted))
     return importlib.import_module(ours[0]) if ours else None
 
 

@@ -46,7 +46,11 @@ from typing import Any
 from . import common, libraries, plugin
 
 CUDA = "CUDAExecutionProvider"
-PROVIDERS = {"cuda": [CUDA], "tensorrt": ["TensorrtExecutionProvider", CUDA]}
+PROVIDERS = {
+    "cuda": [CUDA],
+    "tensorrt": ["TensorrtExecutionProvider", CUDA],
+    "tensorrt-rtx": ["NvTensorRTRTXExecutionProvider"],
+}
 """What a session is asked for, as its documentation has it: TensorRT leaves some nodes to CUDA."""
 SIDE = 64
 """Of the matrices that torch multiplies. All numbers are small and whole: exact in TF32 too."""
@@ -104,7 +108,7 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     with contextlib.suppress(Exception):  # as an application does; what is missing is told below
         onnxruntime.OrtDevice.make("cuda", 0)
     folder = Path(origin).parent
-    apart = plugin.find(folder)
+    apart = plugin.find(folder, rtx=options.provider == "tensorrt-rtx")
     library = apart.get_library_path() if apart else None
     needed = libraries.needed(folder, version, helping=helping, plugin=library)
     if apart:

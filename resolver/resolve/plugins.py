@@ -1,0 +1,163 @@
+"""TensorRT-RTX: a plain onnxruntime with a plugin, where `--provider tensorrt-rtx` asks for it.
+
+Each plugin with the onnxruntime that it would be registered in is a build, so that the same rules
+judge it. An installed onnxruntime stays where the plugin works with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+
+from ..facts.model import CPU_BUILD, Facts, Package
+from ..facts.wheel_tags import abi
+from ..matrix.model import (
+    DEFAULT_INDEX,
+    INSTALLED,
+    Build,
+    BuildWheel,
+    LibraryNeed,
+    Matrix,
+    PluginWheel,
+    Release,
+)
+from ..plan.reasons import Finding, Named, finding
+from ..versions import allows, major, newest_first, numbers
+from .components import Component
+from .options import RTX, PlanOptions
+from .situation import Situation
+
+PROVIDERS = {RTX: "NvTensorRTRTXExecutionProvider"}
+"""By what `--provider` names: the provider of a plugin."""
+
+
+def with_plugins(facts: Facts, matrix: Matrix, options: PlanOptions) -> Matrix:
+    """Return `matrix` with the builds that have the asked provider, where a plugin has that.
+
+    An installed plugin goes first, then the one for the newest CUDA.
+    """
+    wanted = PROVIDERS.get(options.provider)
+    if wanted is None:
+        return matrix
+    rows = [row for row in matrix.plugin_wheels if row.provider == wanted]
+    rows = [row for row in rows if row.platform == facts.platform.key] or rows
+    rows.sort(key=lambda row: newest_first(row.version))
+    newest = {row.name: row for row in rows}.values()
+    order = sorted(
+        newest, key=lambda row: (_installed(row.name, facts) is None, -numbers(row.cuda)[0])
+    )
+    builds = (_build(row, facts, matrix, options) for row in order)
+    return matrix._replace(builds=tuple(filter(None, builds)))
+
+
+def plugin_for(build: Build, here: Situation) -> Component | None:
+    """Return the wheel of the plugin of `build`; None where it has none."""
+    row = build.plugin
+    if row is None:
+        return None
+    release = Release(
+        name=row.name,
+        version=row.version,
+        platform=row.platform,
+        python=None,
+        glibc=row.glibc,
+        size=row.size,
+        sha256=row.sha256,
+        file=row.file,
+        index_url=DEFAULT_INDEX if row.file else INSTALLED,
+    )
+    return Component(release=release, installed=_installed(row.name, here.facts) is not None)
+
+
+def displaced_by_plugin(plugin: Component | None, here: Situation) -> set[str]:
+    """Return the installed plugins that have their files where those of `plugin` come."""
+    if plugin is None or plugin.installed:
+        return set()
+    wanted = PROVIDERS[here.options.provider]
+    names = {row.name for row in here.matrix.plugin_wheels if row.provider == wanted}
+    return {name for name in names - {plugin.release.name} if here.facts.package(name)}
+
+
+def plugin_findings(here: Situation, plugin: Component) -> Iterator[Finding]:
+    """Say which plugin gives the GPU, or is to give it."""
+    by = Named(plugin.release.name, plugin.release.version)
+    provider = PROVIDERS[here.options.provider]
+    if plugin.installed:
+        yield finding("plugin-ready", "info", by=by, provider=provider)
+    else:
+        yield finding("plugin-missing", "error", by=by, provider=provider)
+
+
+def _installed(name: str, facts: Facts) -> Package | None:
+    package = facts.package(name)
+    return package if package is not None and package.intact else None
+
+
+def _build(row: PluginWheel, facts: Facts, matrix: Matrix, options: PlanOptions) -> Build | None:
+    """Return `row` with the installed onnxruntime where it works with that, else the newest."""
+    tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
+    plugin, whole = _installed(row.name, facts), _whole_onnxruntime(facts, matrix)
+    if plugin is not None and plugin.version != row.version:
+        row = row._replace(version=plugin.version, size=0, sha256="", file="")
+    wish = SpecifierSet(options.onnxruntime)
+    if whole and not options.latest and allows(row.onnxruntime & wish, whole.version):
+        wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=whole.requires)
+        return _registering(row, whole.version, (wheel,), matrix)._replace(index_url=INSTALLED)
+    able = [
+        one
+        for one in matrix.onnxruntime
+        if one.platform == row.platform and allows(row.onnxruntime, one.version)
+    ]
+    if not able:
+        return None
+    best = max(
+        able,
+        key=lambda one: (
+            allows(wish, one.version),
+            one.python == tag,
+            newest_first(one.version),
+        ),
+    )
+    wheels = tuple(
+        BuildWheel(str(one.python), one.size, one.sha256, one.file, one.requires)
+        for one in able
+        if one.version == best.version
+    )
+    made = _registering(row, best.version, wheels, matrix)
+    return made._replace(glibc=max(row.glibc, best.glibc, key=lambda floor: numbers(floor or "")))
+
+
+def _registering(
+    row: PluginWheel, version: str, wheels: tuple[BuildWheel, ...], matrix: Matrix
+) -> Build:
+    known = matrix.plugins.get(row.name)
+    floor = numbers(known.capability if known else "")
+    return Build(
+        version=version,
+        platform=row.platform,
+        cuda=row.cuda,
+        cudnn="",
+        needs=tuple(
+            LibraryNeed(name, "links", matrix.providers.get((major(row.cuda), name)), None)
+            for name in row.needs
+        ),
+        sass=tuple(target for target in row.sass if numbers(target) >= floor),
+        ptx=row.ptx,
+        glibc=row.glibc,
+        preload_dlls=False,
+        wheels=wheels,
+        toolset=row.toolset,
+        plugin=row,
+    )
+
+
+def _whole_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
+    """Return the installed plain onnxruntime, if it is whole and alone in its folder."""
+    package, folder = facts.package(CPU_BUILD), facts.onnxruntime
+    owners = [row for row in facts.packages if row.name in matrix.owners]
+    if package is None or owners != [package] or package.provided or package.outside:
+        return None
+    if folder is None or not folder.intact or folder.distribution not in {None, CPU_BUILD}:
+        return None
+    return package if folder.version in {None, package.version} else None

@@ -1,0 +1,314 @@
+"""`--provider tensorrt-rtx`: a plain onnxruntime with NVIDIA's plugin, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from ortgpu_fix.companions.contents import expected_companions
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.model import INSTALLED, Matrix
+from ortgpu_fix.plan.model import OtherWay, Plan
+from ortgpu_fix.plan.reasons import Named
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.plugins import with_plugins
+from ortgpu_fix.resolve.resolver import other_ways, resolve, resolve_for_check
+
+Facts = dict[str, Any]
+MATRIX = load_matrix()
+STEM = "onnxruntime-ep-nv-tensorrt-rtx-cu"
+OLD = {"version": "535.104.12", "cuda": "12.2"}
+NEW = {"version": "580.95.05", "cuda": "13.0"}
+WINDOWS = {"system": "windows", "machine": "x86_64"}
+PROVIDER = "NvTensorRTRTXExecutionProvider"
+
+
+def machine(*packages: str, driver: Facts | None = None, **more: Any) -> Facts:
+    """Return the example machine with these packages; the first one has the folder."""
+    facts: Facts = json.loads(json.dumps(example_machine()))
+    named = [text.split() for text in (*packages, "numpy 2.2.6", "flatbuffers 25.2.10")]
+    named += [["packaging", "25.0"], ["protobuf", "5.29.0"]]
+    facts["packages"] = [{"name": name, "version": version} for name, version in named]
+    folder = dict(zip(("distribution", "version"), named[0], strict=True)) if packages else None
+    facts["onnxruntime"] = folder and {"intact": True, **folder}
+    return facts | {"driver": driver or NEW, **more}
+
+
+def plan(facts: Facts, matrix: Matrix = MATRIX, **options: Any) -> Plan:
+    asked = PlanOptions(provider="tensorrt-rtx", **options)
+    made = resolve(from_json(facts), asked, matrix)
+    assert resolve_for_check(from_json(facts), asked, matrix).verdict == made.verdict
+    return made
+
+
+def rows(made: Plan) -> list[str]:
+    return [f"{row.name} {row.version}" for row in made.install]
+
+
+def codes(made: Plan) -> list[str]:
+    return [row.code for row in made.findings]
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "runtime"),
+    [(OLD, "12", "nvidia-cuda-runtime-cu12 12.9.79"), (NEW, "13", "nvidia-cuda-runtime 13.4.92")],
+)
+def test_the_one_for_the_cuda_of_the_driver_comes_whole(
+    driver: Facts, cuda: str, runtime: str
+) -> None:
+    made = plan(machine(driver=driver))
+
+    assert (made.verdict, made.uninstall, made.cuda) == ("fixable", (), cuda)
+    assert rows(made) == [runtime, "onnxruntime 1.32.0", f"{STEM}{cuda} 0.5.0"]
+    assert all(len(row.sha256) == 64 and row.size and row.file for row in made.install)
+    assert all(row.index_url == "pypi" for row in made.install)
+    assert "-cp311-" in next(row.file for row in made.install if row.name == "onnxruntime")
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+    assert codes(made) == ["plugin-missing", "library-missing"]
+    missing = made.findings[0]
+    assert (missing.severity, dict(missing.values)) == (
+        "error",
+        {"by": Named(f"{STEM}{cuda}", "0.5.0"), "provider": PROVIDER},
+    )
+    assert made.build == Named("onnxruntime", "1.32.0")
+    assert made.unlock == ()
+    assert made.requires == ()
+
+
+def test_windows_wheels_bring_all_under_their_names() -> None:
+    made = plan(machine("onnxruntime 1.31.1", platform=WINDOWS))
+    cu12 = plan(machine(platform=WINDOWS, driver={"version": "551.61", "cuda": "12.4"}))
+
+    assert rows(made) == ["msvc-runtime 14.44.35112", f"{STEM}13 0.5.0"]
+    assert made.install[1].file.endswith("-win_amd64.whl")
+    assert made.uninstall == ()
+    assert rows(cu12) == ["msvc-runtime 14.44.35112", "onnxruntime 1.32.0", f"{STEM}12 0.5.0"]
+
+
+def test_an_installed_onnxruntime_stays_where_the_plugin_works_with_it() -> None:
+    made = plan(machine("onnxruntime 1.26.0"))
+    old = plan(machine("onnxruntime 1.22.1"))
+
+    assert rows(made) == ["nvidia-cuda-runtime 13.4.92", f"{STEM}13 0.5.0"]
+    kept = {row.name: row.index_url for row in made.selection}
+    assert kept["onnxruntime"] == INSTALLED
+    assert "onnxruntime 1.32.0" in rows(old)
+    assert old.uninstall == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"intact": False},
+        {"distribution": "onnxruntime-gpu"},
+        {"version": "1.25.0"},
+        None,
+    ],
+)
+def test_one_that_is_not_whole_is_replaced(change: Facts | None) -> None:
+    facts = machine("onnxruntime 1.26.0")
+    facts["onnxruntime"] = change and facts["onnxruntime"] | change
+
+    assert "onnxruntime 1.32.0" in rows(plan(facts))
+
+
+@pytest.mark.parametrize("change", [{"distribution": None}, {"version": None}])
+def test_what_the_folder_does_not_say_is_no_damage(change: Facts) -> None:
+    facts = machine("onnxruntime 1.26.0")
+    facts["onnxruntime"] |= change
+
+    assert "onnxruntime 1.32.0" not in rows(plan(facts))
+
+
+@pytest.mark.parametrize("key", ["provided", "outside"])
+def test_a_stand_in_and_one_outside_are_none(key: str) -> None:
+    facts = machine("onnxruntime 1.26.0")
+    facts["packages"][0][key] = True
+
+    assert "onnxruntime 1.32.0" in rows(plan(facts))
+
+
+def test_the_gpu_build_goes_and_that_is_told() -> None:
+    installed = ["onnxruntime-gpu 1.26.0", "onnxruntime 1.26.0", "ortgpu-fix-keep 1.26.0"]
+    facts = machine(*installed, "ortgpu-fix-libraries 1.26.0+set0123456789ab")
+    facts["packages"][1]["provided"] = True
+    made = plan(facts)
+
+    assert made.uninstall == ("onnxruntime-gpu", "ortgpu-fix-keep")
+    assert rows(made)[1:] == ["onnxruntime 1.32.0", f"{STEM}13 0.5.0"]
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+    lost = next(row for row in made.findings if row.code == "cuda-lost")
+    assert (lost.severity, dict(lost.values)) == ("warning", {"distribution": "onnxruntime-gpu"})
+    assert made.allowances == ("provider",)
+    assert "shared-folder" not in codes(made)
+    assert plan(facts, providers=True).uninstall == made.uninstall
+
+
+def test_what_loads_nothing_any_more_goes_too() -> None:
+    """On Windows the plugin brings its CUDA runtime."""
+    installed = ("onnxruntime-gpu 1.26.0", "ortgpu-fix-libraries 1.26.0+set0123456789ab")
+    runtime = [{"name": "msvcp140.dll", "path": "C:/msvcp140.dll", "version": "14.44.35211"}]
+    made = plan(machine(*installed, platform=WINDOWS, libraries=runtime))
+
+    assert made.uninstall == ("onnxruntime-gpu", "ortgpu-fix-libraries")
+    assert made.companions == ()
+    assert rows(made) == ["onnxruntime 1.32.0", f"{STEM}13 0.5.0"]
+    assert "shared-folder" not in codes(made)
+
+
+def test_it_is_healthy_once_all_is_there() -> None:
+    facts = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", platform=WINDOWS)
+    made = plan(facts)
+
+    assert (made.verdict, made.install, made.uninstall) == ("healthy", (), ())
+    assert codes(made) == ["plugin-ready"]
+    assert dict(made.findings[0].values) == {
+        "by": Named(f"{STEM}13", "0.5.0"),
+        "provider": PROVIDER,
+    }
+    assert {row.name: row.index_url for row in made.selection} == {
+        "onnxruntime": INSTALLED,
+        f"{STEM}13": "pypi",
+    }
+
+
+def test_another_release_of_the_plugin_stays_too() -> None:
+    made = plan(machine("onnxruntime 1.31.1", f"{STEM}12 0.6.0", platform=WINDOWS))
+
+    assert (made.verdict, made.cuda) == ("healthy", "12")
+    [row] = [row for row in made.selection if row.name == f"{STEM}12"]
+    assert (row.version, row.index_url, row.file, row.size, row.sha256) == (
+        *("0.6.0", INSTALLED, "", 0, ""),
+    )
+
+
+def test_the_plugin_for_a_cuda_that_the_driver_lacks_gives_way() -> None:
+    facts = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", driver=OLD)
+    made = plan(facts)
+
+    assert made.uninstall == (f"{STEM}13",)
+    assert rows(made)[1:] == [f"{STEM}12 0.5.0"]
+    facts["packages"][1]["intact"] = False
+    assert plan(facts | {"driver": NEW}).uninstall == ()
+    assert f"{STEM}13 0.5.0" in rows(plan(facts | {"driver": NEW}))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "judged"),
+    [
+        ({"driver": {"version": "470.82.01", "cuda": "11.4"}}, "driver-too-old", 2),
+        ({"gpus": [{"compute_capability": "7.5"}]}, "no-gpu-code", 2),
+        ({"gpus": []}, "no-gpu", 2),
+        ({"platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.27"}},
+         "glibc-too-old", 2),
+        ({"platform": {"system": "linux", "machine": "aarch64", "libc": "glibc 2.31"}},
+         "glibc-too-old", 1),
+    ],
+)  # fmt: skip
+def test_where_it_cannot_run_the_plugin_is_what_is_rejected(
+    change: Facts, code: str, judged: int
+) -> None:
+    made = plan(machine(**change))
+
+    assert made.verdict == "impossible"
+    assert len(made.rejected) == judged
+    assert all(row.package.startswith(STEM) and row.version == "0.5.0" for row in made.rejected)
+    assert all(code in {why.code for why in row.reasons} for row in made.rejected)
+    assert "gpu-build-missing" not in codes(made)
+
+
+def test_a_python_without_a_wheel_is_told() -> None:
+    facts = machine()
+    facts["python"] |= {"version": "3.10.4"}
+    made = plan(facts)
+
+    assert {why.code for row in made.rejected for why in row.reasons} == {"no-wheel-python"}
+
+
+def test_wishes_hold() -> None:
+    assert f"{STEM}12 0.5.0" in rows(plan(machine(), cuda="12"))
+    assert "onnxruntime 1.32.0" in rows(plan(machine("onnxruntime 1.26.0"), latest=True))
+    assert "onnxruntime 1.32.0" in rows(plan(machine("onnxruntime 1.26.0"), onnxruntime=">1.30"))
+    assert "onnxruntime 1.32.0" not in rows(
+        plan(machine("onnxruntime 1.26.0"), onnxruntime="<1.30")
+    )
+    none = plan(machine(), onnxruntime="==1.29.0")
+    assert none.verdict == "impossible"
+    assert "release-not-in-matrix" in codes(none)
+
+
+def test_the_newest_onnxruntime_that_is_wished_and_has_a_wheel_is_taken() -> None:
+    [newest] = [
+        row for row in MATRIX.onnxruntime if (row.platform, row.python) == ("linux_x86_64", "cp311")
+    ]
+    older = newest._replace(version="1.30.0")
+    other = newest._replace(version="1.33.0", python="cp314")
+    matrix = MATRIX._replace(onnxruntime=(older, newest, other))
+
+    assert "onnxruntime 1.32.0" in rows(plan(machine(), matrix))
+    assert "onnxruntime 1.30.0" in rows(plan(machine(), matrix, onnxruntime="<1.32"))
+    assert "onnxruntime 1.32.0" in rows(plan(machine(), matrix, onnxruntime=">1.30"))
+
+
+def test_the_newest_release_of_a_plugin_is_taken() -> None:
+    first = MATRIX.plugin_wheels[0]
+    matrix = MATRIX._replace(
+        plugin_wheels=(first._replace(version="0.10.0"), *MATRIX.plugin_wheels)
+    )
+
+    assert f"{STEM}13 0.10.0" in rows(plan(machine(), matrix))
+
+
+def test_a_plugin_that_works_with_no_known_onnxruntime_is_no_way() -> None:
+    wheels = tuple(row._replace(onnxruntime=SpecifierSet(">=2")) for row in MATRIX.plugin_wheels)
+    made = plan(machine(), MATRIX._replace(plugin_wheels=wheels), onnxruntime=">=2")
+
+    assert (made.verdict, made.rejected) == ("impossible", ())
+    [unknown] = [row for row in made.findings if row.code == "release-not-in-matrix"]
+    assert dict(unknown.values)["newest"] == "-"
+
+
+def test_one_with_another_provider_is_not_it() -> None:
+    other = MATRIX.plugin_wheels[0]._replace(provider="CUDAExecutionProvider")
+    facts = from_json(machine())
+    asked = PlanOptions(provider="tensorrt-rtx")
+
+    assert with_plugins(facts, MATRIX._replace(plugin_wheels=(other,)), asked).builds == ()
+    assert with_plugins(facts, MATRIX, PlanOptions()) is MATRIX
+
+
+def test_torch_and_others_with_another_cuda_are_no_hindrance() -> None:
+    made = plan(machine("onnxruntime 1.31.1", "torch 2.8.0", "tensorflow 2.17.0"), cuda="13")
+
+    assert made.verdict == "fixable"
+
+
+def test_the_libraries_that_are_loaded_are_those_of_the_chosen_plugin() -> None:
+    """Both are beside the same onnxruntime, and only one needs libcudart.so.12."""
+    facts = from_json(machine(driver=OLD))
+    asked = PlanOptions(provider="tensorrt-rtx")
+    made = resolve(facts, asked, MATRIX)
+    matrix = with_plugins(facts, MATRIX, asked)
+    expected = expected_companions(made.selection, matrix, "linux_x86_64", matrix.modules)
+
+    assert [(row.name, row.version) for row in made.companions] == list(expected.items())
+
+
+def test_it_is_told_as_another_way_only_where_it_is_one() -> None:
+    facts, cuda = from_json(machine(driver=OLD)), PlanOptions()
+    [way] = other_ways(facts, cuda, MATRIX)
+    size = sum(row.size for row in plan(machine(driver=OLD)).install)
+
+    assert way == OtherWay("tensorrt-rtx", Named(f"{STEM}12", "0.5.0"), size)
+    assert other_ways(facts, PlanOptions(provider="tensorrt"), MATRIX) == ()
+    assert other_ways(facts, PlanOptions(provider="tensorrt-rtx"), MATRIX) == ()
+    assert other_ways(from_json(machine(gpus=[])), cuda, MATRIX) == ()
+    there = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0")
+    assert other_ways(from_json(there), cuda, MATRIX) == ()
+    healthy = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", platform=WINDOWS)
+    assert other_ways(from_json(healthy), cuda, MATRIX) == ()
