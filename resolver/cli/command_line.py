@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from ..facts.model import Facts, System
-from ..messages.shells import pasted_commands
+from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
 from .flags import FLAGS, CommandLine, given
@@ -34,12 +34,13 @@ def command_line(
     As the shells of `system` take it, with the name of each where no text serves all of them; the
     credentials of an address stay out.
     """
-    names = [
-        flag.name
-        for flag in FLAGS
-        if flag.name in _KEPT - leaving and f"--{flag.name}" not in wanted
-    ]
+    names = [name for name in _kept(leaving) if f"--{name}" not in wanted]
     return in_shells(("ortgpu-fix", *words_of(line, names), *wanted), system)
+
+
+def typed_command(line: CommandLine) -> TypedCommand:
+    """Return `ortgpu-fix` with the flags that were given, for a sentence."""
+    return TypedCommand(("ortgpu-fix", *words_of(line, _kept())), SYSTEM)
 
 
 def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
@@ -59,6 +60,10 @@ def locking(line: CommandLine) -> str:
     """Return the command that writes a lock for the machines and wishes of `line`."""
     names = [flag.name for flag in FLAGS if flag.name in _KEPT - {"python"} | {"with-cpu"}]
     return in_shells(("ortgpu-fix", "lock", *words_of(line, names), "-o", "gpu.txt"))
+
+
+def _kept(leaving: frozenset[str] = frozenset()) -> list[str]:
+    return [flag.name for flag in FLAGS if flag.name in _KEPT - leaving]
 
 
 def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ from ..matrix.load import load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..messages.catalog import Language
+from ..messages.shells import pasted_commands
 from ..plan.model import Plan
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
-from .command_line import in_shells, words_of
+from .command_line import SYSTEM, words_of
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
@@ -108,7 +109,7 @@ def lock_builder(
         matrix=matrix,
         index=Index(index_config_of(arguments, environ, None)),
         resolver=choose_resolver(environ, run),
-        command=in_shells(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS))),
+        commands=pasted_commands(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS)), SYSTEM),
         folder=Path.cwd() if output is None else output.absolute().parent,
         companions=arguments.directory,
         addresses=arguments.format in _ADDRESSED,

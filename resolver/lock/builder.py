@@ -23,6 +23,7 @@ from ..index.pinning import pin_from_index
 from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ..messages.shells import PastedCommand
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
@@ -38,8 +39,8 @@ class LockBuilder:
     matrix: Matrix
     index: Index
     resolver: Resolver
-    command: str
-    """The command that is named in the lock."""
+    commands: tuple[PastedCommand, ...]
+    """What is named in the lock as its making."""
     folder: Path
     """The folder of the lock."""
     companions: str | None = None
@@ -64,7 +65,7 @@ class LockBuilder:
                 if build.version == group.version and build.platform in platforms
             ),
             targets=tuple(self._target(target) for target in group.targets),
-            command=self.command,
+            commands=self.commands,
             matrix_date=self.matrix.date,
             matrix_digest=self.matrix.digest,
             matrix_added=self.matrix.added,

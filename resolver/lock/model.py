@@ -15,6 +15,7 @@ from ..companions.contents import LIBRARIES
 from ..errors import Error
 from ..facts.model import Facts
 from ..matrix.model import AddedRows
+from ..messages.shells import PastedCommand
 from ..plan.wheels import HERE, Pinned, read_hashes
 from .machine_lines import machine_line
 from .markers import MarkerPlace, marker_for, marker_place
@@ -62,8 +63,8 @@ class Lock:
     preload_dlls: bool
     """The release has `preload_dlls()`, which an application can call to load the libraries."""
     targets: tuple[LockTarget, ...]
-    command: str
-    """The command that made it."""
+    commands: tuple[PastedCommand, ...]
+    """The command that made it, as each shell takes it."""
     matrix_date: str
     matrix_digest: str
     matrix_added: tuple[AddedRows, ...] = ()
@@ -156,7 +157,7 @@ def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
     what = f"{lock.distribution} {lock.version}"
     lines = [
         f"{what} for CUDA {lock.cuda}, with all that it needs" if lock.cuda else what,
-        f"made by: {lock.command}",
+        *(f"made by{f' (in {shell})' if shell else ''}: {text}" for shell, text in lock.commands),
         *(machine_line(*machine) for target in lock.targets for machine in target.machines),
         f"matrix: {lock.matrix_date} {lock.matrix_digest}",
         *_read_hashes(lock),

@@ -11,6 +11,7 @@ from ..errors import Cause, Error
 from ..plan.model import Unlock
 from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
+from .shells import TypedCommand
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -91,14 +92,15 @@ class Texts(NamedTuple):
             return versions[0]
         return self.label("versions", first=versions[-1], last=versions[0])
 
-    def verdict(self, code: str, values: Values = (), key: str = "text") -> str:
+    def verdict(
+        self, code: str, values: Values = (), key: str = "text", **command: TypedCommand
+    ) -> str:
         """Return the `text` of a verification, what it `proves`, or its `hint`."""
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         if key not in row:
             return ""
-        return row[key][self.language].format(
-            **{name: self._shown(value) for name, value in values}
-        )
+        shown = {name: self._shown(value) for name, value in values}
+        return row[key][self.language].format(**shown, **command)
 
     def advice(self, row: Reason) -> str:
         """Return what measured times advise."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..facts.model import System
+from ..utils.foreign_text import clean
 
 _BARE = re.compile(r"(?!-.*[.:])(?!~)[\w./\\:=+~-]+", re.ASCII)
 """What both shells take as it is. PowerShell splits `-a.b` and `-a:b` in two, and expands `~`."""
@@ -29,11 +30,33 @@ class PastedCommand(NamedTuple):
     text: str
 
 
+class TypedCommand(NamedTuple):
+    """A command in a sentence: `{command:--apply}` in a text is this one with `--apply`.
+
+    It stands between backticks, with the name of the shell where no text serves all of them.
+    """
+
+    words: tuple[str, ...] = ("ortgpu-fix",)
+    system: System = "linux"
+
+    def __format__(self, more: str) -> str:
+        """Return it with the words of `more`."""
+        shown = pasted_commands((*self.words, *more.split()), self.system)
+        return ", ".join(
+            f"`{clean(text)}`" + (f" ({shell})" if shell else "") for shell, text in shown
+        )
+
+
+PROGRAM = TypedCommand()
+"""This program, without a flag."""
+
+
 def pasted_commands(words: Sequence[str], system: System) -> tuple[PastedCommand, ...]:
     """Return the command of these words as the shells of `system` take it: one text if one serves.
 
     Where no text serves both cmd and PowerShell there are two, each with its shell. The words hold
-    no line break. In a batch file, unlike at the prompt, `%` has to be written twice.
+    no line break; a `"`, which no path of Windows has, arrives in PowerShell from 7.3 on. In a
+    batch file, unlike at the prompt, `%` has to be written twice.
     """
     if system != "windows":
         return (PastedCommand(None, shlex.join(words)),)
@@ -51,13 +74,13 @@ def _for_both(word: str) -> str:
 def _for_cmd(word: str) -> str:
     """Return a word for the prompt of cmd, where a variable is expanded in quotes, too.
 
-    `"^%"` ends the quotes around an escaped sign: no variable has a name with a quote in it.
+    Where `"` or `%` is in it, every sign of cmd's is escaped, the quotes among them, so that cmd
+    sees no string that one of them could end; `^%` is no variable's beginning or end.
     """
-    if _BARE.fullmatch(word):
-        return word
+    if not re.search('["%]', word):
+        return _for_both(word)
     escaped = re.sub(r'(\\*)"', r'\1\1\\"', word)
-    outside = re.sub(r"(\\*)%", r'\1\1"^%"', _before_quote(escaped))
-    return f'"{outside}"'
+    return re.sub(r'[()%!^"<>&|]', r"^\g<0>", f'"{_before_quote(escaped)}"')
 
 
 def _in_powershell(words: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
+from ..messages.shells import PROGRAM, TypedCommand
 from ..verify.advice import Advice
 from ..verify.bench import Bench, Configuration, Timing, option_text
 from ..verify.measurement import CPU, say_shapes
@@ -20,7 +21,7 @@ _OWN_VERDICTS = frozenset({"works", "cpu-fallback", "wrong-result", "crashed"})
 
 
 def model_sections(
-    report: ModelReport, texts: Texts, command: str = "ortgpu-fix"
+    report: ModelReport, texts: Texts, command: TypedCommand = PROGRAM
 ) -> tuple[Section, ...]:
     """Say what a model's run proves, the verdict first; not that of the small models.
 
@@ -49,7 +50,7 @@ def verdict_text(report: ModelReport, texts: Texts) -> str:
     return texts.verdict(_verdict_code(report), report.values)
 
 
-def verdict_remedy(report: ModelReport, texts: Texts, command: str) -> str:
+def verdict_remedy(report: ModelReport, texts: Texts, command: TypedCommand) -> str:
     """Return what helps against the verdict, or nothing."""
     return remedy(_verdict_code(report), report.values, texts, command)
 

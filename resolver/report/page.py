@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row
+from ..messages.shells import PROGRAM, TypedCommand
 from ..verify.advice import Advice
 from ..verify.bench import Bench, option_text
 from ..verify.measurement import say_shapes
@@ -37,7 +38,7 @@ class Page(NamedTuple):
     """By which release of this program, and when."""
     redact: Callable[[str], str]
     """Takes homes and secrets out of a text."""
-    command: str = "ortgpu-fix"
+    command: TypedCommand = PROGRAM
     """This program, with the flags that were given."""
 
 

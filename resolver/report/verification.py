@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
+from ..messages.shells import PROGRAM, TypedCommand
 from ..plan.reasons import Reason, Values
 from ..verify.verification import UP_TO_THE_DRIVER, Verification, VerificationVerdict
 
@@ -19,7 +20,7 @@ def verification_sections(
     *,
     verbose: bool = True,
     elsewhere: bool = False,
-    command: str = "ortgpu-fix",
+    command: TypedCommand = PROGRAM,
 ) -> tuple[Section, ...]:
     """Say what the verification saw, what it proves and what it does not.
 
@@ -50,15 +51,15 @@ def verdict_style(code: VerificationVerdict) -> str:
     return "bold" if code in UP_TO_THE_DRIVER else "bold red"
 
 
-def remedy(code: str, values: Values, texts: Texts, command: str) -> str:
+def remedy(code: str, values: Values, texts: Texts, command: TypedCommand) -> str:
     """Return what helps against a verdict or what a note says; empty where nothing does.
 
     `command`: this program, with the flags that were given.
     """
-    return texts.verdict(code, (*values, ("command", command)), "hint")
+    return texts.verdict(code, values, "hint", command=command)
 
 
-def note_rows(notes: Iterable[Reason], texts: Texts, command: str) -> list[Row]:
+def note_rows(notes: Iterable[Reason], texts: Texts, command: TypedCommand) -> list[Row]:
     """Return each note, and below it what helps."""
     rows = []
     for note in notes:

@@ -7,7 +7,6 @@ it, or us) and a chosen environment.
 import atexit
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -46,11 +45,6 @@ class Finished(NamedTuple):
 
 Runner = Callable[..., Finished]
 """`run`, or a recording of it in tests."""
-
-
-def quoted(words: Sequence[str]) -> str:
-    """Return a command as the shell of this system takes it."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def run(

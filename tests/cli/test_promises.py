@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import random_machines
@@ -26,8 +26,10 @@ from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture, document
 from ortgpu_fix.facts.markers import target_markers
+from ortgpu_fix.facts.model import System
 from ortgpu_fix.facts.target import Installed, Target
 from ortgpu_fix.facts.unmet import new_conflicts
+from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.plan.wheels import wheel_on
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
@@ -228,7 +230,11 @@ def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
         if code != 1 or not lines[-1].startswith("ortgpu-fix "):
             assert "--apply" not in lines[-1]
             continue
-        line = parse(words_of(lines[-1], facts["platform"]["system"])[1:])
+        words = words_of(lines[-1], facts["platform"]["system"])
+        for system in get_args(System):
+            [pasted] = pasted_commands(words, system)
+            assert words_of(pasted.text, system) == words
+        line = parse(words[1:])
         assert line.apply
         assert line.python in {facts["python"]["executable"], ".venv"}
         target = environment_of(facts)

@@ -181,7 +181,7 @@ def lock_texts(fleet: Fleet) -> list[str]:
                     )
                     for target in group.targets
                 ),
-                command="ortgpu-fix lock",
+                commands=(),
                 matrix_date=MATRIX.date,
                 matrix_digest=MATRIX.digest,
             )

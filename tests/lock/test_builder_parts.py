@@ -19,6 +19,7 @@ from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock.builder import LockBuilder
 from ortgpu_fix.lock.model import LockTarget
 from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.plan.wheels import PYPI, Pinned, Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from support.standin_wheels import as_plan
@@ -91,7 +92,7 @@ def builder(
         matrix=synthetic.matrix(),
         index=cast("Index", Served(**sources)),
         resolver=cast("Resolver", resolved or Resolved()),
-        command="ortgpu-fix lock",
+        commands=pasted_commands(["ortgpu-fix", "lock"], "linux"),
         folder=folder,
         addresses=addresses,
     )
@@ -250,7 +251,7 @@ def test_the_folders_of_the_libraries_and_the_machines(tmp_path: Path) -> None:
     assert made.targets[0].machines == (("a", one.facts),)
     assert (made.distribution, made.version, made.cuda) == ("onnxruntime-gpu", "1.26.0", "12")
     assert (made.matrix_date, made.matrix_digest) == ("2026-01-01", "sha256:invented")
-    assert made.command == "ortgpu-fix lock"
+    assert [text for _, text in made.commands] == ["ortgpu-fix lock"]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.report.drift import drift_json, drift_sections
 from ortgpu_fix.resolve.options import PlanOptions
@@ -514,7 +515,7 @@ def made_lock() -> Lock:
                 ranges=("flatbuffers",),
             ),
         ),
-        command="ortgpu-fix lock",
+        commands=(PastedCommand(None, "ortgpu-fix lock"),),
         matrix_date="2026-01-01",
         matrix_digest="sha256:invented",
     )

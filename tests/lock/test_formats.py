@@ -22,6 +22,7 @@ from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.machine_lines import read_machines
 from ortgpu_fix.lock.model import Lock, LockTarget, header, locked_distributions
 from ortgpu_fix.matrix.model import AddedRows
+from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 
 if sys.version_info >= (3, 11):
@@ -70,7 +71,7 @@ def lock(*targets: LockTarget, **more: object) -> Lock:
         cuda="12",
         preload_dlls=True,
         targets=targets,
-        command="ortgpu-fix lock --facts a.json",
+        commands=(PastedCommand(None, "ortgpu-fix lock --facts a.json"),),
         matrix_date="2026-01-01",
         matrix_digest="sha256:invented",
     )
@@ -188,7 +189,7 @@ def test_one_place_cannot_have_two_versions() -> None:
 def test_a_name_with_a_line_break_begins_no_line(write: Callable[[Lock], str], broken: str) -> None:
     """The name of a facts file became `RUN …` or `--extra-index-url …` in a lock."""
     named = f"ortgpu-fix lock --facts 'a{broken}--extra-index-url https://evil.example'"
-    made = replace(lock(target(LINUX, ORT, CUBLAS)), command=named)
+    made = replace(lock(target(LINUX, ORT, CUBLAS)), commands=(PastedCommand(None, named),))
 
     lines = [line for line in write(made).splitlines() if "evil.example" in line]
     assert lines == [
@@ -644,3 +645,14 @@ def test_several_indexes_for_uv_are_in_order_and_each_for_its_own() -> None:
     sources = document["tool"]["uv"]["sources"]
     assert [*sources] == ["torch", "torchaudio"]
     assert sources["torchaudio"]["index"] == "torchaudio-cu126"
+
+
+def test_the_command_of_the_header_is_told_as_each_shell_takes_it() -> None:
+    """Both were one line, which is a command in neither."""
+    told = (PastedCommand("cmd", 'x "a"^%""'), PastedCommand("PowerShell", "x 'a%'"))
+    made = replace(lock(target(LINUX, ORT, CUBLAS)), commands=told)
+
+    assert header(made, ()).splitlines()[1:3] == [
+        '# made by (in cmd): x "a"^%""',
+        "# made by (in PowerShell): x 'a%'",
+    ]

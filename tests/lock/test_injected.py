@@ -29,6 +29,7 @@ from ortgpu_fix.lock.formats.words import pin_word
 from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.model import AddedRows
+from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.utils.foreign_text import clean_text
 from support.local_index import make_wheel
@@ -112,7 +113,7 @@ def lock(**values: str) -> Lock:
         cuda="12",
         preload_dlls=True,
         targets=(target,),
-        command=f"ortgpu-fix lock {values.get('command', '')}",
+        commands=(PastedCommand(None, f"ortgpu-fix lock {values.get('command', '')}"),),
         matrix_date="2026-01-01",
         matrix_digest="sha256:invented",
         matrix_added=(added,),

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from windows_shells import NotOneCommandError, cmd, powershell, split_as_c_does
 
-from ortgpu_fix.messages.shells import pasted_commands
+from ortgpu_fix.messages.shells import PROGRAM, TypedCommand, pasted_commands
 
 VARIABLES = {"PATH": "C:\\Windows", "HOME": "C:\\Users\\me", "A": "expanded"}
-NASTY = " &^%!'`,;()@$#~*?[]{}<>|=+-.\\/:“”„‘’‚‛aA1é路"
+NASTY = " \"&^%!'`,;()@$#~*?[]{}<>|=+-.\\/:“”„‘’‚‛aA1é路"
 
 
 def arrive(words: list[str]) -> None:
@@ -21,7 +21,8 @@ def arrive(words: list[str]) -> None:
         if shell != "PowerShell":
             assert cmd(text, VARIABLES) == words
         if shell != "cmd":
-            for since_7_3 in (True, False):
+            quotes = any('"' in word for word in words)  # before 7.3 no text passes one
+            for since_7_3 in (True,) if quotes else (True, False):
                 got = powershell(text, VARIABLES, since_7_3=since_7_3)
                 # A folder may get one separator more at its end: it is the same folder.
                 ends = [word.rstrip("\\") for word in words]
@@ -40,6 +41,7 @@ def arrive(words: list[str]) -> None:
         "C:\\R&D",
         "C:\\100%",
         "C:\\%PATH%\\x",
+        'a"&b"%PATH%"',
         "C:\\$HOME\\x",
         "C:\\it's",
         "C:\\it’s",
@@ -73,6 +75,17 @@ def test_one_text_serves_both_shells_but_where_one_of_them_expands_it() -> None:
 
     assert (shell, text) == (None, 'ortgpu-fix --ort "<1.26" --apply')
     assert [row.shell for row in pasted_commands(["x", "100%"], "windows")] == ["cmd", "PowerShell"]
+
+
+def test_a_command_in_a_sentence_has_what_its_text_adds_for_each_shell() -> None:
+    """`{command} --apply` was two commands, and only the second one applied."""
+    odd = TypedCommand(("x", "--python", "C:\\$a"), "windows")
+
+    assert f"{PROGRAM} and {PROGRAM:--torch match}" == "`ortgpu-fix` and `ortgpu-fix --torch match`"
+    assert f"{odd:--apply}" == (
+        "`x --python \"C:\\$a\" --apply` (cmd), `x --python 'C:\\$a' --apply` (PowerShell)"
+    )
+    assert f"{TypedCommand(('x', chr(27) + '[31ma b'))}" == "`x 'a b'`"
 
 
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=4))

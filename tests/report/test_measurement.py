@@ -11,6 +11,7 @@ from pages import made
 
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.messages.sections import Row, Section, plain
+from ortgpu_fix.messages.shells import TypedCommand
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.measurement import bench_sections, milliseconds, model_sections
 from ortgpu_fix.report.page import render
@@ -209,14 +210,11 @@ def test_the_verdict_stands_below_the_file(
 def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
     verdict: Any, values: dict[str, str], code: str
 ) -> None:
-    given = tuple(values.items())
+    given, command = tuple(values.items()), TypedCommand(("ortgpu-fix", "--python", "x"))
     found = report(verdict=verdict, values=given)
-    text, hint = (
-        EN.verdict(code, (*given, ("command", "ortgpu-fix --python x")), key)
-        for key in ("text", "hint")
-    )
+    text, hint = (EN.verdict(code, given, key, command=command) for key in ("text", "hint"))
 
-    rows = section(model_sections(found, EN, "ortgpu-fix --python x"), EN.label("model"))
+    rows = section(model_sections(found, EN, command), EN.label("model"))
 
     assert [row.text for row in rows] == ["m.onnx", text, *([hint] if hint else [])]
     assert all(row.style == "dim" for row in rows[2:])

@@ -14,6 +14,7 @@ from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row
+from ortgpu_fix.messages.shells import PROGRAM
 from ortgpu_fix.plan.reasons import Reason, finding, reason
 from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 from ortgpu_fix.report.matrix import (
@@ -236,7 +237,7 @@ def test_a_verification_in_words(verdict: Any, style: str) -> None:
     assert [row.text for row in sections[3].rows] == ["b", "c"]
     quiet = verification_sections(found, EN, verbose=False)
     assert len(quiet) == (4 if verdict == "crashed" else 1)
-    hint = EN.verdict(verdict, (("command", "ortgpu-fix"),), "hint")
+    hint = EN.verdict(verdict, (), "hint", command=PROGRAM)
     told = verification_sections(found, EN, verbose=False, elsewhere=True)[0].rows
     if hint:  # of a crash that a note explains, what helps is told once, with the note
         assert (Row(text=hint) in rows) is (verdict != "crashed")

@@ -13,6 +13,7 @@ from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock.builder import LockBuilder
+from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run
 from support.local_index import LocalIndex, make_wheel
@@ -94,7 +95,7 @@ class Shelf:
             matrix=synthetic.matrix(),
             index=Index(replace(named, **sources), Limits(pauses=(0.01,))),  # type: ignore[arg-type]
             resolver=choose_resolver(env, run),
-            command="ortgpu-fix lock",
+            commands=(PastedCommand(None, "ortgpu-fix lock"),),
             folder=folder,
             companions=companions,
             addresses=True,

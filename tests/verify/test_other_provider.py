@@ -47,7 +47,7 @@ def test_what_ran_elsewhere_is_named(at: str) -> None:
     assert (found.verdict, verification_exit_code(found)) == ("other-provider", 6)
     assert dict(found.values) == {"models": "matmul", "provider": TENSORRT}
     for language in ("en", "zh"):
-        (first, *_) = verification_sections(found, load_texts(language), command="ortgpu-fix")
+        (first, *_) = verification_sections(found, load_texts(language))
         assert TENSORRT in str(first)
 
 

@@ -31,6 +31,7 @@ from ortgpu_fix.apply.state_folder import Site, remove_tree
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
+from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
 
@@ -247,6 +248,42 @@ def test_staged_files_may_have_longer_paths(tmp_path: Path) -> None:
 
     assert Path(staged_tree.long_path(str(file))).read_text() == "x"
     assert staged_tree.long_path("\\\\server\\share\\x") == "\\\\?\\UNC\\server\\share\\x"
+
+
+SHOW = "import json, sys; print(json.dumps(sys.argv[1:]))"
+TYPED = (
+    ("--ort", "<1.26", "--apply"),
+    ("--ort", ">=1.19,!=1.20", "--cuda", "12"),
+    ("--python", "C:\\a b\\", "--facts", "Z:\\R&D (x86)\\it's, a^b; @c!.json"),
+    ("--python", "C:\\.venv", "--shape", "x=1x3x640x640", "-V:3.12", ""),
+)
+ONLY_CMD = (("--python", "C:\\$HOME\\`a", "--ort", "~=1.26"), ("--python", "C:\\R&D", '"100% (a'))
+
+
+@pytest.mark.parametrize("words", [*TYPED, *ONLY_CMD])
+@pytest.mark.parametrize("way", ["batch", "prompt"])
+def test_what_is_told_for_cmd_arrives_there(
+    words: tuple[str, ...], way: str, tmp_path: Path
+) -> None:
+    """In a batch file `%` is written twice; a text that both shells take has none.
+
+    Wine's cmd knows no code page in a batch file, and at the prompt takes `^` away before it looks
+    for variables, where Windows' looks first: a path in Chinese and `%PATH%` are not tried here.
+    """
+    (tmp_path / "show.py").write_text(SHOW)
+    (shell, text), *others = pasted_commands(("python", "show.py", *words), "windows")
+    environ = os.environ | {"PATH": str(Path(sys.executable).parent) + ";" + os.environ["PATH"]}
+    line = text
+    if way == "batch":
+        (tmp_path / "told.bat").write_text("@" + text.replace("%", "%%") + "\n")
+        line = "told.bat"
+    done = subprocess.run(  # noqa: S602 - it is the shell that is asked
+        line, shell=True, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, check=True
+    )
+
+    assert (shell, len(others)) == ((None, 0) if words in TYPED else ("cmd", 1))
+    assert json.loads(done.stdout) == list(words)
+    assert [file.name for file in tmp_path.iterdir() if file.suffix not in {".py", ".bat"}] == []
 
 
 PRESS = """

@@ -40,7 +40,7 @@ from ...utils.process import run as run_process
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
-from ..command_line import command_line
+from ..command_line import typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of
@@ -92,7 +92,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
                 texts,
                 verbose=arguments.verbose,
                 elsewhere=inputs.elsewhere,
-                command=command_line(arguments),
+                command=typed_command(arguments),
             )
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))

@@ -47,7 +47,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         return code
     commands = {
         one.environment.path: command_line(
-            arguments._replace(python=one.environment.path), "--apply", "--yes"
+            arguments._replace(python=one.environment.path), "--apply", "--yes", system="linux"
         )
         for one in found.environments
         if machines and any(plan.verdict == "fixable" for _, plan in one.plans)

@@ -22,6 +22,7 @@ from ...explain.matcher import Search
 from ...facts.redact import redact
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
+from ...messages.shells import pasted_commands
 from ...probe.interpreter import find_interpreter
 from ...report.sessions import (
     Advised,
@@ -44,9 +45,8 @@ from ...sessions.verdicts import (
 )
 from ...utils.files import write
 from ...utils.foreign_text import clean
-from ...utils.process import quoted
 from .. import console
-from ..command_line import in_shells
+from ..command_line import SYSTEM, in_shells
 from ..flags import CommandLine
 from . import running
 from .running import NOT_ON_THE_GPU
@@ -104,7 +104,7 @@ def _report(
         knobs = knobs_of(applications, group)
         groups.append(Advised(group=group, knobs=knobs, advice=advice_of(group, knobs)))
     return ProgramReport(
-        command=quoted(line.rest),
+        command=pasted_commands(line.rest, SYSTEM)[0].text,
         status=status,
         verdict=judge_program(seen),
         seen=seen,

@@ -28,7 +28,7 @@ from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
-from ..command_line import command_line
+from ..command_line import typed_command
 from ..flags import PROVIDERS, CommandLine
 from ..inputs import plan_options_of
 from ..machine import probe_machine, with_unknown_releases
@@ -72,7 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if arguments.json:
         console.print_json(verification.to_json())
     else:
-        command = command_line(arguments)
+        command = typed_command(arguments)
         console.print_sections(
             verification_sections(verification, load_texts(language), command=command)
         )
@@ -117,7 +117,7 @@ def _verify_model(
             document |= {"bench": bench.to_json(), "advice": advice.to_json()}
         console.print_json(_redacted(document, redact))
     else:
-        command = command_line(arguments)
+        command = typed_command(arguments)
         sections = model_sections(report, texts, command) if usable else ()
         if bench is not None and advice is not None:
             sections += bench_sections(bench, advice, texts)
@@ -160,7 +160,7 @@ def _write_page(  # noqa: PLR0917
         versions=_versions(found, measured.report.onnxruntime),
         made=texts.label("page-made", version=__version__, date=today),
         redact=redact,
-        command=command_line(arguments),
+        command=typed_command(arguments),
     )
     write(Path(file), render(page, texts))
     console.print_notice(texts.label("written", file=file))
