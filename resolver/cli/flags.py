@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..probe.background import ProbeProcesses
+if TYPE_CHECKING:  # `--help` is there without them
+    from ..probe.background import ProbeProcesses
 
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -50,7 +50,14 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
 
     `shown` gets each flag by its name, and `command` and `argument`, to add what a shell completes.
     """
-    made = Parser(prog="ortgpu-fix", add_help=False, allow_abbrev=False, exit_on_error=False)
+    plain = functools.partial(argparse.HelpFormatter, width=80)  # else `shutil`, for the terminal's
+    made = Parser(
+        prog="ortgpu-fix",
+        formatter_class=plain,
+        add_help=False,
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
     actions = {
         "command": made.add_argument("command", nargs="?", type=_known_command),
         "argument": made.add_argument("argument", nargs="?"),
@@ -91,6 +98,8 @@ def _one_of(flag: Flag) -> Callable[[str], str]:
 
 def _unknown(word: str, known: Sequence[str]) -> Error:
     """Return the Error that nobody knows `word`, and what it is near to."""
+    import difflib
+
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return Error("usage", problem=Error("argument-unknown-near", given=word, near=near[0]))

@@ -3,15 +3,19 @@
 `texts.toml` has the texts by code and language; the tests find a code without a text.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..data_files import load_table
 from ..errors import Cause, Error
-from ..plan.model import Unlock
 from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
-from .shells import TypedCommand
+
+if TYPE_CHECKING:  # an error is told without them
+    from ..plan.model import Unlock
+    from .shells import TypedCommand
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)

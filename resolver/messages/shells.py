@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..facts.model import System
 from ..utils.foreign_text import clean
+
+if TYPE_CHECKING:
+    from ..facts.model import System
 
 _BARE = re.compile(r"(?!-.*[.:])(?!~)[\w./\\:=+~-]+", re.ASCII)
 """What both shells take as it is. PowerShell splits `-a.b` and `-a:b` in two, and expands `~`."""
