@@ -34,7 +34,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -416,7 +416,9 @@ class Proof:
         longest = max(len(windows(path)) for path in folder.rglob("*"))
         if longest < 260:  # noqa: PLR2004 - Windows' number
             yield f"no long path: {longest}"
-        yield from self._finished("uv", folder, before)
+        release, driver, _ = SETS["12"]
+        machine = ("--driver", driver, "--gpu", GPU, "--ort", f"=={release}")
+        yield from self.finished("uv", folder, before, machine)
 
     def inside(self) -> Iterator[str]:
         """Mend the environment that the program is installed in, while its libraries are used."""
@@ -441,10 +443,12 @@ class Proof:
         if after != before:
             yield "after undo: not as it was"
 
-    def _finished(self, engine: str, folder: Path, before: dict[str, str]) -> Iterator[str]:
-        release, driver, _ = SETS["12"]
-        machine = ("--driver", driver, "--gpu", GPU, "--ort", f"=={release}", "--python", folder)
-        yield from _expect("check", self.fix(engine, "--check", *machine).returncode, 0)
+    def finished(
+        self, engine: str, folder: Path, before: dict[str, str], machine: Sequence[str]
+    ) -> Iterator[str]:
+        """Look whether `folder` is right for this machine, and put it back."""
+        checked = self.fix(engine, "--check", *machine, "--python", folder)
+        yield from _expect("check", checked.returncode, 0)
         undone = self.fix(engine, "undo", "--yes", "--python", folder)
         yield from _expect("undo", undone.returncode, 0)
         if without_notes(folder) != before:
