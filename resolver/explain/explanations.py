@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..facts.model import System
 from ..matrix.model import Build
 from ..matrix.tensorrt import library_major, requirement
 from ..messages.catalog import Language
@@ -111,6 +112,20 @@ def explanations(
         made.append(one._replace(owner_commands=commands, consequences=consequences))
     made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
     return tuple(made)
+
+
+def on_system(
+    found: Sequence[Explanation], system: System, table: FailureTable
+) -> tuple[Explanation, ...]:
+    """Return `found` with the commands that this system has."""
+    missing = table.not_windows_commands if system == "windows" else ()
+    return tuple(
+        one._replace(
+            commands=tuple(line for line in one.commands if not line.startswith(missing)),
+            owner_commands=tuple(x for x in one.owner_commands if not x.startswith(missing)),
+        )
+        for one in found
+    )
 
 
 def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failure:

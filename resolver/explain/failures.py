@@ -107,6 +107,7 @@ class FailureTable:
         statuses: tuple[Status, ...] = (),
         origins: tuple[ProgramKind, ...] = (),
         owner_commands: tuple[str, ...] = (),
+        not_windows_commands: tuple[str, ...] = (),
         needed: tuple[NeededFiles, ...] = (),
         wordings: tuple[Wording, ...] = (),
         gpu_wanted: tuple[Pattern, ...] = (),
@@ -114,12 +115,14 @@ class FailureTable:
     ) -> None:
         """Keep the rows.
 
-        `owner_commands`: how commands begin that only a host's owner can run; `gpu_wanted`: what
-        shows that a GPU was wanted; `ours`: that the program uses what this program can change.
+        `owner_commands`: how commands begin that only a host's owner can run;
+        `not_windows_commands`: those that Windows does not have; `gpu_wanted`: what shows that a
+        GPU was wanted; `ours`: that the program uses what this program can change.
         """
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
         self.owner_commands, self.needed = owner_commands, needed
+        self.not_windows_commands = not_windows_commands
         self.wordings = wordings
         self.gpu_wanted, self.ours = gpu_wanted, ours
         self.by_code = {row.code: row for row in failures}
@@ -145,6 +148,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         statuses=_rows(table, "statuses", _status) if "statuses" in table else (),
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
         owner_commands=tuple(table.get("owner_commands", ())),
+        not_windows_commands=tuple(table.get("not_windows_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
         wordings=_rows(table, "wordings", _wording) if "wordings" in table else (),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),

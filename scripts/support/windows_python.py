@@ -80,7 +80,11 @@ class WindowsPython:
         return self.folder / "prefix" / "drive_c" / "windows" / "system32"
 
     def start(
-        self, program: Path, *arguments: str | Path, environ: Mapping[str, str] | None = None
+        self,
+        program: Path,
+        *arguments: str | Path,
+        environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a program; paths among the arguments get their Windows form."""
         return subprocess.Popen(
@@ -89,6 +93,7 @@ class WindowsPython:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**self.environ, **(environ or {})},
+            cwd=cwd,
         )
 
     def run(
@@ -96,10 +101,11 @@ class WindowsPython:
         program: Path,
         *arguments: str | Path,
         environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
         seconds: float = 600,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end; raises TimeoutExpired."""
-        with self.start(program, *arguments, environ=environ) as process:
+        with self.start(program, *arguments, environ=environ, cwd=cwd) as process:
             try:
                 out, err = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:

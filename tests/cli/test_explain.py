@@ -68,6 +68,17 @@ def explained(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 # What it reads
 
 
+def test_what_windows_does_not_have_is_not_told_there(run: Run, machine: Any) -> None:
+    log = "no CUDA-capable device is detected\n"
+    linux, windows = (
+        explained(run("explain", "-", "--json", "--facts", machine(**there), text_in=log))
+        for there in ({}, {"platform": {"system": "windows", "machine": "x86_64"}})
+    )
+
+    told = [document["explanations"][0]["commands"] for document in (linux, windows)]
+    assert told[0] == [*told[1], "unset CUDA_VISIBLE_DEVICES"]
+
+
 def test_a_pipe(run: Run) -> None:
     done = run("explain", "-", "--text-only", text_in=MISSING)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation
+from ortgpu_fix.explain.explanations import Explanation, on_system
 from ortgpu_fix.explain.failures import SEVERITIES, parse_failures
 from ortgpu_fix.explain.here import Here
 from ortgpu_fix.explain.matcher import explain_log
@@ -71,6 +71,21 @@ def test_what_only_the_owner_of_a_host_can_run_is_marked() -> None:
 
     assert found[0].owner_commands == found[0].commands == ("sudo reboot",)
     assert "$ sudo reboot  # for the owner of the host" in plain(explanation_sections(found, EN))
+
+
+def test_windows_is_not_told_what_only_others_have() -> None:
+    """`unset CUDA_VISIBLE_DEVICES` and `sudo` are no commands there."""
+    hidden = explain_log("no CUDA-capable device is detected\n", TABLE)
+    mismatch = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
+    found = (*hidden, *mismatch)
+    here, there = on_system(found, "windows", TABLE), on_system(found, "linux", TABLE)
+
+    assert there == found
+    assert [(row.commands, row.owner_commands) for row in here] == [
+        (found[0].commands[:2], found[0].owner_commands),
+        ((), ()),
+    ]
+    assert found[0].commands[2:] == ("unset CUDA_VISIBLE_DEVICES",)
 
 
 def test_a_program_of_another_kind_is_named() -> None:

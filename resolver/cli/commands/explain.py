@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...data_files import load_table
 from ...errors import Error
+from ...explain.explanations import on_system
 from ...explain.failures import parse_failures
 from ...explain.here import Here, look
 from ...explain.matcher import Search
@@ -72,6 +73,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
     found = search.explanations(texts.language, release, _build_of, has_gpu=has_gpu)
+    found = on_system(found, (looked or machine).facts.platform.system, table)
     here: tuple[Here, ...] = ()
     mends = mending(found, here, None)
     if looked:
