@@ -28,6 +28,14 @@ def test_it_has_every_flag_that_was_given() -> None:
     assert command_line(arguments, "--apply") == f"ortgpu-fix {FLAGS} --apply"
 
 
+def test_what_is_wanted_stands_in_the_place_of_what_was_given() -> None:
+    arguments = parse(["--ort", "1.22.0", "--cuda", "12"])
+
+    told = command_line(arguments, "--ort", "1.23.2", "--apply")
+
+    assert told == "ortgpu-fix --cuda 12 --ort 1.23.2 --apply"
+
+
 def test_it_leaves_out_passwords_and_what_is_not_wanted() -> None:
     arguments = parse(["--facts", "f", "--index-url", "https://user:secret@packages.example/x?t=1"])
 

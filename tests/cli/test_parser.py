@@ -610,3 +610,10 @@ def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
         cli.parse(["--index-url", "-V:3.12"])
     line = cli.parse(["run", "--python", "-V:3.12", "--", "x", "--python", "-V:3.13"])
     assert (line.python, line.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))
+
+
+@pytest.mark.parametrize("short", ["--offl", "--jso", "--driv=535.104.12"])
+def test_a_flag_is_written_whole(short: str) -> None:
+    """What is short for one flag today is short for two tomorrow."""
+    with pytest.raises(Error, match="usage"):
+        cli.parse([short])

@@ -17,7 +17,8 @@ from ortgpu_fix.plan.model import OtherWay, Plan
 from ortgpu_fix.plan.reasons import Named
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.plugins import with_plugins
-from ortgpu_fix.resolve.resolver import other_ways, resolve, resolve_for_check
+from ortgpu_fix.resolve.resolver import is_installed, other_ways, resolve, resolve_for_check
+from ortgpu_fix.resolve.situation import situation
 
 Facts = dict[str, Any]
 MATRIX = load_matrix()
@@ -280,6 +281,31 @@ def test_one_with_another_provider_is_not_it() -> None:
 
     assert with_plugins(facts, MATRIX._replace(plugin_wheels=(other,)), asked).builds == ()
     assert with_plugins(facts, MATRIX, PlanOptions()) is MATRIX
+
+
+def test_what_a_plugin_with_an_onnxruntime_is_as_a_build() -> None:
+    facts, asked = from_json(machine("onnxruntime 1.26.0")), PlanOptions(provider="tensorrt-rtx")
+    here = situation(facts, asked, with_plugins(facts, MATRIX, asked))
+    builds = here.matrix.builds
+
+    assert [(build.index_url, build.wheels[0].size) for build in builds] == [(INSTALLED, 0)] * 2
+    assert not any(build.preload_dlls for build in builds)
+    assert [is_installed(build, here) for build in builds] == [True, True]
+    fresh = with_plugins(facts, MATRIX, asked._replace(latest=True)).builds
+    assert [is_installed(build, here) for build in fresh] == [False, False]
+    unknown = with_plugins(facts, MATRIX._replace(plugins={}), asked).builds
+    assert [set(one.sass) >= set(two.sass) for one, two in zip(unknown, builds, strict=True)] == [
+        *(True, True),
+    ]
+    both = from_json(machine("onnxruntime 1.26.0", "onnxruntime-gpu 1.26.0"))
+    assert INSTALLED not in {row.index_url for row in with_plugins(both, MATRIX, asked).builds}
+
+
+def test_a_system_without_a_plugin_is_judged_by_those_of_others() -> None:
+    arm = from_json(machine(platform={"system": "windows", "machine": "aarch64"}))
+    asked = PlanOptions(provider="tensorrt-rtx")
+
+    assert {build.platform for build in with_plugins(arm, MATRIX, asked).builds} != set()
 
 
 def test_torch_and_others_with_another_cuda_are_no_hindrance() -> None:

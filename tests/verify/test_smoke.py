@@ -18,7 +18,9 @@ from typing import Any
 import drivers
 import pytest
 
+from ortgpu_fix.cli.flags import FLAGS
 from ortgpu_fix.verify.children import libraries, plugin
+from ortgpu_fix.verify.runner import MODELS
 
 DATA = Path(__file__).parents[2] / "data"
 SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
@@ -165,6 +167,39 @@ def test_tensorrt_rtx_is_looked_for_where_it_is_asked_for(site: Path, simulate: 
 
     assert f"(None, [{name} 0])" in runs(answers)[0][1]
     assert [row["provider"] for row in answers if row["event"] == "start"] == [name]
+
+
+@pytest.mark.parametrize(
+    ("module", "found", "found_for_rtx"),
+    [
+        ("onnxruntime_ep_cuda12", True, False),
+        ("onnxruntime_ep_nv_x", True, True),
+        ("onnxruntime_ep_openvino", False, False),
+    ],
+)
+def test_which_plugin_is_for_a_gpu_of_nvidia(
+    module: str,
+    *,
+    found: bool,
+    found_for_rtx: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / module).mkdir()
+    (tmp_path / module / "__init__.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+    assert (plugin.find(tmp_path / "onnxruntime") is not None) is found
+    assert (plugin.find(tmp_path / "onnxruntime", rtx=True) is not None) is found_for_rtx
+
+
+def test_each_provider_has_models_that_it_can_run() -> None:
+    assert {name for flag in FLAGS if flag.name == "provider" for name in flag.choices} == set(
+        MODELS
+    )
+    assert all("conv" in models for models in MODELS.values())
+    assert [name for name, models in MODELS.items() if "fft" in models] == ["cuda"]
 
 
 @pytest.mark.parametrize(
