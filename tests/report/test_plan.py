@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,7 @@ from ortgpu_fix.facts.model import OWN_ENVIRONMENT
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import Row, Section, plain, size, width
-from ortgpu_fix.plan.model import Plan, Rejected, Unlock
+from ortgpu_fix.plan.model import OtherWay, Plan, Rejected, Unlock
 from ortgpu_fix.plan.reasons import Named, Reason, reason
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.report.plan import machine_section, plan_sections
@@ -258,6 +258,23 @@ def test_equal_gpus_are_counted() -> None:
     section = machine_section(synthetic.facts(gpus=("8.0", "8.0", "7.5")), EN)
 
     assert section.rows[2].text == "2 × GPU 8.0 (8.0), GPU 7.5 (7.5)"
+
+
+def test_another_way_is_a_row_of_the_document() -> None:
+    plan = resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix())
+    way = OtherWay(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=177_000_000)
+
+    assert "ways" not in plan_json(plan, EN)
+    [row] = cast("list[dict[str, object]]", plan_json(plan._replace(ways=(way,)), EN)["ways"])
+    text = str(row.pop("text"))
+    assert row == {
+        "provider": "tensorrt-rtx",
+        "name": "a-plugin",
+        "version": "0.5.0",
+        "size": 177_000_000,
+    }
+    assert text.startswith("Another way: `--provider tensorrt-rtx` plans a-plugin 0.5.0")
+    assert "(177 MB)" in text
 
 
 def test_the_json_of_a_plan_has_the_keys_of_the_contract() -> None:
