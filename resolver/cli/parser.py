@@ -55,7 +55,6 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
         prog="ortgpu-fix",
         formatter_class=plain,
         add_help=False,
-        allow_abbrev=False,
         exit_on_error=False,
     )
     actions = {

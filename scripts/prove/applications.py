@@ -11,9 +11,9 @@ the GPU build is the same bytes; then the change is undone, and every file but t
 is as it was before. Where uv's `-U` brings a newer CPU build back, `--check` says so, and another
 apply mends it. There is no GPU: the driver is a stand-in that says so, so that the provider loads
 its libraries, out of the wheels, and stops there; the call is then done by the CPU. Those that need
-torch are skipped where `--find-links` has no CPU build of it. Needs Linux, uv, gcc and a network,
-and downloads about 6 GB. The dated result goes to scripts/prove/results/; the exit code is 1
-where something is not as it must be.
+torch get that of PyPI, which has CUDA, or with `--find-links` the CPU build that is there. Needs
+Linux, uv, gcc and a network, and downloads about 9 GB. The dated result goes to
+scripts/prove/results/; the exit code is 1 where something is not as it must be.
 """
 
 from __future__ import annotations
@@ -246,9 +246,16 @@ if not ASKS:
 )
 
 
-def prove_call(prover: Prover, python: Path, name: str, when: str) -> None:
+def with_the_torch_of_pypi(application: Application) -> Application:
+    """Return an application with a torch for CUDA beside it, which loads the libraries itself."""
+    beside = tuple(word.partition("+")[0] for word in application.beside)
+    return application._replace(beside=beside, loads=True)
+
+
+def prove_call(
+    prover: Prover, python: Path, name: str, application: Application, when: str
+) -> None:
     """Let the application make its call, and look at which libraries came into its process."""
-    application = APPLICATIONS[name]
     home = prover.work / f"home-{name}"
     home.mkdir(exist_ok=True)
     done = prover.run(
@@ -302,9 +309,8 @@ def update(prover: Prover, python: Path, engine: str, application: Application) 
         prover.install(python, "--upgrade-package", name, application.after)
 
 
-def prove(prover: Prover, name: str, find_links: list[str]) -> None:
+def prove(prover: Prover, name: str, application: Application, find_links: tuple[str, ...]) -> None:
     """Try one application."""
-    application = APPLICATIONS[name]
     python = prover.environment(f"env-{name}", PYTHON)
     old = (application.before, *application.beside, "pip")
     prover.install(python, *find_links, *old)
@@ -318,7 +324,7 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
     release = selected(plan)
     good = plan["verdict"] == "fixable" and applied["exit"] == 0 and bool(release)
     prover.say("applied", name, good=good, release=release, exit=applied["exit"])
-    prove_call(prover, python, name, application.before)
+    prove_call(prover, python, name, application, application.before)
     mended = files_of(site)
     for engine in ("pip", "uv"):
         update(prover, python, engine, application)
@@ -333,7 +339,7 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
             pip=checked.strip(),
             same_build=build_of(python) == build,
         )
-    prove_call(prover, python, name, application.after)
+    prove_call(prover, python, name, application, application.after)
     updated = files_of(site)
     undone = prover.tool(python, "undo", "--yes")
     left = files_of(site)
@@ -345,18 +351,18 @@ def prove(prover: Prover, name: str, find_links: list[str]) -> None:
     good = undone["exit"] == 0 and not differs and checked in {broken, NOT_BROKEN}
     prover.say("undone", name, good=good, files=len(left), differs=differs, pip=checked.strip())
     if release != max((build.version for build in prover.matrix.builds), key=numbers):
-        prove_upgrade_of_all(prover, python, name)
+        prove_upgrade_of_all(prover, python, name, application)
     prover.drop(python)
 
 
-def prove_upgrade_of_all(prover: Prover, python: Path, name: str) -> None:
+def prove_upgrade_of_all(prover: Prover, python: Path, name: str, application: Application) -> None:
     """Let uv upgrade what the application requires too, so that the CPU build comes back; mend it.
 
     `uv pip install -U` does that where a newer release than the one that works here is on the
     index; `--upgrade-package`, and pip, upgrade the application.
     """
     prover.tool(python, "--apply", "--yes", driver=DRIVER)
-    prover.install(python, "-U", APPLICATIONS[name].after)
+    prover.install(python, "-U", application.after)
     broken = prover.check(python, DRIVER)
     again = prover.tool(python, "--apply", "--yes", driver=DRIVER)
     checked = prover.check(python, DRIVER)
@@ -374,11 +380,9 @@ def main() -> int:
     for name, application in APPLICATIONS.items():
         if not run.wants(name):
             continue
-        if set(OF_TORCH) & set(application.beside) and links is None:
-            why = "no CPU build of torch: see --find-links"
-            run.prover.say("skipped", name, good=True, why=why)
-            continue
-        prove(run.prover, name, ["--find-links", links] if links else [])
+        torch = set(OF_TORCH) & set(application.beside)
+        wanted = with_the_torch_of_pypi(application) if torch and links is None else application
+        prove(run.prover, name, wanted, ("--find-links", links) if links else ())
     return run.finish()
 
 

@@ -1,6 +1,7 @@
 """Prove with real wheels that every release loads with its set, by itself, and when it is asked.
 
     python scripts/prove/loading.py [--work DIR] [--only 1.26.0,1.31.1 …] [--cache DIR] [--keep]
+                                    [--parts silence]
 
 Each release of onnxruntime-gpu from 1.11 on for which a Python is here gets a fresh environment
 with the set that the resolver chooses, from the index. Then:
@@ -18,6 +19,11 @@ with the set that the resolver chooses, from the index. Then:
   it is asked for a CUDA session, and for a value on the GPU in a thread and in a fork. Looked at
   are the libraries in the process, the processor time of the import, private memory, and whether
   the import works with a limit of address space wherever it works without the companion.
+- **Silent while the set is whole**: whoever asks for providers, for CUDA with a driver that knows
+  no GPU and without one, or for the CPU, hears nothing of the loader. With one library taken away
+  they do.
+
+`--parts` names what to do: release, application, demand, silence; all of it without.
 
 The driver is the real 550 of Debian's non-free archive, unpacked below DIR; where that cannot be
 had, a stub compiled with gcc, with which some releases crash. Needs Linux, uv, gcc, a network and
@@ -31,7 +37,6 @@ import json
 import re
 import statistics
 import sys
-import time
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -106,6 +111,15 @@ try:
 except Exception as error:
     print(error, file=sys.stderr)
 """
+QUESTIONS = {
+    "providers": "import onnxruntime; onnxruntime.get_available_providers()",
+    "device": "import onnxruntime; onnxruntime.get_device()",
+    "CUDA": SESSION,
+    "default": SESSION.replace(', providers=["CUDAExecutionProvider"]', ""),
+    "CPU": SESSION.replace("CUDA", "CPU"),
+}
+"""What an application may ask; releases from 1.9 on refuse to choose for it."""
+SPEAKS = "ortgpu-fix:"
 VALUE = """
 import os, threading, onnxruntime
 def ask():
@@ -180,28 +194,32 @@ def python_for(build: Build) -> str | None:
     """Return the Python to try a build with, None where it has no wheel for one that is here."""
     tags = {wheel.python for wheel in build.wheels}
     versions = (*filter(None, [SAMPLE.get(build.version)]), *PYTHONS)
-    able = (each for each in versions if f"cp{each.replace('.', '')}" in tags)
-    return next(filter(find_python, able), None)
+    able = [each for each in versions if f"cp{each.replace('.', '')}" in tags and find_python(each)]
+    if not able or build.version in SAMPLE:
+        return next(iter(able), None)
+    return able[sum(numbers(build.version)) % len(able)]  # each has its turn
 
 
-def prove(prover: Prover, build: Build) -> tuple[Path, tuple[Wheel, ...]]:
-    """Install and load one release; return its environment's interpreter and the set."""
-    begin = time.monotonic()
-    python, chosen = make(prover, build)
-    if numbers(build.version) >= FIRST_BOUND:
-        found = load(prover, python, build)
-        loaded = found["said"].startswith("CUDA failure")
-        prover.say(
-            "release",
-            build.version,
-            good=loaded and not found["missing"] and not found["later"],
-            cuda=build.cuda,
-            python=site_packages(python).parent.name.removeprefix("python"),
-            **found,
-            packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
-            seconds=round(time.monotonic() - begin, 1),
-        )
-    return python, chosen
+def prove_release(prover: Prover, build: Build, python: Path, chosen: tuple[Wheel, ...]) -> None:
+    """Load one release with its set."""
+    if numbers(build.version) < FIRST_BOUND:
+        return
+    found = load(prover, python, build)
+    loaded = found["said"].startswith("CUDA failure")
+    prover.say(
+        "release",
+        build.version,
+        good=loaded and not found["missing"] and not found["later"],
+        cuda=build.cuda,
+        python=python_of(python),
+        **found,
+        packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
+    )
+
+
+def python_of(python: Path) -> str:
+    """Return the version of an environment's Python."""
+    return site_packages(python).parent.name.removeprefix("python")
 
 
 def plant(prover: Prover, build: Build, python: Path) -> None:
@@ -381,6 +399,27 @@ def prove_demand(prover: Prover, build: Build, python: Path, chosen: tuple[Wheel
     prover.say("switched off", build.version, good=alone, libraries=sorted(off))
 
 
+def prove_silence(prover: Prover, build: Build, python: Path, chosen: tuple[Wheel, ...]) -> None:
+    """Ask whatever an application asks: nothing is said while the set is whole."""
+    prover.companions(python, chosen)
+
+    def heard(**environ: str) -> dict[str, str]:
+        said = {
+            name: prover.run(python, code, MODEL, **environ).stderr
+            for name, code in QUESTIONS.items()
+        }
+        return {name: text for name, text in said.items() if SPEAKS in text}
+
+    spoken = heard() | heard(LD_LIBRARY_PATH=prover.driver)
+    library = next((site_packages(python) / "nvidia").rglob("libcufft.so.*"))
+    aside = library.rename(library.with_name("aside"))
+    lost = heard()
+    aside.rename(library)
+    good = not spoken and "CPU" not in lost and "CUDA" in lost
+    values = {"python": python_of(python), "spoken": spoken, "without_cufft": sorted(lost)}
+    prover.say("silence", build.version, good=good, **values)
+
+
 def builds(prover: Prover) -> list[Build]:
     """Return the builds to prove, the oldest first."""
     found = (
@@ -396,22 +435,30 @@ def major(build: Build) -> str:
     return build.cuda.partition(".")[0]
 
 
+PARTS = {
+    "release": prove_release,
+    "application": prove_application,
+    "demand": prove_demand,
+    "silence": prove_silence,
+}
+
+
 def main() -> int:
     """Prove each release, and that the proof can fail; return the exit code."""
-    run = Run(__doc__, "loading")
-    prover = run.prover
+    run = Run(__doc__, "loading", parts="what to do, with commas; all without")
+    prover, parts = run.prover, run.options.parts
     real = debian_drivers(prover.work / "apt", ["550"])
     prover.driver = next(iter(real.values()), prover.driver)
     chosen = [build for build in builds(prover) if run.wants(build.version)]
     groups = [list(group) for _, group in groupby(chosen, key=major)]
     for group in groups:
         for build in group:
-            python, wheels = prove(prover, build)
-            if build is group[-1]:
-                plant(prover, build, python)
-            if build.version in SAMPLE:
-                prove_application(prover, build, python, wheels)
-            prove_demand(prover, build, python, wheels)
+            python, wheels = make(prover, build)
+            for part, function in PARTS.items():
+                if part in (parts or part) and (part != "application" or build.version in SAMPLE):
+                    function(prover, build, python, wheels)
+                    if part == "release" and build is group[-1]:
+                        plant(prover, build, python)
             prover.drop(python)
         run.forget_downloads()  # what the next CUDA major does not share
     driver = "550, real" if real else "stub"

@@ -43,6 +43,8 @@ DEPENDENTS = ("chromadb", "insightface", "fastembed")
 """They require `onnxruntime` by name."""
 MOST_SECONDS = 2.0
 IMPOSSIBLE = 3
+LINE = r"^ortgpu-fix: (.*?)\. This brings it back"
+"""The loader's."""
 ASK = """
 import sys, onnxruntime
 wanted = ["CUDAExecutionProvider", "CPUExecutionProvider"]
@@ -207,7 +209,7 @@ def asked(place: Place, *, user: int = 0) -> tuple[bool, str]:
         check=False,
     )
     text = done.stdout + done.stderr
-    line = re.search(r"^ortgpu-fix: (.*?)\. This brings it back", done.stderr, re.MULTILINE)
+    line = re.search(LINE, done.stderr, re.MULTILINE)
     return "has CUDA: True" in text and NO_GPU in text, line[1] if line else ""
 
 
@@ -261,10 +263,10 @@ def prove(prover: Prover, name: str, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
-def fill(work: Path) -> None:
+def fill(wheels: Path) -> None:
     """Make the wheels that no index has."""
     for name, wish in (("newer-app", ">=1.32"), ("pinned-app", "==1.32.0")):
-        make_wheel(work / "wheels", name, "1.0", requires=[f"onnxruntime{wish}"])
+        make_wheel(wheels, name, "1.0", requires=[f"onnxruntime{wish}"])
 
 
 def main() -> int:
@@ -272,7 +274,7 @@ def main() -> int:
     run = Run(__doc__, "stays")
     prover = run.prover
     prover.work.chmod(0o755)  # another user reads it
-    fill(prover.work)
+    fill(prover.work / "wheels")
     chosen = [name for name in THINGS if run.wants(name)]
     for name in {THINGS[row][0] for row in chosen} & TOOLS.keys():
         prover.uv("venv", "--python", sys.executable, prover.work / "tools" / name)

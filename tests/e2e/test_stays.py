@@ -27,7 +27,7 @@ pytestmark = [
 @pytest.mark.parametrize("name", ["uv pip install -U magika", "uv sync"])
 def test_the_set_stays_or_the_loss_is_told(tmp_path: Path, name: str) -> None:
     prover = Prover(tmp_path, keep=False)
-    stays.fill(tmp_path)
+    stays.fill(tmp_path / "wheels")
 
     stays.prove(prover, name, keep=False)
 
