@@ -9,9 +9,10 @@ LONGEST = 500
 """What is looked at of a line."""
 
 HINT = re.compile(
-    r"NVIDIA|nvidia|[Dd]river|[Pp]ython|GPU|Torch|torch|onnx|ONNX|RTX|GTX|[A-Za-z_]==\d|^Name: "
-    r"|^Version: |Windows|windows|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky|Alpine|Manjaro|WSL"
-    r"|[Ll]ibc|OS:|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
+    r"NVIDIA|nvidia|[Dd]river|[Pp]ython|GPU|Torch|torch|onnx|ONNX|RTX|GTX|rtx|gtx|[A-Za-z_]==\d"
+    r"|^Name: |^Version: |Windows|windows|[Ww]in1[01]|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky"
+    r"|Alpine|Manjaro|WSL"
+    r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
     r"|Package |Tesla|Quadro|GeForce|Jetson|驱动"
 )
 """What a line has that tells something: most lines of a log have nothing."""
@@ -38,14 +39,17 @@ LISTED_GPU = re.compile(r"\bGPU (?P<index>\d+): (?P<gpu>[^(:]+)")
 """`nvidia-smi -L` and torch.utils.collect_env."""
 TORCH_GPU = re.compile(r"\bcuda:(?P<index>\d+) (?P<gpu>NVIDIA [^:]+?) :")
 """ComfyUI: `Device: cuda:0 NVIDIA GeForce RTX 3070 Laptop GPU : cudaMallocAsync`."""
+SIZED_GPU = re.compile(r"\bCUDA:(?P<index>\d+) \((?P<gpu>[^(),]+), \d+MiB\)")
+"""Ultralytics: `torch-2.1.0 CUDA:0 (Orin, 30697MiB)`."""
 NAMED_GPU = re.compile(
     r"(?i)\b(?:RTX|GTX)[ -]?(?:PRO ?)?A?\d{3,4}(?:[ -]?(?:Ti|SUPER|Ada)\b)*(?![ -]?series|\d|x)"
     r"|\b(?:NVIDIA|Tesla|GPU|g4dn|g5|g6|p4d|p5)\b[^\n,;]{0,20}?\b"
     r"(?:A100|A10G?|A30|A40|A16|H100|H200|B200|L4|L40S?|T4|V100|P100|P40|P4|K80|TITAN \w+)\b"
-    r"|\bGPU\W{1,6}\d{4} ?ti\b|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
+    r"|\bGPU\W{1,6}[1-5]0[5-9]0\b(?: ?ti\b)?|\b[1-5]0[5-9]0 ?ti\b"
+    r"|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
 )
 GPU_WORDS = re.compile(
-    r"(?i)\b((?:RTX|GTX|TITAN|Jetson)\b.*|(?:RTX|GTX)\d.*|[AHLTVPKB]\d{1,3}[GS]?|\d{4} ?ti)$"
+    r"(?i)\b((?:RTX|GTX|TITAN|Jetson)\b.*|(?:RTX|GTX)\d.*|[AHLTVPKB]\d{1,3}[GS]?|\d{4}(?: ?ti)?)$"
 )
 """The product in what `NAMED_GPU` finds."""
 
@@ -70,13 +74,18 @@ PYTHON = re.compile(
     rf"[\s:*|_`=(]{{1,12}}(?:portable_ |version )?v?{_PYTHON}"
 )
 PYTHON_LINE = re.compile(r"(?i)^(?:Python[ *]+version|Using C?Python|Python 3\.\d+\.\d+(?: \(|$))")
+PYTHON_HEADING = re.compile(r"(?i)^#* ?Python version\b[^\d:=]*$")
+"""Of a form that was filled in; the answer stands below it."""
+PYTHON_ANSWER = re.compile(rf"^{_PYTHON}$")
 PYTHON_PATH = re.compile(r"(?i)[/\\]python(3)\.?(\d{1,2})[/\\]")
 
 ADVICE_BEFORE = re.compile(
     r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad\w* to|downgrad\w*|update|try|use|should"
     r"|please|recommend\w*|supports?|from)\b|[<>]=?"
 )
-ADVICE_AFTER = re.compile(r"(?i)^\W*(?:\+|(?:is|are) required|or (?:newer|later|above|higher))")
+ADVICE_AFTER = re.compile(
+    r"(?i)^\W*(?:\+|(?:is|are) required|or (?:newer|later|above|higher)|(?:and|or) 3\.\d)"
+)
 """What stands about a version that somebody should have."""
 
 PACKAGE = re.compile(r"^\[?(?:pip3?|conda)?\]? *([A-Za-z][\w.-]*)==(\d[\w.+!-]*)(?:$| at | *;| *#)")
@@ -85,21 +94,30 @@ TABLE = re.compile(r"^Package +Version\b")
 TABLE_ROW = re.compile(r"^([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
 KNOWN_ROW = re.compile(
     r"^((?:onnxruntime|nvidia-[a-z-]+-cu\d\d|faster-whisper|ctranslate2|torch(?:vision|audio)?"
-    r"|numpy|insightface|rembg|fastembed)[\w-]*) +(\d+(?:\.[\w+]+)+)$"
+    r"|numpy|onnx|insightface|rembg|fastembed)[\w-]*) +(\d+(?:\.[\w+]+)+)$"
 )
 SHOWN_NAME = re.compile(r"^Name: ([A-Za-z][\w.-]*)$")
 SHOWN_VERSION = re.compile(r"^Version: (\d[\w.+!-]*)$")
 COMMAND = re.compile(r"pip3? install|uv (?:add|pip)|No matching|Could not find|requirement")
 NAMED_PACKAGE = re.compile(
-    r"\b(onnxruntime[-_]gpu|torch)(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
+    r"\b(onnxruntime[-_]gpu|torch|(?:faster-whisper|ctranslate2|numpy)(?===))"
+    r"(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
 )
-TORCH_LINE = re.compile(r"(?i)^(?:py)?torch[ *]*version[ *:]+(\d+\.\d[\w.+]*)")
-ORT_LINE = re.compile(r"(?i)^ONNX ?Runtime( GPU)? version[ *:]+(\d+\.\d+(?:\.\d+)?)\b")
+TORCH_LINE = re.compile(
+    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?(?: \(GPU\?\))?[ *:]+"
+    r"(\d+\.\d[\w.+]*)"
+)
+ORT_LINE = re.compile(
+    r"(?i)(?:^|- )ONNX ?Runtime(?: (GPU|CPU))? (?:package installed with )?version[ *:]+"
+    r"(\d+\.\d+(?:\.\d+)?)\b"
+)
 ORT_HEADING = re.compile(r"(?i)ONNX Runtime Version or Commit ID$")
 BARE_VERSION = re.compile(r"^v?(1\.\d{1,2}\.\d)$")
 GPU_BUILD_NAMED = re.compile(r"onnxruntime[-_]gpu")
 
-PLATFORM = re.compile(r"(?i)\bplatform: *(Linux|Windows)-")
+PLATFORM = re.compile(
+    r"(?i)\bplatform: *(Linux|Windows)-|\bOperating System: (Linux|Windows)\b|\b(Linux)-\d\.\d+"
+)
 GLIBC = re.compile(r"\bglibc-?(2\.\d{1,2})\b")
 DISTRIBUTION = re.compile(
     r"\b(Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux)(?: Linux)?[ :]{1,3}(\d\d?(?:\.\d\d)?)\b"
@@ -118,7 +136,9 @@ SYSTEMS = (
     (
         1,
         "windows",
-        re.compile(r"\bW(?:i)?ndows (?:1[01]|7|8|Server)|^Windows$|\bwindows (?:laptop|1[01])"),
+        re.compile(
+            r"(?<![A-Za-z])W(?:i)?ndows (?:1[01]|7|8|Server)|^Windows$|\b[Ww]in(?:dows)? ?1[01]\b"
+        ),
     ),
     (
         1,

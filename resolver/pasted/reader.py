@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..facts.model import GPU_BUILD
+from ..facts.model import CPU_BUILD, GPU_BUILD
 from . import patterns as p
 
 MOST = 8_000_000
@@ -51,6 +51,7 @@ class MachineReader:
         self._in_table = False
         self._shown: str | None = None
         self._asked_version = False
+        self._asked_python = False
 
     def feed(self, piece: str) -> None:
         """Read a piece of the text that ends where a line does."""
@@ -59,12 +60,17 @@ class MachineReader:
         for text in piece.split("\n"):
             self._line += 1
             line = text[: p.LONGEST].rstrip()
-            if self._in_table or self._asked_version or p.HINT.search(line):
+            if self._in_table or self._is_asked or p.HINT.search(line):
                 self._look(line)
             if len(self.seen) >= KEPT:
                 self._read = MOST
                 return
         self._line -= not piece or piece.endswith("\n")
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether the line before asked for something, in a form that was filled in."""
+        return self._asked_version or self._asked_python
 
     def _look(self, line: str) -> None:
         if "(e.g." in line:
@@ -94,7 +100,7 @@ class MachineReader:
     def _gpus(self, line: str, bare: str) -> None:
         row = p.SMI_ROW.search(bare)
         printed = p.SMI_GPU.search(line) or row
-        listed = p.LISTED_GPU.search(line) or p.TORCH_GPU.search(line)
+        listed = p.LISTED_GPU.search(line) or p.TORCH_GPU.search(line) or p.SIZED_GPU.search(line)
         if row:
             self._add("driver", row["driver"], PRINTED)
         if listed and not printed:
@@ -111,7 +117,7 @@ class MachineReader:
     def _system(self, line: str, bare: str) -> None:
         platform, glibc = p.PLATFORM.search(line), p.GLIBC.search(line)
         if platform:
-            self._add("system", platform[1].lower(), PRINTED)
+            self._add("system", next(filter(None, platform.groups())).lower(), PRINTED)
         if glibc:
             self._add("libc", f"glibc {glibc[1]}", PRINTED)
         if p.ARM.search(line):
@@ -152,6 +158,10 @@ class MachineReader:
                 self._add("python", found[1], PRINTED)
             elif not advice(line, found.start(), found.end()):
                 self._add("python", found[1], WRITTEN)
+        asked, answer = self._asked_python, p.PYTHON_ANSWER.search(bare)
+        self._asked_python = bool(p.PYTHON_HEADING.search(bare)) or (asked and not bare)
+        if asked and answer:
+            self._add("python", answer[1], WRITTEN)
         path = p.PYTHON_PATH.search(line)
         if path:
             self._add("python", f"{path[1]}.{path[2]}", PATH)
@@ -191,7 +201,7 @@ class MachineReader:
         self._asked_version = bool(p.ORT_HEADING.search(bare)) or (asked and not bare)
         filled, bare_version = p.ORT_LINE.search(bare), p.BARE_VERSION.search(bare)
         if filled:
-            yield GPU_BUILD if filled[1] else "", filled[2]
+            yield {"GPU": GPU_BUILD, "CPU": CPU_BUILD}.get((filled[1] or "").upper(), ""), filled[2]
         elif asked and bare_version:
             yield "", bare_version[1]
         torch = p.TORCH_LINE.search(bare)
