@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator
@@ -28,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ortgpu_fix.utils.process import run as run_process
 from ortgpu_fix.verify.runner import verify
 from ortgpu_fix.verify.verification import Verification
+from support.debian_archive import DebianArchive, command
 from support.prover import STUB, Run
 from support.pythons import find_python
 
@@ -151,43 +150,15 @@ def brief(verification: Verification) -> list[str]:
     return list(dict.fromkeys(line[:200] for line in lines))
 
 
-def command(*argv: str, cwd: Path | None = None) -> bool:
-    """Run a command; say what it said where it fails."""
-    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{' '.join(argv)}: {(done.stderr or done.stdout)[-800:]}", file=sys.stderr)
-    return done.returncode == 0
-
-
 def debian_drivers(folder: Path, branches: Collection[str] = DEBIAN) -> dict[str, str]:
     """Unpack the real drivers; return the folder of each by its full release number."""
-    lists, cache, sources = folder / "lists", folder / "cache", folder / "sources.list"
-    for place in (lists / "partial", cache / "archives" / "partial"):
-        place.mkdir(parents=True, exist_ok=True)
-    key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    archive = "http://deb.debian.org/debian"
-    rows = [f"deb [signed-by={key}] {archive} {suite} non-free" for suite in SUITES]
-    sources.write_text("\n".join(rows) + "\n")
-    settings = {
-        "Dir::Etc::sourcelist": sources,
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::State::Lists": lists,
-        "Dir::Cache": cache,
-        "APT::Sandbox::User": "root",
-    }
-    apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
-    if not shutil.which("apt-get") or not command(*apt, "update"):
+    archive = DebianArchive(folder, SUITES, "non-free")
+    if not archive.can_be_had:
         print("Debian's drivers cannot be had here: skipped", file=sys.stderr)
         return {}
     found: dict[str, str] = {}
     for branch in branches:
-        unpacked = folder / branch
-        unpacked.mkdir(exist_ok=True)
-        for package in DEBIAN[branch]:
-            command(*apt, "download", package, cwd=unpacked)
-        for archive_file in unpacked.glob("*.deb"):
-            command("dpkg", "-x", str(archive_file), str(unpacked / "root"))
-        found |= dict(libraries(unpacked / "root"))
+        found |= dict(libraries(archive.unpack(DEBIAN[branch], folder / branch)))
     return found
 
 

@@ -1,9 +1,11 @@
 """onnxruntime with CUDA as a plugin: the real onnxruntime 1.32.0 and the real nvidia wheels.
 
-The plugin is made up: a library compiled here, which links libcudart.so.12 as one for CUDA does and
-offers no device, packed as upstream packs its own (a module with `get_library_path`,
-`get_ep_name`). So is the build that has it within: onnxruntime 1.32.0's wheel with that library in
-`capi`, and with the `if` of its `__init__.py` changed that looks whether the build has one.
+The plugin is made up: `stubs/plugin.c`, compiled here against the public headers of onnxruntime
+that Debian ships, linked to libcudart.so.12 as one for CUDA is, and packed as upstream packs its
+own (a module with `get_library_path`, `get_ep_name`). It computes nothing, and on a machine without
+a GPU offers the processor as its device where a test asks for that. So is the build that has it
+within: onnxruntime 1.32.0's wheel with that library in `capi`, and with the `if` of its
+`__init__.py` changed that looks whether the build has one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from typing import Any
 
 import environments
 import pytest
+from drivers import A100, compile_stubs, simulate
 
+from support.debian_archive import DebianArchive
 from support.local_index import make_wheel
 from support.prover import Prover, call
 from support.pythons import find_python
@@ -35,18 +39,7 @@ pytestmark = [
     pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
 ]
 LIBRARY = "libonnxruntime_providers_cuda.so"
-SOURCE = """
-int cudaRuntimeGetVersion(int *version);
-void *CreateEpFactories(
-    const char *name, const void *api, const void *log, void **made, unsigned long most,
-    unsigned long *count) {
-  int version = 0;
-  cudaRuntimeGetVersion(&version);
-  *count = 0;
-  return 0;
-}
-void *ReleaseEpFactory(void *factory) { return 0; }
-"""
+SOURCE = Path(__file__).parents[1] / "stubs" / "plugin.c"
 MODULE = f"""
 import os
 def get_library_path():
@@ -73,10 +66,15 @@ def library(prover: Prover) -> Path:
     """Compile the plugin against the real library of CUDA's runtime."""
     runtime = prover.work / "runtime"
     prover.uv("pip", "install", "--target", runtime, "nvidia-cuda-runtime-cu12==12.8.90")
-    source, made = prover.work / "plugin.c", prover.work / LIBRARY
-    source.write_text(SOURCE)
+    archive = DebianArchive(prover.work / "apt", ["forky", "sid"])
+    if not archive.can_be_had:
+        pytest.skip("the archive of Debian cannot be reached")
+    headers = archive.unpack(["libonnxruntime-dev"], prover.work / "headers")
+    made = prover.work / LIBRARY
     links = next(runtime.rglob("libcudart.so.12"))
-    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", made, links], check=True)
+    options = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,--no-undefined"]
+    includes = ["-I", str(headers / "usr/include/onnxruntime")]
+    subprocess.run(["gcc", *options, *includes, SOURCE, "-o", made, links], check=True)
     return made
 
 
@@ -113,17 +111,17 @@ def run(prover: Prover, python: Path, code: str) -> str:
     return str(done.stdout + done.stderr)
 
 
-def test_a_plugin_is_judged_completed_loaded_and_undone(prover: Prover, library: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(prover: Prover, library: Path) -> Path:
+    files: dict[str, str | bytes] = {
+        "onnxruntime_ep_cuda/__init__.py": MODULE,
+        f"onnxruntime_ep_cuda/{LIBRARY}": library.read_bytes(),
+    }
+    return make_wheel(prover.work, "onnxruntime-ep-cuda12", "0.1.0", files=files)
+
+
+def test_a_plugin_is_judged_completed_loaded_and_undone(prover: Prover, wheel: Path) -> None:
     """The plan was to take onnxruntime out and to put onnxruntime-gpu 1.26.0 in its place."""
-    wheel = make_wheel(
-        prover.work,
-        "onnxruntime-ep-cuda12",
-        "0.1.0",
-        files={
-            "onnxruntime_ep_cuda/__init__.py": MODULE,
-            f"onnxruntime_ep_cuda/{LIBRARY}": library.read_bytes(),
-        },
-    )
     python = environment(prover, prover.work / "apart", "onnxruntime==1.32.0", wheel)
     before = files(python)
     assert "libcudart.so.12: cannot open shared object file" in run(prover, python, REGISTER)
@@ -173,3 +171,26 @@ def test_one_within_onnxruntime_is_completed_and_loaded_at_its_import(
     asked(prover, python, "--apply", "--yes", code=0)
     assert run(prover, python, f"import onnxruntime\n{LOADED}") == "True\n"
     assert asked(prover, python, code=0)["verdict"] == "healthy"
+
+
+def test_where_the_nodes_of_a_plugin_ran_is_what_counts(
+    prover: Prover, wheel: Path, tmp_path: Path
+) -> None:
+    """It offers a device, and a session lists it; every node is left to the CPU."""
+    python = environment(prover, prover.work / "nodes", "onnxruntime==1.32.0", wheel,
+                         "nvidia-cuda-runtime-cu12==12.8.90")  # fmt: skip
+    (stubs := tmp_path / "stubs").mkdir()
+    driver = simulate(
+        compile_stubs(stubs), tmp_path / "driver", release="580.95.05", cuda=13000, cards=[A100]
+    )
+    program = Path(sys.executable).with_name("ortgpu-fix")
+
+    def verified(**environ: str) -> tuple[int, dict[str, Any]]:
+        done = call(program, "verify", "--json", "--python", python, check=False,
+                    environ=prover.environ | driver | environ)  # fmt: skip
+        return done.returncode, json.loads(done.stdout)
+
+    code, without = verified()
+    assert (code, without["verdict"]) == (6, "no-gpu"), without
+    code, on_cpu = verified(PLUGIN_ON_CPU="1")
+    assert (code, on_cpu["verdict"]) == (6, "cpu-fallback"), on_cpu
