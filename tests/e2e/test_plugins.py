@@ -25,7 +25,7 @@ from drivers import A100, compile_stubs, simulate
 
 from support.debian_archive import DebianArchive
 from support.local_index import make_wheel
-from support.prover import Prover, call
+from support.prover import MODEL, Prover, call
 from support.pythons import find_python
 from support.standin_wheels import find_uv
 
@@ -52,6 +52,16 @@ import onnxruntime as o, onnxruntime_ep_cuda as plugin
 o.register_execution_provider_library(plugin.get_ep_name(), plugin.get_library_path())
 print("registered")
 """
+SESSION = (
+    REGISTER
+    + """
+import sys
+options = o.SessionOptions()
+devices = [row for row in o.get_ep_devices() if row.ep_name == plugin.get_ep_name()]
+options.add_provider_for_devices(devices, {})
+o.InferenceSession(sys.argv[1], options)
+"""
+)
 LOADED = 'print("libcudart" in open("/proc/self/maps").read())'
 MACHINE = ("--driver", "580.95.05", "--gpu", "8.0", "--allow", "system")
 
@@ -194,3 +204,11 @@ def test_where_the_nodes_of_a_plugin_ran_is_what_counts(
     assert (code, without["verdict"]) == (6, "no-gpu"), without
     code, on_cpu = verified(PLUGIN_ON_CPU="1")
     assert (code, on_cpu["verdict"]) == (6, "cpu-fallback"), on_cpu
+    runtime = next(environments.site_packages(python).rglob("libcudart.so.12")).parent
+    found = {"PLUGIN_ON_CPU": "1", "LD_LIBRARY_PATH": f"{driver['LD_LIBRARY_PATH']}:{runtime}"}
+    (app := tmp_path / "app.py").write_text(SESSION)
+    done = call(program, "run", "--json", "--python", python, "--", "python", app, MODEL,
+                check=False, environ=prover.environ | driver | found)  # fmt: skip
+    [session] = json.loads(done.stdout.splitlines()[-1])["sessions"]
+    assert (session["verdict"], session["asked"]) == ("got", None)
+    assert session["got"] == ["CUDAExecutionProvider", "CPUExecutionProvider"]

@@ -34,7 +34,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from . import common, libraries
+from . import common, libraries, plugin
 from . import measure_inputs as given_inputs
 from . import measure_session as sessions
 from . import measure_times as timing
@@ -66,11 +66,17 @@ def main(arguments: list[str]) -> None:
         silence()
     version = getattr(onnxruntime, "__version__", None)
     tell("onnxruntime", version=version, numpy=np.__version__)
+    apart = None
     if gpus:
         common.preload(onnxruntime)
-        libraries.needed(Path(onnxruntime.__file__).parent, version, helping=True)
+        folder = Path(onnxruntime.__file__).parent
+        apart = plugin.find(folder)
+        library = apart.get_library_path() if apart else None
+        libraries.needed(folder, version, helping=True, plugin=library)
+        if apart:
+            plugin.register(onnxruntime, apart)
     try:
-        work(sessions.Tools(onnxruntime, np, request["model"], options.scratch), request)
+        work(sessions.Tools(onnxruntime, np, request["model"], options.scratch, apart), request)
     except given_inputs.Refused as refused:
         tell("refused", code=refused.code, values=refused.values)
     except MemoryError:

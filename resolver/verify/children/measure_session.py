@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, NamedTuple
 
-from . import common
+from . import common, plugin
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -28,12 +28,13 @@ Feed = Dict[str, Any]
 
 
 class Tools(NamedTuple):
-    """What every step uses: the modules, the model, the folder for profiles."""
+    """What every step uses: the modules, the model, the folder for profiles, and a plugin's."""
 
     onnxruntime: Any
     np: Any
     model: str
     scratch: Path
+    apart: Any = None
 
     def log(self, *, placement: bool) -> None:
         """Let the log say which nodes go to the CPU and why, or nothing."""
@@ -64,7 +65,11 @@ class Session:
         options = {"device_id": str(self.device), **configuration.get("options", {})}
         if self.graph:
             options["enable_cuda_graph"] = "1"
-        providers: list[Any] = [(CUDA, options), CPU] if self.on_gpu else [CPU]
+        providers: list[Any] | None = [(CUDA, options), CPU] if self.on_gpu else [CPU]
+        if self.on_gpu and tools.apart:
+            offered = plugin.devices(tools.onnxruntime, tools.apart, self.device)
+            settings.add_provider_for_devices(offered, configuration.get("options", {}))
+            providers = None
         before = threads()
         begin = time.perf_counter()
         self.session = tools.onnxruntime.InferenceSession(
