@@ -6,9 +6,10 @@ The machines are those of tests/support/random_machines.py: any driver, GPU, Pyt
 release, and wheels, releases and drivers that no table has. Each plan is judged by
 tests/support/checker.py, which reads the tables and knows no resolver, and so are the plans of the
 recorded machines of tests/captures. Of as many machines, a newer driver is compared with an older
-one: it makes no answer worse, but where its branch dropped a GPU. The dated result, which counts
-what the machines were, goes to scripts/prove/results/; the exit code is 1 where the judge finds
-something.
+one: it makes no answer worse, but where its branch dropped a GPU. Each is planned with `--prefer
+small`, too, and tests/support/raw_small.py tries every set with fewer bytes. The dated result,
+which counts what the machines were, goes to scripts/prove/results/; the exit code is 1 where the
+judge finds something.
 """
 
 from __future__ import annotations
@@ -126,7 +127,10 @@ def prove_recorded() -> dict[str, Any]:
             document = json.loads(facts.read_text(encoding="utf-8"))
         else:
             document = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["facts"]
-        wrong += [f"{folder.name}: {line}" for line in check(document, plan(document), TABLES)]
+        made, small = plan(document), plan(document, PlanOptions(small=True))
+        usual = {"usual": selection_of(made)}
+        lines = (*check(document, made, TABLES), *check(document, small, TABLES, usual))
+        wrong += [f"{folder.name}: {line}" for line in lines]
     return {"machines": len(folders), "wrong": wrong}
 
 
