@@ -9,14 +9,20 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_NUMBERS = re.compile(r"[0-9]{1,600}(?:\.[0-9]{1,600})*")
+_COUNT = re.compile("[0-9]{1,600}")
+_ENDLESS = re.compile("[0-9]{601}")
+"""More digits than any number has here: Python may be told to make none of more than 640.
+
+Source: https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
+"""
 
 
 @functools.cache
 def version(text: str) -> Version | None:
     """Return the PEP 440 version `text`; None where it is none (old distributions have such)."""
     try:
-        return Version(text)
+        return None if _ENDLESS.search(text) else Version(text)
     except InvalidVersion:
         return None
 
@@ -25,10 +31,10 @@ def version(text: str) -> Version | None:
 def requirement(text: str) -> Requirement | None:
     """Return the PEP 508 requirement `text`; None where it is none (old metadata has such).
 
-    One that is nested too deep to be parsed is none.
+    One that is nested too deep to be parsed is none, nor is one with an endless number.
     """
     try:
-        return Requirement(text)
+        return None if _ENDLESS.search(text) else Requirement(text)
     except (InvalidRequirement, RecursionError):
         return None
 
@@ -41,6 +47,11 @@ def numbers(text: str) -> tuple[int, ...]:
     """
     match = _NUMBERS.match(text)
     return tuple(int(number) for number in match[0].split(".")) if match else ()
+
+
+def count(text: str) -> int | None:
+    """Return the whole number `text`, in ASCII; None where it is none, or endless."""
+    return int(text) if _COUNT.fullmatch(text) else None
 
 
 def major(text: str) -> str:

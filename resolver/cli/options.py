@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..facts.model import CPU_BUILD
 from ..matrix import tensorrt
 from ..matrix.torch import INDEX
@@ -97,9 +97,12 @@ def _specifier(wish: str | None, refusal: str) -> str:
         return ""
     text = f"=={wish}" if wish[0].isdigit() else wish
     try:
-        return str(SpecifierSet(text))
+        parsed = str(SpecifierSet(text))
     except InvalidSpecifier:
-        raise Error(refusal, value=wish) from None
+        parsed = ""
+    if not parsed or requirement(f"x{parsed}") is None:  # with an endless number
+        raise Error(refusal, value=wish)
+    return parsed
 
 
 def _torch(wish: str | None) -> str:
@@ -170,6 +173,9 @@ def _of_project(file: Path) -> Iterator[Requirement]:
 
     try:
         texts = dependencies(read_requirements_file(file).decode())
+    except RecursionError as error:
+        deep = cause("nested-too-deep")
+        raise Error("requirements-unreadable", file=file, cause=deep) from error
     except ValueError as error:  # no UTF-8, or no TOML
         raise Error("requirements-unreadable", file=file, cause=error) from error
     yield from (wanted for text in texts if (wanted := requirement(text)) is not None)

@@ -137,7 +137,7 @@ def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _TARGET = re.compile(r"\d{1,2}\.\d[af]?")
-_PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d*\+?")
+_PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d{0,3}\+?")
 
 _read_gpu = record_reader(Gpu, compute_capability=matching(_CAPABILITY))
 _read_toolkit = record_reader(Toolkit)

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from ..companions.build import MARKER
 from ..evidence.metadata import fields
 from ..facts.model import Facts, Interpreter, Kind, OnnxRuntime, Package
+from ..versions import count
 from .archive import Image
 from .system import libraries_of, platform_of, toolkits_of
 from .tree import File, Folder, Tree
@@ -170,10 +171,10 @@ def _recorded(tree: Tree, info: str) -> list[tuple[str, int]]:
     folder = info.rpartition("/")[2] + "/"
     rows = []
     for line in tree.text(f"{info}/RECORD").splitlines():
-        path, _, size = line.rpartition(",")
-        path = path.rpartition(",")[0].strip('"')
-        if size.isdigit() and not path.startswith(("..", "/", folder)) and path[-4:] != ".pyc":
-            rows.append((path, int(size)))
+        path, _, bytes_ = line.rpartition(",")
+        path, size = path.rpartition(",")[0].strip('"'), count(bytes_)
+        if size is not None and not path.startswith(("..", "/", folder)) and path[-4:] != ".pyc":
+            rows.append((path, size))
     return rows
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from ..errors import Error, cause
 from ..plan.wheels import PYPI, Wheel
 from ..utils.background_call import BackgroundCall
+from ..versions import count
 from .config import IndexConfig, is_trusted, require_secure
 from .credentials import Credentials
 from .folder import folder_page, local_path
@@ -105,7 +106,7 @@ class Index:
         def ask() -> int:
             with self._open(url, {}, method="HEAD") as response:
                 length = response.headers.get("Content-Length", "")
-                return int(length) if response.ok and length.isdigit() else 0
+                return count(length) or 0 if response.ok else 0
 
         return self.retry(ask)
 
@@ -158,11 +159,11 @@ class Index:
         def ask() -> tuple[bytes, int]:
             with self._open(url, {"Range": f"bytes={byte_range}"}) as response:
                 _refuse(response, url)
-                total = response.headers.get("Content-Range", "").rpartition("/")[2]
+                total = count(response.headers.get("Content-Range", "").rpartition("/")[2])
                 partial = response.status_code == HTTPStatus.PARTIAL_CONTENT
-                if not partial or not total.isdigit():
+                if not partial or total is None:
                     raise Error("index-without-ranges", url=without_credentials(url))
-                return b"".join(self._chunks(response, url)), int(total)
+                return b"".join(self._chunks(response, url)), total
 
         return self.retry(ask)
 

@@ -102,7 +102,7 @@ def read_lock(text: str, file: str) -> ParsedLock:
     else:
         try:
             document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # also of a number that is too long for Python
             pins = list(_requirements(text))
         else:
             lock_format, pins = _toml(document, text.splitlines(), file)

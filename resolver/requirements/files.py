@@ -11,29 +11,23 @@ and stops at the first line whose distribution it cannot name.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from ..errors import Error
 from ..facts.project_tool import LOCKS
-from ..utils.files import write
+from ..utils.files import read_bounded, write
+from ..versions import requirement
 from .lines import expand_variables, files_named, is_place, logical_lines, without_options
 from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
 from .rewrite_pyproject import rewrite_pyproject
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -75,11 +69,11 @@ class RequirementsFile:
             if is_place(text):
                 yield from _installed_by(text)
             elif text:
-                try:
-                    yield Requirement(text)
-                except (InvalidRequirement, RecursionError):
+                found = requirement(text)
+                if found is None:
                     cause = f"{number}: {without_options(line)}"
-                    raise Error("requirements-unreadable", file=self.path, cause=cause) from None
+                    raise Error("requirements-unreadable", file=self.path, cause=cause)
+                yield found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +113,7 @@ def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
 def read_requirements_file(path: Path) -> bytes:
     """Return a file's content. Raises Error `requirements-unreadable`."""
     try:
-        return path.read_bytes()
+        return read_bounded(path)
     except OSError as error:
         raise Error("requirements-unreadable", file=path, cause=error.strerror) from error
     except ValueError as error:  # no file has such a name: it holds a null character
@@ -183,7 +177,7 @@ def _pyproject(
             more = exclude_cpu_build(new.text, version, tool)
             edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
             new = RewrittenText(text=more.text, edits=edits)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:  # no UTF-8, no TOML, or a number that is too long for Python
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
 
@@ -204,5 +198,6 @@ def _installed_by(place: str) -> Iterator[Requirement]:
             return
     for row in cast("dict[str, Requirement]", parsed).values():
         condition = f"; {marker}" if marker.strip() else ""
-        with contextlib.suppress(InvalidRequirement, RecursionError):
-            yield Requirement(f"{row.name}{row.specifier}{condition}")
+        found = requirement(f"{row.name}{row.specifier}{condition}")
+        if found is not None:
+            yield found

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..utils.json_reader import Events, LenientObject
 from ..utils.record_reader import read_record
+from ..versions import count
 from .verification import HOST, LoadedLibrary
 
 CPU = "cpu"
@@ -234,13 +235,12 @@ def _outputs(row: LenientObject) -> tuple[OutputRow, ...]:
 
 def _event(row: LenientObject) -> NodeEvent:
     outputs = [pair for each in row.rows("output_type_shape") for pair in each.items()]
-    size = row.text("output_size") or ""
     return NodeEvent(
         name=(row.text("name") or "").removesuffix("_kernel_time"),
         op=row.text("op_name") or "",
         provider=row.text("provider") or "",
         microseconds=row.integer("us") or 0,
-        output_bytes=int(size) if size.isdigit() else 0,
+        output_bytes=count(row.text("output_size") or "") or 0,
         types=tuple(kind for kind, _ in outputs),
         elements=max((math.prod(sizes_of(sizes)) for _, sizes in outputs), default=0),
     )

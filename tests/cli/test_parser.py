@@ -420,7 +420,14 @@ def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) 
     assert (tmp_path / "r.txt").read_text() == "numpy\nonnxruntime==1.20.0  # fast\n"
 
 
-@pytest.mark.parametrize("content", [None, "[", "\udcff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, "[", "\udcff"),
+        pytest.param(f"a = {'[' * 100_000}", id="deep"),
+        pytest.param(f"a = {'1' * 5000}", id="endless"),
+    ],
+)
 def test_a_project_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "p.toml").write_bytes(content.encode(errors="surrogateescape"))

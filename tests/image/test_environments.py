@@ -286,7 +286,7 @@ def test_lines_of_record_that_tell_nothing(root: Path) -> None:
     site = make_venv_files(root, "opt/venv")
     info = put_onnxruntime(site)
     more = "../../../bin/x,sha256=a,1\n/abs,,1\nonnxruntime/a.pyc,,5\nonnxruntime/b,sha256=x,\n"
-    more += f"{info.name}/RECORD,,9\n"
+    more += f"{info.name}/RECORD,,9\nonnxruntime/e,,²\nonnxruntime/f,,{'1' * 5000}\n"
     (info / "RECORD").write_text((info / "RECORD").read_text() + more)
     assert only(root).facts.onnxruntime == BUILD
     (info / "RECORD").write_text((info / "RECORD").read_text() + '"onnxruntime/c,d",,1\n')

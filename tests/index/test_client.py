@@ -407,6 +407,8 @@ def test_a_server_that_does_not_begin_is_given_up_and_its_connection_left(
         (answer(Content_Length="7"), 7),
         (answer(Content_Length="-7"), 0),
         (answer(Content_Length="seven"), 0),
+        (answer(Content_Length="²"), 0),
+        (answer(Content_Length="7" * 5000), 0),
         (answer(), 0),
         (answer(404, Content_Length="7"), 0),
     ],
@@ -439,6 +441,7 @@ def test_a_part_of_a_file(network: Network) -> None:
     [
         answer(200, b"all of it", Content_Range="bytes 0-8/9"),
         answer(206, b"tail", Content_Range="bytes 6-9/*"),
+        answer(206, b"tail", Content_Range="bytes 6-9/²"),
         answer(206, b"tail"),
     ],
 )

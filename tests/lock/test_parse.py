@@ -211,3 +211,9 @@ def test_a_marker_that_compares_nothing_installs_nothing(marker: str) -> None:
     [pin] = read_lock(f"a==1 ; {marker}\n", "lock").pins
 
     assert pin.applies({"os_name": "posix", "extra": ""}) is False
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 100_000], ids=["endless", "deep"])
+def test_what_python_cannot_make_a_value_of_is_no_lock(value: str) -> None:
+    with pytest.raises(Error, match="it pins nothing"):
+        read_lock(f"a = {value}\n", "lock")

@@ -8,6 +8,7 @@ from packaging.specifiers import SpecifierSet
 from ortgpu_fix.versions import (
     allows,
     at_least,
+    count,
     major,
     newest_first,
     numbers,
@@ -78,3 +79,28 @@ def test_a_requirement() -> None:
 
     assert wanted is not None
     assert (wanted.name, str(wanted.specifier)) == ("a", ">=1.0")
+
+
+DIGITS = "1" * 600
+"""More of them than any number has; Python makes no number of more than 4,300."""
+
+
+def test_a_number_without_end_is_none() -> None:
+    """The version of one installed distribution made an internal error of every plan."""
+    for endless in (f"{DIGITS}1", "1" * 5000):
+        assert version(endless) is None
+        assert requirement(f"x>={endless}") is None
+        assert count(endless) is None
+        assert numbers(f"{endless}.2") == (int(DIGITS),)
+        assert numbers(f"2.{endless}") == (2, int(DIGITS))
+        assert not at_least(endless, "1")
+    assert str(version(DIGITS)) == DIGITS
+    assert str(requirement(f"x>={DIGITS}")) == f"x>={DIGITS}"
+    assert count(DIGITS) == int(DIGITS)
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("12", 12), ("", None), ("²", None)])
+def test_what_counts_something(text: str, number: int | None) -> None:
+    assert count(text) == number
+    assert count(f"{text}x") is None
+    assert count(f"-{text}") is None

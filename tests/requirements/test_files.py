@@ -89,6 +89,7 @@ def test_the_encodings_that_pip_reads(mark: bytes, encoding: str, tmp_path: Path
     "line",
     [
         *("numpy ~~ what", "onnxruntime==${OTHER}", "numpy<2 and more", "${OTHER}"),
+        pytest.param(f"numpy>={'1' * 5000}", id="endless"),
         pytest.param(f"numpy ; {'(' * DEEP}os_name == 'x'{')' * DEEP}", id="deep"),
     ],
 )
