@@ -29,8 +29,10 @@ COPY = ".ortgpu-fix.tmp"
 """How the name of a copy to another filesystem ends until it is whole."""
 NAMESPACE = os.path.join("nvidia", "__init__.py")  # noqa: PTH118 - relative
 """The file that every distribution of NVIDIA has."""
-_INTERPRETER = re.compile(r"(?i)pythonw?([0-9][0-9.]*t?)?(\.exe)?$|activate|pypy")
+_INTERPRETER = re.compile(r"(?i)pythonw?([0-9][0-9.]*t?)?(\.exe)?$|(de)?activate|pypy")
 """What a venv has in its folder of scripts beside the scripts of distributions."""
+_MADE = frozenset({"pyvenv.cfg", "lib64", ".gitignore"})
+"""What it has in its own folder, by the names' small letters."""
 _SLACK = 2_000_000_000
 """Nanoseconds by which a copy to another filesystem (FAT: two seconds) may change the time."""
 
@@ -139,9 +141,9 @@ def bytecode(paths: Iterable[str]) -> Iterator[str]:
 def is_interpreter(site: Site, path: str) -> bool:
     """Return whether `path` is what makes the environment one: what the module venv has made.
 
-    Its Python, its configuration, and `lib64`, a link to `lib`
+    Its Python, its configuration, what git is to leave out, and `lib64`, a link to `lib`
     (https://docs.python.org/3/library/venv.html).
     """
     folder, name = os.path.split(path)
-    made = folder == site.prefix and name in {"pyvenv.cfg", "lib64"}
+    made = folder == site.prefix and name.casefold() in _MADE
     return made or (folder == site.scripts and _INTERPRETER.match(name) is not None)

@@ -47,6 +47,8 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
             raise read_only(site.purelib, error) from error
         try:
             locked = _try_lock(descriptor)
+            if locked and os.fstat(descriptor).st_nlink > 1:  # what is written would be in another
+                path.unlink()
         except OSError as error:
             os.close(descriptor)
             raise read_only(site.purelib, error) from error
@@ -87,7 +89,7 @@ def _alive(pid: object) -> bool:
         return _runs(pid)
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:  # somebody else's
         return True

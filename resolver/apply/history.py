@@ -29,6 +29,7 @@ from .state_folder import (
 
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 """The name of a change's folder, in ASCII."""
+LAST = 999_999_999
 UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 
 

@@ -20,7 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from ..errors import Error
 from .environment_files import COPY, emptied_folders, fingerprint
+from .history import LAST, change_folders
 from .journal import (
     Begin,
     Install,
@@ -56,10 +58,12 @@ class JournaledChange:
     """A change in progress; the caller holds the lock of the environment."""
 
     def __init__(self, site: Site) -> None:
-        """Choose the next number; write nothing."""
-        numbers = [int(entry.name) for entry in site.state.iterdir() if entry.name.isdigit()]
+        """Choose the next number; write nothing. Raises Error `state-refused`."""
+        numbers = [number for number, _ in change_folders(site)]
         self.site = site
         self.number = max(numbers, default=0) + 1
+        if self.number > LAST:
+            raise Error("state-refused", path=site.state / str(LAST), why=LAST)
         self.folder = site.state / str(self.number)
         self.touched = False
         """True after the first change to the environment."""

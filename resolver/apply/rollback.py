@@ -42,6 +42,7 @@ from .state_folder import (
     remove_tree,
     size_of,
     sync_folder,
+    unshare,
 )
 from .undo_check import Comparison, check_undoable
 
@@ -160,6 +161,7 @@ def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:
     if how_far == "undoing":
         return
     try:
+        unshare(folder / "journal")
         append(folder, Mark(step="undo"))
     except OSError as error:
         if how_far == "committed":

@@ -74,6 +74,7 @@ def stage_wheels(
     into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
     try:
         wait_for_engine(into.lock)  # of a run that was killed
+        into.lock.unlink(missing_ok=True)  # it may be another name of somebody's file
         remove_tree(into.folder)
         folder.mkdir(parents=True, exist_ok=True)
         progress("resolve")

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Target
+from ..utils.files import write
 from ..utils.signals import signals_deferred
 
 AT_ONCE = 8
@@ -231,6 +232,12 @@ def size_of(path: Path) -> int:
             with contextlib.suppress(OSError):
                 total += os.lstat(join(folder, name)).st_size
     return total
+
+
+def unshare(path: Path) -> None:
+    """Give `path` a file of its own where another path, as in a copy of links, has the same one."""
+    if path.stat().st_nlink > 1:
+        write(path, path.read_bytes())
 
 
 def sync_folder(path: str | Path) -> None:

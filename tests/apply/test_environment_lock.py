@@ -50,7 +50,10 @@ def test_who_comes_second_is_told_at_once_who_is_first(site: Site) -> None:
     assert time.monotonic() - began < environment_lock.PATIENCE
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{", '{"pid": "no number"}', '{"pid": 4194305}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1]", "{", '{"pid": "no number"}', '{"pid": 4194305}', f'{{"pid": {10**20}}}'],
+)
 def test_a_lock_whose_holder_is_not_known_is_waited_for(
     site: Site, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:

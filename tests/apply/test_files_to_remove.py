@@ -284,6 +284,7 @@ def test_nothing_is_written_outside_nor_over_a_folder(tree: Tree, tmp_path: Path
     [
         *(("python", True), ("python3", True), ("python3.11", True), ("pythonw.exe", True)),
         *(("PYTHON.EXE", True), ("activate", True), ("activate.fish", True), ("pypy3", True)),
+        *(("deactivate.bat", True), ("Activate.ps1", True), ("reactivate", False)),
         *(("python3.13t", True), ("pip", False), ("python-config", False), ("ipython", False)),
     ],
 )
@@ -292,7 +293,7 @@ def test_what_makes_an_environment_one(tree: Tree, name: str, *, own: bool) -> N
     assert not is_interpreter(tree.site, f"{tree.site.purelib}/{name}")
 
 
-@pytest.mark.parametrize("name", ["pyvenv.cfg", "lib64"])
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "PyVenv.CFG", "lib64", ".gitignore"])
 def test_what_venv_makes_beside_its_folders(tree: Tree, name: str) -> None:
     assert is_interpreter(tree.site, f"{tree.site.prefix}/{name}")
     assert not is_interpreter(tree.site, f"{tree.site.purelib}/{name}")

@@ -24,10 +24,13 @@ HOSTILE = {
     "evil-1.0.data/purelib/.ortgpu-fix/lock": "wheel-escapes",
     f"evil-1.0.data/data/{SITE}/.ortgpu-fix/lock": "wheel-escapes",
     "evil-1.0.data/data/pyvenv.cfg": "wheel-overwrites",
+    "evil-1.0.data/data/PYVENV.CFG": "wheel-overwrites",  # the same file on Windows
+    "evil-1.0.data/data/.gitignore": "wheel-overwrites",
     "evil-1.0.data/data/lib64": "wheel-overwrites",
     "evil-1.0.data/data/bin/python": "wheel-overwrites",
     f"evil-1.0.data/scripts/{PYTHON}": "wheel-overwrites",
     "evil-1.0.data/scripts/activate.fish": "wheel-overwrites",
+    "evil-1.0.data/scripts/deactivate.bat": "wheel-overwrites",
     "evil-1.0.data/scripts/python3": "wheel-overwrites",
     "evil-1.0.data/data/../../x": "wheel-escapes",
     "bystander/__init__.py": "wheel-overwrites",

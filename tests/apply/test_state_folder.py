@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -315,3 +316,56 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, changed: Changed
         changed.undo()
 
     assert caught.value.values == {"path": file, "why": "no file"}
+
+
+def test_a_lock_that_shares_its_file_is_made_anew(changed: Changed, tmp_path: Path) -> None:
+    """An archive keeps hard links: a document that was called `lock`, too, was written over."""
+    document = tmp_path / "document"
+    document.write_text("mine")
+    lock = changed.state / "lock"
+    lock.unlink(missing_ok=True)
+    lock.hardlink_to(document)
+
+    with hold_environment_lock(changed.site):
+        assert json.loads(lock.read_text())["pid"] == os.getpid()
+        with pytest.raises(Error, match="environment-locked"):
+            changed.undo()
+    changed.undo()
+
+    assert document.read_text() == "mine"
+    assert changed.unchanged()
+
+
+def test_a_copy_of_an_environment_that_shares_its_files_keeps_its_journal(
+    changed: Changed, tmp_path: Path
+) -> None:
+    """`cp -al`: the undo of one was noted in the journal of the other."""
+    copy = tmp_path / "copy"
+    shutil.copytree(changed.folder, copy, copy_function=os.link)
+    before = state_of(copy)
+
+    changed.undo()
+
+    assert changed.unchanged()
+    assert state_of(copy) == before
+
+
+@pytest.mark.parametrize("name", ["²", "9" * 40, "0000000007"])
+def test_a_folder_that_is_no_change_is_not_counted(changed: Changed, name: str) -> None:
+    """What came after it ended in an internal error, or could not be undone."""
+    (changed.state / name).mkdir()
+
+    assert JournaledChange(changed.site).number == 2
+
+
+def test_a_change_that_could_not_be_found_again_is_not_begun(changed: Changed) -> None:
+    (changed.state / "999999998").mkdir()
+    assert JournaledChange(changed.site).number == 999_999_999
+    (changed.state / "999999999").mkdir()
+
+    with pytest.raises(Error) as caught:
+        JournaledChange(changed.site)
+
+    path = changed.state / "999999999"
+    assert caught.value.code == "state-refused"
+    assert caught.value.values == {"path": path, "why": 999_999_999}
