@@ -14,6 +14,7 @@ from ..facts.document import from_json
 from ..facts.gpu_names import capability_by_name, with_capabilities
 from ..facts.model import Facts
 from ..messages.catalog import load_texts
+from ..utils.files import read_bounded
 from .console import print_notice, user_language
 
 EXAMPLE = "example"
@@ -36,7 +37,7 @@ def read_facts(file: str) -> Facts:
     if file == EXAMPLE and not os.path.lexists(file):
         return from_json(example_machine())
     try:
-        content = Path(file).read_bytes()
+        content = read_bounded(Path(file))
     except OSError as error:
         raise Error("facts-unreadable", file=file, cause=error.strerror or error) from error
     try:

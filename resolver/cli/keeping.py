@@ -61,9 +61,11 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
 def _text_of(file: Path) -> str | None:
     """Return the text of `file`, nothing in it where it cannot be read, None where none is."""
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        if file.is_file():  # a pipe would be waited for
+            return file.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "" if os.path.lexists(file) else None
+        return ""
+    return "" if os.path.lexists(file) else None
 
 
 def wheels_to_keep(

@@ -131,5 +131,7 @@ def write_companions(
     except OSError as error:
         raise Error("file-unwritable", file=folder, cause=error.strerror or error) from error
     for wheel in made.values():
+        if (folder / wheel.file).is_symlink():  # the name is ours, and what it leads to is not
+            (folder / wheel.file).unlink()
         write(folder / wheel.file, wheel.content)
     return tuple(made.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -62,10 +63,11 @@ class ReadingCache:
         """Return the value under `key`, made now and kept where it is not there or unreadable."""
         digest = hashlib.sha256(key.encode()).hexdigest()
         path = self._folder / digest[:2] / f"{digest}.json"
-        try:
-            return json.loads(path.read_bytes())["value"]
-        except (OSError, ValueError, LookupError, TypeError):
-            pass
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+            if path.is_file():  # a pipe would be waited for
+                kept = json.loads(path.read_bytes())
+                if kept["key"] == key:
+                    return kept["value"]
         # A round trip, so that a first reading and a later one give the same types.
         text = json.dumps({"key": key, "value": make()}, sort_keys=True)
         path.parent.mkdir(parents=True, exist_ok=True)

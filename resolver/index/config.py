@@ -175,8 +175,10 @@ def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:
     settings: dict[str, str] = {}
     for path in () if environ.get("UV_NO_CONFIG") else _uv_files(environ):
         try:
+            if path.is_fifo():  # it would be waited for
+                continue
             document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         tables: object = document.get("index", [])
         for table in cast("list[object]", tables) if isinstance(tables, list) else []:
@@ -208,6 +210,8 @@ def _pip_settings(environ: Mapping[str, str], prefix: Path | None) -> dict[str, 
     for path in _pip_files(environ, prefix):
         parser = configparser.RawConfigParser()
         try:
+            if path.is_fifo():
+                continue
             parser.read_string(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, configparser.Error):
             continue

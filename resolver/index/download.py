@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -155,7 +156,7 @@ class _Downloader:
         """Copy `source`; it is not linked, so that a change of one file leaves the other alone."""
         if not source.is_file():
             raise Error("file-not-on-index", file=wheel.file, url=str(source))
-        part = path.with_name(f"{path.name}.part")
+        part = _own_part(path)
         shutil.copyfile(source, part)
         if file_digest(part) != wheel.sha256:
             part.unlink()
@@ -164,7 +165,7 @@ class _Downloader:
         return path
 
     def _fetch_checked(self, wheel: Wheel, url: str, path: Path) -> Path:
-        part = path.with_name(f"{path.name}.part")
+        part = _own_part(path)
 
         def size() -> int:
             return part.stat().st_size if part.exists() else 0
@@ -212,6 +213,19 @@ class _Downloader:
         self._progress(
             "download", done=done, total=total, file=wheel.file, have=moved, size=wheel.size
         )
+
+
+def _own_part(path: Path) -> Path:
+    """Return where `path` is completed; what lies there and is no file of its own goes.
+
+    A link would be followed, a pipe waited for, and a file that has another name changed there.
+    """
+    part = path.with_name(f"{path.name}.part")
+    with contextlib.suppress(FileNotFoundError):
+        about = part.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+            part.unlink()
+    return part
 
 
 def _size(path: Path) -> int | None:

@@ -24,9 +24,10 @@ def folder_page(page: str) -> tuple[IndexFile, ...]:
     folder = local_path(page)
     try:
         with contextlib.suppress(OSError):
-            text = (folder / "index.html").read_text(encoding="utf-8", errors="replace")
-            return parse_index_page("text/html", text, page)
-        paths = sorted(folder.resolve().iterdir())
+            if (folder / "index.html").is_file():  # a pipe would be waited for
+                text = (folder / "index.html").read_text(encoding="utf-8", errors="replace")
+                return parse_index_page("text/html", text, page)
+        paths = sorted(filter(Path.is_file, folder.resolve().iterdir()))
         return tuple(IndexFile(name=path.name, url=path.as_uri()) for path in paths)
     except (OSError, ValueError) as error:  # a path with a zero byte is no path
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +25,9 @@ def take_kept(folder: Path, name: str, path: Path) -> bool:
     """
     source = folder / name
     try:
-        about = source.stat()
+        about = source.lstat()
+        if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
+            return False
         path.unlink(missing_ok=True)
         if sys.platform != "win32" and about.st_uid != os.geteuid():
             shutil.copyfile(source, path)

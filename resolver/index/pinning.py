@@ -98,7 +98,8 @@ def _newest(
 
 def files_in_folder(folder: Path) -> list[IndexFile]:
     """Return the wheels in a folder, as an index would offer them."""
-    return [IndexFile(name=path.name, url=path.as_uri()) for path in folder.resolve().glob("*.whl")]
+    wheels = filter(Path.is_file, folder.resolve().glob("*.whl"))  # a pipe would be waited for
+    return [IndexFile(name=path.name, url=path.as_uri()) for path in wheels]
 
 
 def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
+import sys
 import tempfile
 from pathlib import Path
 
 from ..errors import Error, cause
 
+MOST = 20_000_000
+"""Bytes of a file that people name, at most; the facts of a machine have 30,000."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The errors of a disk that has no room."""
 _CHUNK = 1 << 20
@@ -18,17 +22,20 @@ _CHUNK = 1 << 20
 def write(path: Path, content: str | bytes) -> None:
     """Write `content` to `path`, whole or not at all; text in UTF-8.
 
-    An existing file keeps its permissions; a link is followed. Raises Error `file-unwritable`.
+    An existing file keeps its permissions; a link is followed. What is no file, as a pipe or
+    `/dev/null`, stays, and gets it. Raises Error `file-unwritable`.
     """
     try:
         data = content if isinstance(content, bytes) else content.encode()
         goal = path.resolve()
-        mode = goal.stat().st_mode & 0o777 if goal.exists() else 0o666 & ~_umask()
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG | 0o666 & ~_umask()
+        if stat.S_IFMT(mode) not in {stat.S_IFREG, stat.S_IFDIR}:
+            return _pour(path, data)
         descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
-            Path(name).chmod(mode)
+            Path(name).chmod(mode & 0o777)
             Path(name).replace(goal)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -39,10 +46,29 @@ def write(path: Path, content: str | bytes) -> None:
         raise Error("file-unwritable", file=path, cause=error.strerror) from error
 
 
+def _pour(path: Path, data: bytes) -> None:
+    """Write `data` to what is no file; a pipe that nobody reads is not waited for."""
+    descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    if sys.platform != "win32":
+        os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb", buffering=0) as stream:
+        while data:
+            data = data[stream.write(data) :]
+
+
 def _umask() -> int:
     mask = os.umask(0o022)  # reading it means setting it
     os.umask(mask)
     return mask
+
+
+def read_bounded(path: Path) -> bytes:
+    """Return what is in `path`, which may be a pipe. Raises OSError, also for more than `MOST`."""
+    with path.open("rb") as stream:
+        content = stream.read(MOST + 1)
+    if len(content) > MOST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return content
 
 
 def disk_error(error: OSError, path: Path) -> Error:

@@ -4,6 +4,8 @@
 # ruff: noqa: FBT001, FBT003
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,5 +136,14 @@ def test_the_wheel_comes_where_the_plan_has_it(tmp_path: Path) -> None:
 
 def test_a_file_of_any_bytes_is_the_users(answer: Any, tmp_path: Path) -> None:
     (tmp_path / CONFIGURATION).write_bytes(b"[global]\nproxy = \xff\n")
+
+    assert answer(True) == "keep-own"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of Unix")
+def test_a_pipe_in_the_place_of_the_configuration_is_not_waited_for(
+    answer: Any, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / CONFIGURATION)
 
     assert answer(True) == "keep-own"

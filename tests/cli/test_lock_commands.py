@@ -151,6 +151,21 @@ def test_companions_travel_where_they_are_told_to(run: Run, tmp_path: Path) -> N
     assert all(f"\n../share/wheels/{name} \\" in text for name in made)
 
 
+def test_a_link_of_the_name_of_a_companion_is_not_followed(run: Run, tmp_path: Path) -> None:
+    run("lock", "--facts", "example", "-d", "share", "-o", "gpu.txt")
+    companion = next((tmp_path / "share").glob("ortgpu_fix_libraries-*.whl"))
+    content = companion.read_bytes()
+    (tmp_path / "document").write_text("mine")
+    companion.unlink()
+    companion.symlink_to(tmp_path / "document")
+
+    assert run("lock", "--facts", "example", "-d", "share", "-o", "gpu.txt").returncode == 0
+
+    assert (tmp_path / "document").read_text() == "mine"
+    assert companion.read_bytes() == content
+    assert not companion.is_symlink()
+
+
 def test_companions_at_an_address_are_only_named(run: Run, tmp_path: Path) -> None:
     done = run("lock", "--facts", "example", "-d", "https://share.example/gpu/")
 

@@ -515,3 +515,15 @@ def test_the_sections_of_a_pip_conf_that_count(tmp_path: Path, text: str, index:
     found = load_index_config(with_files(tmp_path, pip=text))
 
     assert (found.index_url, found.origin) == (index, "pip")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of Unix")
+def test_a_configuration_that_is_a_pipe_or_has_no_end_counts_for_nothing(tmp_path: Path) -> None:
+    pip, uv = (tmp_path / ".config" / name for name in ("pip/pip.conf", "uv/uv.toml"))
+    for path in (pip, uv):
+        path.parent.mkdir(parents=True)
+        os.mkfifo(path)
+    assert load_index_config({"HOME": str(tmp_path)}).origin == "default"
+    uv.unlink()
+    uv.write_text(f"a = {'[' * 100_000}")
+    assert load_index_config({"HOME": str(tmp_path)}).origin == "default"

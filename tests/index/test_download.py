@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -775,3 +776,33 @@ def test_the_first_that_fails_ends_the_others_and_is_raised(
 
     assert len(begun) < len(WHEELS)
     assert not served.stop.is_set()  # the index is used again
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of Unix")
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("kind", ["link", "shared", "pipe"])
+def test_a_planted_part_is_neither_followed_nor_waited_for(
+    tmp_path: Path, kind: str, *, near: bool
+) -> None:
+    """In a folder of `download -d`, the document that it led to was written over."""
+    document, into = tmp_path / "document", tmp_path / "into"
+    document.write_bytes(BYTES[:4])
+    into.mkdir()
+    planted = into / "a.whl.part"
+    if kind == "pipe":
+        os.mkfifo(planted)
+    elif kind == "link":
+        planted.symlink_to(document)
+    else:
+        planted.hardlink_to(document)
+    served = Served(find_links=tmp_path / "near")
+    if near:
+        (tmp_path / "near").mkdir()
+        (tmp_path / "near" / "a.whl").write_bytes(BYTES)
+
+    served.bring(into)
+
+    assert document.read_bytes() == BYTES[:4]
+    assert names(into) == ["a.whl"]
+    assert not (into / "a.whl").is_symlink()
+    assert served.asked == ([] if near else [(URL, 0)])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.folder import folder_page
+from ortgpu_fix.index.pinning import files_in_folder
 
 NAME = "numpy-2.2.6-py3-none-any.whl"
 
@@ -36,3 +39,15 @@ def test_a_folder_that_cannot_be_opened_is_told_with_the_reason(
         folder_page(address)
     assert raised.value.code == "index-unreachable"
     assert raised.value.values == {"url": address, "reason": reason}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of Unix")
+def test_a_pipe_among_the_files_is_not_waited_for(tmp_path: Path) -> None:
+    """It was hashed as a wheel of `--find-links`, for ever."""
+    (tmp_path / NAME).touch()
+    (tmp_path / "a-1-py3-none-any.whl").mkdir()
+    for name in ("index.html", "b-1-py3-none-any.whl"):
+        os.mkfifo(tmp_path / name)
+
+    assert [file.name for file in folder_page(tmp_path.as_uri())] == [NAME]
+    assert [file.name for file in files_in_folder(tmp_path)] == [NAME]

@@ -173,3 +173,22 @@ def test_as_many_go_as_must_whoever_else_removes_them(
     trim(tmp_path, 100)
 
     assert [path.name for path in tmp_path.iterdir()] == ["d.whl"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of Unix")
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_file_in_the_place_of_a_kept_wheel_is_not_taken(
+    served: tuple[LocalIndex, Wheel], tmp_path: Path, kind: str
+) -> None:
+    """A pipe was linked into the environment, and waited for as it was hashed."""
+    server, wheel = served
+    planted = tmp_path / "kept" / wheel.file
+    planted.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(planted)
+    else:
+        planted.symlink_to(tmp_path / "served" / wheel.file)
+    with server:
+        assert len(bring(server, wheel, tmp_path / "into", tmp_path / "kept")) == 1
+
+    assert not (tmp_path / "into" / wheel.file).is_symlink()

@@ -17,6 +17,7 @@ import pytest
 from ortgpu_fix.__main__ import main
 from ortgpu_fix.cli.matrix_files import other_lines
 from ortgpu_fix.errors import Error
+from ortgpu_fix.evidence.reader import ReadingCache
 from ortgpu_fix.matrix import additions
 from ortgpu_fix.matrix.additions import (
     Additions,
@@ -414,3 +415,30 @@ def test_a_pipe_in_the_place_of_the_users_rows_is_not_waited_for(
         capsys.readouterr().err.split()
     )
     assert other_lines(kept, "https://a.example") == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("kind", ["pipe", "folder", "deep", "of another", "of none"])
+def test_a_reading_that_is_kept_and_is_not_that_reading_is_made_anew(
+    tmp_path: Path, kind: str
+) -> None:
+    """A pipe was waited for, and a file copied over another told of another wheel."""
+    cache = ReadingCache(tmp_path)
+    assert cache.get("a", lambda: [1]) == cache.get("a", list) == [1]
+    (kept,) = tmp_path.glob("*/*.json")
+    assert cache.get("b", lambda: [2]) == [2]
+    (other,) = {*tmp_path.glob("*/*.json")} - {kept}
+    text = {"deep": "[" * 100_000, "of another": other.read_text(), "of none": '{"value": 1}'}
+    kept.unlink()
+    if kind == "pipe":
+        os.mkfifo(kept)
+    elif kind == "folder":
+        kept.mkdir()
+        with pytest.raises(OSError, match="directory"):
+            cache.get("a", lambda: [3])
+        return
+    else:
+        kept.write_text(text[kind])
+
+    assert cache.get("a", lambda: [3]) == [3]
+    assert cache.get("a", list) == [3]

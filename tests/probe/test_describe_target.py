@@ -429,3 +429,22 @@ def test_looking_writes_nothing(venv: Path) -> None:
     describe(venv)
 
     assert sorted(site.rglob("*")) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of Unix")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(venv: Path) -> None:
+    """It was said that the interpreter does not answer."""
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    (site / "a-1.dist-info").mkdir()
+    os.mkfifo(site / "a-1.dist-info" / "METADATA")
+    info = next(site.glob("onnxruntime_gpu-*.dist-info"))
+    listed = "onnxruntime/pipe,sha256=x,0\nonnxruntime/a,,²\n"
+    (info / "RECORD").write_text(f"{(info / 'RECORD').read_text()}{listed}")
+    os.mkfifo(site / "onnxruntime" / "pipe")
+
+    target = describe(venv)
+
+    assert [Path(path).name for path in target.broken] == ["a-1.dist-info"]
+    assert target.build is not None
+    assert not target.build.intact

@@ -6,13 +6,15 @@ import errno
 import hashlib
 import os
 import stat
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ortgpu_fix.errors import Error, cause
-from ortgpu_fix.utils.files import disk_error, file_digest, hash_of, write
+from ortgpu_fix.utils.files import disk_error, file_digest, hash_of, read_bounded, write
 
 
 @pytest.fixture
@@ -94,3 +96,70 @@ def test_the_hash_of_a_file_is_that_of_all_of_it(tmp_path: Path, size: int) -> N
 
     assert file_digest(tmp_path / "file") == hashlib.sha256(content).hexdigest()
     assert more.hexdigest() == hashlib.sha256(content + b"d").hexdigest()
+
+
+needs_pipes = pytest.mark.skipif(sys.platform == "win32", reason="named pipes of Unix")
+
+
+@needs_pipes
+def test_a_pipe_stays_one_and_gets_what_is_written(tmp_path: Path) -> None:
+    """`-o /dev/null`, by root, made a regular file of the device for the whole machine."""
+    content, got = bytes(300_000), bytearray()  # more than a pipe holds
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+
+    def read() -> None:
+        got.extend(pipe.read_bytes())
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    while reader.is_alive():
+        try:
+            write(tmp_path / "link", content)
+            break
+        except Error as error:  # its reader has not opened it yet
+            assert error.values["cause"] == "No such device or address"  # noqa: PT017
+    reader.join(10)
+
+    assert bytes(got) == content
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+@needs_pipes
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(Error) as caught:
+        write(tmp_path / "pipe", "text")
+
+    assert caught.value.code == "file-unwritable"
+    assert caught.value.values["cause"] == "No such device or address"
+
+
+@needs_pipes
+def test_a_descriptor_is_written_to(tmp_path: Path) -> None:
+    """`-o /dev/stdout` said that there is no such file."""
+    out, into = os.pipe()
+    (tmp_path / "stdout").symlink_to(f"/dev/fd/{into}")
+
+    write(tmp_path / "stdout", "text")
+    os.close(into)
+
+    with os.fdopen(out) as read:
+        assert read.read() == "text"
+
+
+def test_a_file_that_is_too_large_is_read_no_further(tmp_path: Path) -> None:
+    """`--facts /dev/zero` took all the memory that there was."""
+    file = tmp_path / "zeros"
+    file.touch()
+    os.truncate(file, 20_000_000)
+    assert len(read_bounded(file)) == 20_000_000
+    os.truncate(file, 20_000_001)
+
+    with pytest.raises(OSError, match="File too large") as caught:
+        read_bounded(file)
+
+    assert caught.value.errno == errno.EFBIG

@@ -6,7 +6,7 @@ several times faster than `importlib.metadata` and goes on after broken metadata
 """
 
 # Importing pathlib would take as long as all the rest:
-# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
 from __future__ import annotations
 
 import sys
@@ -30,14 +30,20 @@ SMALL = 256 * 1024
 ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
 CORE = "Software\\Python\\PythonCore\\"
 """The key of the releases of python.org in the registry, PEP 514."""
+SIZE = re.compile(r"[0-9]{1,18}$")
 LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
+
+
+def unwaiting(path: str, flags: int) -> int:
+    """Open a file; a pipe in its place would be waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def read(path: str) -> str | None:
     """Return the text of a file with plain line ends, None where it cannot be read."""
     try:
-        with open(path, "rb", buffering=0) as file:  # as text it takes twice as long
-            text = file.readall().decode("utf-8", "replace")
+        with open(path, "rb", 0, opener=unwaiting) as file:  # as text it takes twice as long
+            text = (file.readall() or b"").decode("utf-8", "replace")
     except OSError:
         return None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
@@ -142,7 +148,7 @@ def recorded(info: str) -> list[tuple[str, str, int]]:
         path, _, size = line.rpartition(",")
         path, _, digest = path.rpartition(",")
         path = path.strip('"').replace("\\", "/")
-        if size.isdigit() and not path.startswith(("..", "/", metadata_folder)):
+        if SIZE.match(size) and not path.startswith(("..", "/", metadata_folder)):
             rows.append((path, digest, int(size)))
     return rows
 
@@ -163,8 +169,8 @@ def differs(path: str, size: int, digest: str = "") -> bool:
             return True
         if size >= SMALL or not digest.startswith("sha256="):
             return False
-        with open(path, "rb") as file:
-            content = file.read()
+        with open(path, "rb", 0, opener=unwaiting) as file:
+            content = file.readall() or b""
     except OSError:
         return True
     import base64  # noqa: PLC0415 - few environments have a file to compare
