@@ -15,7 +15,7 @@ import csv
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -107,21 +107,27 @@ def spoiled_wheels(
     """
     places = _Places(tree, site, wheels)
 
-    def is_right(wheel: Wheel, info: str) -> bool:
-        return all(_are_right(_rows(info, wheel, places), unchanged))
+    def rows_of(wheel: Wheel, info: str) -> list[_Row]:
+        return [*_rows(info, wheel, places)]
 
     with ThreadPoolExecutor() as pool:
-        rights = pool.map(is_right, wheels, places.infos)
+        rows = [*pool.map(rows_of, wheels, places.infos)]
+        shared = {row.digest for own in rows for row in own if row.path.endswith(NAMESPACE)}
+        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared)), rows)
     return tuple(wheel for wheel, right in zip(wheels, rights, strict=True) if not right)
 
 
-def _are_right(rows: Iterable[_Row], unchanged: Mapping[Identity, str]) -> Iterator[bool]:
-    """Yield of each of the `rows` whether the file is what its hash says."""
+def _are_right(
+    rows: Iterable[_Row], unchanged: Mapping[Identity, str], shared: Collection[str]
+) -> Iterator[bool]:
+    """Yield of each of the `rows` whether the file is what its hash says.
+
+    The one that all wheels of NVIDIA have is that of the wheel that came last: one of the `shared`.
+    """
     for row in rows:
-        if not row.digest or row.path.endswith(NAMESPACE):  # that is of the wheel that came last
-            continue
-        known = unchanged.get(identity(row.about))
-        yield (known or file_digest(Path(long_path(row.path)))) == row.digest
+        if row.digest:
+            known = unchanged.get(identity(row.about)) or file_digest(Path(long_path(row.path)))
+            yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:

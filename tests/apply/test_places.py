@@ -92,6 +92,31 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
 
 
+def test_the_file_of_all_wheels_of_nvidia_is_one_that_a_wheel_brings(
+    stand_of: Callable[[str], Stand],
+) -> None:
+    """It is run with each of them, and was not looked at: the last wheel writes it."""
+    one = stand_of("uv")
+    one.apply(one.plan(*CUDA))
+    shared = one.venv.site / "nvidia" / "__init__.py"
+    right = shared.read_bytes()
+    assert shared.stat().st_nlink > 1
+    shared.write_bytes(b"print('evil')\n")
+    one.undo(allow_changed=True)
+    said: list[str] = []
+
+    def note(code: str, /, **_: object) -> None:
+        said.append(code)
+
+    one.apply(one.plan(*CUDA), progress=note)
+    assert shared.read_bytes() == right
+    assert said.count("cache-spoiled") == 1
+    one.undo()
+    said.clear()
+    one.apply(one.plan(*CUDA), progress=note)
+    assert shared.read_bytes() == right
+
+
 def test_an_environment_without_site_packages_gets_the_folder(quick: Stand) -> None:
     """An embeddable Python comes so."""
     target, site = quick.venv.target(), quick.venv.site
