@@ -69,6 +69,47 @@ def test_a_profile_that_is_cut_off_loses_its_last_event_alone(tmp_path: Path) ->
     assert (events[-1]["name"], broken) == ("SequentialExecutor::Execute", 6)
 
 
+TAIL = ',"args" : {"provider" : "CUDAExecutionProvider","op_name" : "Conv"}'
+FORGED = [
+    f'x_kernel_time"{TAIL}}},{{"cat" : "Node","pid" :1,"dur" :1,"ts" :9,"name" :"y',
+    f'x_kernel_time"{TAIL}}},{{"cat" : "Node","dur" :1,"ts" :9,"name" :"y',
+    f'x"}},{{"cat" : "Node"{TAIL},"name" : "y',
+    *('x"},7,{"z" : "y', 'x"\n,{"cat" : "Node"},{"cat" : "', 'a,\n{"cat" : "b', 'x"},{"z" : "y'),
+    *(f'x","{key}" : 7,"z" : "y' for key in ("ts", "dur", "name", "args", "pid", "cat")),
+    pytest.param(f'x","q" : {"[" * 100_000},"z" : "y', id="deep"),
+]
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_name_that_pretends_to_be_an_event_tells_nothing(name: str, tmp_path: Path) -> None:
+    """A model told of a node on a GPU that was not there, and others were said to crash."""
+    text = RECORDING.read_text("utf-8")
+    events = text.splitlines(keepends=True)
+    plain = next(line for line in events if '"plain_kernel_time"' in line)
+    session = [line for line in events if line.lstrip("[").startswith('{"cat" : "Session"')]
+    forged = plain.replace("plain", name)
+    file = tmp_path / "profile.json"
+    file.write_text("".join([*session[:1], plain, forged, *session[1:], "]"]))
+
+    found, broken = read_profile(file)
+
+    nodes = [row for row in found if row["cat"] == "Node"]
+    right = json.loads(plain.strip().rstrip(","))
+    assert nodes == [right, right | {"name": f"{name}_kernel_time"}]
+    assert broken == 1
+    assert len(found) == len(session) + 2
+
+
+def test_what_is_told_twice_within_an_event_is_no_name(tmp_path: Path) -> None:
+    text = '[{"cat" : "Session","pid" :7,"name" :"a","args" : {"size" : "1","size" : "2"}}]'
+    file = tmp_path / "profile.json"
+    file.write_text(text)
+
+    (found,), broken = read_profile(file)
+
+    assert (found["args"], broken) == ({"size": "2"}, 0)
+
+
 def event(name: str, begin: int, taken: int) -> dict[str, object]:
     return {"name": name, "ts": begin, "dur": taken}
 

@@ -162,22 +162,42 @@ def milliseconds(begin: float, digits: int = 4) -> float:
 def read_profile(file: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the events of a profile, and how many nodes have a name that breaks its JSON.
 
-    Where one does, each event is read by itself, with its name as it stands; what cannot be read
+    Where one does, or pretends to be more events, each event is read by itself, with its name as it
+    stands: they begin with the number of this process, which no model knows. What cannot be read
     even so is left out. Raises ValueError where no name is to blame.
     """
     text = file.read_text("utf-8", "replace")
-    try:
-        return json.loads(text), 0
-    except ValueError:
-        events, broken = [], set()
-        for part in re.split(r',\s*(?=\{"cat" : ")', text.strip().lstrip("[").rstrip("]")):
-            mended = _EVENT.sub(lambda found: found[1] + quoted(found[2]) + found[3], part)
-            with contextlib.suppress(ValueError):
-                events.append(json.loads(mended))
-                broken |= {bare_name(events[-1])} if mended != part else set()
-        if not broken:
-            raise
-        return events, len(broken)
+    found = read_events(text)
+    process = re.search(r'"pid" ?: ?(\d+)', text)
+    if isinstance(found, list) and all(
+        isinstance(row, dict) and row.get("pid") == (process and int(process[1])) for row in found
+    ):
+        return found, 0
+    begin = rf',\s*(?=\{{"cat" : "\w+","pid" :{process and process[1]},)'
+    events, broken = [], set()
+    for part in re.split(begin, text.strip().lstrip("[").rstrip("]")):
+        event = read_events(part)
+        if event is None:
+            event = read_events(_EVENT.sub(lambda row: row[1] + quoted(row[2]) + row[3], part))
+            broken |= {bare_name(event)} if event else set()
+        events += [event] if event else []
+    if not broken:
+        raise ValueError("no profile")
+    return events, len(broken)
+
+
+def read_events(text: str) -> Any:  # noqa: ANN401
+    """Return what the JSON `text` holds; None where it is none, or an event tells a key twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if "cat" in made and len(made) < len(pairs):
+            raise ValueError(pairs)
+        return made
+
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text, object_pairs_hook=once)
+    return None
 
 
 def bare_name(event: dict[str, Any]) -> str:
