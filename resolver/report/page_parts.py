@@ -133,7 +133,10 @@ def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
 
 
 def document(language: str, title: str, *body: str) -> str:
-    """Return a whole page that loads nothing, and runs nothing but its own script."""
+    """Return a whole page that loads nothing, and runs nothing but its own script.
+
+    What is no text in a path stands there as a question mark.
+    """
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}"
@@ -146,10 +149,11 @@ def document(language: str, title: str, *body: str) -> str:
         f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{STYLE}</style>'
     )
     content = "\n".join(escape(each) for each in body if each)
-    return (
+    page = (
         f'<!DOCTYPE html>\n<html lang="{language}"><head>{head}</head>\n'
         f"<body><main>\n{content}\n</main><script>{SCRIPT}</script></body></html>\n"
     )
+    return page.encode(errors="replace").decode()
 
 
 def _hash(text: str) -> str:

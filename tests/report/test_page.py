@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import re
+from pathlib import Path
 from typing import Any
 
 import measured_model
@@ -28,6 +29,7 @@ from ortgpu_fix.report.page_parts import (
     table,
 )
 from ortgpu_fix.report.page_style import SCRIPT, STYLE
+from ortgpu_fix.utils.files import write
 from ortgpu_fix.verify.advice import Advice
 from ortgpu_fix.verify.bench import Bench, Timing
 from ortgpu_fix.verify.measurement import CPU, Failed, say_shapes
@@ -504,6 +506,15 @@ def test_a_page_runs_its_own_style_and_script_alone() -> None:
         assert f"'sha256-{digest}'" in text
     assert "<title>a&lt;b</title>" in text
     assert "<main>\none\ntwo &amp; three\n</main>" in text
+
+
+def test_a_path_that_is_no_text_spoils_no_page(tmp_path: Path) -> None:
+    """In a folder of such a name all was measured, and then there was no page."""
+    text = document("en", "a\udcffb", "/home/\udcfe/env")
+
+    write(tmp_path / "page.html", text)
+    assert "<title>a?b</title>" in text
+    assert "/home/?/env" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_in_print_tables_repeat_their_head_and_no_chart_is_split() -> None:
