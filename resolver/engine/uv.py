@@ -211,6 +211,7 @@ def _may_cache(environ: Mapping[str, str]) -> bool:
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - without one, too
     place = environ.get("UV_CACHE_DIR") or environ.get("XDG_CACHE_HOME") or home / ".cache"
     folder = next(each for each in (Path(place), *Path(place).absolute().parents) if each.exists())
-    if "SUDO_UID" in environ and folder.stat().st_uid != os.geteuid():
+    root = "SUDO_UID" in environ or os.geteuid() == 0
+    if root and folder.stat().st_uid != os.geteuid():
         return False  # its owner could not use what root leaves there
     return folder.is_dir() and os.access(folder, os.W_OK)

@@ -95,9 +95,9 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
 def test_the_file_of_all_wheels_of_nvidia_is_one_that_a_wheel_brings(
     stand_of: Callable[[str], Stand],
 ) -> None:
-    """It is run with each of them, and was not looked at: the last wheel writes it."""
+    """It is run with each of them, and was not looked at: which wheel writes it last is chance."""
     one = stand_of("uv")
-    one.apply(one.plan(*CUDA))
+    one.apply(one.plan(*CUDA[:2]))
     shared = one.venv.site / "nvidia" / "__init__.py"
     right = shared.read_bytes()
     assert shared.stat().st_nlink > 1
@@ -108,12 +108,12 @@ def test_the_file_of_all_wheels_of_nvidia_is_one_that_a_wheel_brings(
     def note(code: str, /, **_: object) -> None:
         said.append(code)
 
-    one.apply(one.plan(*CUDA), progress=note)
+    one.apply(one.plan(*CUDA[:2]), progress=note)
     assert shared.read_bytes() == right
     assert said.count("cache-spoiled") == 1
     one.undo()
     said.clear()
-    one.apply(one.plan(*CUDA), progress=note)
+    one.apply(one.plan(*CUDA[:2]), progress=note)
     assert shared.read_bytes() == right
 
 

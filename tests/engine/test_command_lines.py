@@ -683,6 +683,19 @@ def test_under_sudo_nobody_else_s_cache_grows(
     assert not may_cache(tmp_path, place | {"SUDO_UID": "1000"})
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="owners of Unix")
+def test_root_with_the_home_of_a_user_leaves_no_cache_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `su` or a container comes to it, without a word of sudo."""
+    if os.geteuid() == 0:
+        assert may_cache(tmp_path, {"HOME": str(tmp_path)})
+        os.chown(tmp_path, 4321, 4321)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    assert not may_cache(tmp_path, {"HOME": str(tmp_path)})
+
+
 def test_a_cache_that_cannot_be_written_to_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
