@@ -7,7 +7,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 from ..errors import Error, cause
@@ -25,6 +24,8 @@ def write(path: Path, content: str | bytes) -> None:
     An existing file keeps its permissions; a link is followed. What is no file, as a pipe or
     `/dev/null`, stays, and gets it. Raises Error `file-unwritable`.
     """
+    import tempfile  # noqa: PLC0415 - a plan writes nothing, and starts faster without
+
     try:
         data = content if isinstance(content, bytes) else content.encode()
         goal = path.resolve()
