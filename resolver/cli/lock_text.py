@@ -17,10 +17,12 @@ MOST_BYTES = 20_000_000
 def read_lock_text(file: str) -> str:
     """Return the text of a lock, which may come through a pipe, or is `REVISION:PATH` in git.
 
-    Raises Error `lock-unreadable`. Source of that form: gitrevisions(7), `<rev>:<path>`.
+    Raises Error `lock-unreadable`. Source of that form: gitrevisions(7), `<rev>:<path>`. On
+    Windows what begins with a drive is a file, whether it is there or not.
     """
     revision, _, path = file.partition(":")
-    if revision and path and revision[0] != "-" and not Path(file).exists():
+    of_git = revision and path and revision[0] != "-" and not Path(file).drive
+    if of_git and not Path(file).exists():
         return _of_commit(file)
     try:
         with Path(file).open("rb") as stream:

@@ -33,19 +33,18 @@ import shutil
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove.outcomes import record, recorded
 from support.standin_wheels import without_notes
 from support.torch_index import TorchIndex, make_torch
-from support.windows_python import WindowsPython, compile_dll, end, make, windows
+from support.windows_python import WindowsPython, compile_dll, make, prove, windows
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests" / "captures"
@@ -147,7 +146,6 @@ OTHERS = {
     "the program inside": "inside",
 }
 """Methods of `Proof` by the name of their case."""
-ORDER = (*(case.name for case in CASES), *MACHINES, *CONSOLES, *OTHERS, KILLS)
 
 
 class Proof:
@@ -513,27 +511,14 @@ def main() -> int:
     work = options.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     proof = Proof(work)
-    wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True).stdout
-    python = proof.wine.must(proof.wine.python, "-c", "import sys; print(sys.version)")
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    runs: dict[str, Any] = {case.name: lambda case=case: proof.run(case) for case in CASES}
-    runs |= {name: lambda name=name: proof.machine(name) for name in MACHINES}
-    runs |= {name: lambda name=name: proof.console(name) for name in CONSOLES}
-    runs |= {name: getattr(proof, method) for name, method in OTHERS.items()}
-    runs |= {KILLS: lambda: proof.kills(options.kills)}
-    for name, run in runs.items():
-        if options.only not in name:
-            continue
-        started = time.monotonic()
-        problems = list(run())
-        outcome = {"name": name, "problems": problems, "seconds": round(time.monotonic() - started)}
-        outcome |= {"count": options.kills} if name == KILLS else {}
-        outcome |= {"commit": commit}
-        record("windows", outcome, ORDER, wine=wine.strip(), python=python)
-        print(f"{name}: {'; '.join(problems) or 'well'} ({outcome['seconds']} s)", flush=True)
-    end(proof.wine)
-    return int(any(row["problems"] for row in recorded("windows").values()))
+    runs: dict[str, Callable[[], Iterator[str]]] = {
+        **{case.name: partial(proof.run, case) for case in CASES},
+        **{name: partial(proof.machine, name) for name in MACHINES},
+        **{name: partial(proof.console, name) for name in CONSOLES},
+        **{name: getattr(proof, method) for name, method in OTHERS.items()},
+        KILLS: partial(proof.kills, options.kills),
+    }
+    return prove("windows", proof.wine, runs, options.only, {KILLS: {"count": options.kills}})
 
 
 if __name__ == "__main__":

@@ -4,12 +4,17 @@
 
 A lock is written, and installed by Windows' pip with `--require-hashes`; an environment on another
 drive than the temporary folder and the caches is mended from a folder of wheels, with no server to
-be reached; a service account without a profile; a user with a Chinese name and code page 936; two
-consoles at once; a cache that is purged while a file of it is open; logs in the UTF-16 of
-PowerShell's `>`; and the pair of cuBLAS and cuDNN of CopySpeak#51, and the one that is said to
-load in its place. Each ends with files as they were.
+be reached; a service account without a profile; a user with a Chinese name, in code page 936 and in
+UTF-8; two consoles at once; the program in the environment that it mends; a cache that is purged
+while a file of it is open; logs in the UTF-16 of PowerShell's `>`; and the pair of cuBLAS and cuDNN
+of CopySpeak#51, and the one that is said to load in its place. A Python whose user's site goes
+before its own, and one in a `Program Files` that may not be written; a program that is watched, and
+one that must have the GPU; a model that is timed, with its page; a path of more than 260 characters
+from programs with and without the manifest for it; and the check list for people,
+`scripts/windows_check.py`. Each ends with files as they were.
 
-Needs what `windows.py` needs, and a wheel in dist. The dated result goes to scripts/prove/results;
+Needs what `windows.py` needs, a wheel in dist, and to be root on a filesystem with `chattr +i`, as
+which Wine may be refused a folder. The dated result goes to scripts/prove/results;
 the exit code is 1 where something is not as it must be.
 """
 
@@ -18,18 +23,32 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pefile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove.outcomes import record, recorded
-from prove.windows import GPU, NOT_LOADED, NUMPY, ROOT, SETS, Proof, remove, text
+from prove.windows import (
+    CPU_BUILD,
+    GPU,
+    LONG_PATHS,
+    NOT_LOADED,
+    NUMPY,
+    ROOT,
+    SETS,
+    Proof,
+    remove,
+    text,
+)
 from support.standin_wheels import without_notes
-from support.windows_python import end, windows
+from support.windows_python import COMPILER, prove, windows
 
 RELEASE, DRIVER, LOADED = SETS["13"]
 MACHINE = ("--driver", DRIVER, "--gpu", GPU, "--ort", f"=={RELEASE}")
@@ -80,6 +99,26 @@ except Exception as error:
     print(error)
 """
 
+FALLS_BACK = """
+import sys, onnxruntime
+both = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+print("ran on", onnxruntime.InferenceSession(sys.argv[1], providers=both).get_providers())
+"""
+OPENS = """
+#include <windows.h>
+int wmain(int count, wchar_t **words) {
+    return count < 2 || GetFileAttributesW(words[1]) == INVALID_FILE_ATTRIBUTES;
+}
+"""
+AWARE = """<assembly xmlns="urn:schemas-microsoft-com:asm.v1" manifestVersion="1.0"><application>
+<windowsSettings xmlns:ws2="http://schemas.microsoft.com/SMI/2016/WindowsSettings">
+<ws2:longPathAware>true</ws2:longPathAware></windowsSettings></application></assembly>
+"""
+"""The manifest of a program that may use paths of more than 260 characters, where they are on:
+https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation."""
+SEEN: dict[str, dict[str, Any]] = {}
+"""What came out, by the name of the case."""
+
 Ended = subprocess.CompletedProcess[bytes]
 
 
@@ -91,11 +130,11 @@ def in_profile(proof: Proof, profile: dict[str, str], *words: str | Path) -> End
 
 
 def mended(
-    proof: Proof, place: str | Path, folder: Path, fix: Callable[..., Ended]
+    proof: Proof, place: str | Path, folder: Path, fix: Callable[..., Ended], *more: Path
 ) -> Iterator[str]:
     """Mend the environment `place`, in `folder` as Linux has it, and put it back."""
     remove(folder)
-    python = proof.wine.venv(folder, NUMPY, "onnxruntime==1.22.1")
+    python = proof.wine.venv(folder, NUMPY, CPU_BUILD, *more, pip=bool(more))
     (folder / ".lock").unlink(missing_ok=True)
     before = without_notes(folder)
     there = ("--python", place, *MACHINE)
@@ -172,30 +211,238 @@ def no_profile(proof: Proof) -> Iterator[str]:
     yield from mended(proof, folder, folder, lambda *words: in_profile(proof, nobody, *words))
 
 
-def chinese_user(proof: Proof) -> Iterator[str]:
-    """Be a user whose name is Chinese, with code page 936, in whose home the environment is."""
+def chinese_user(proof: Proof, page: str, locale: str) -> Iterator[str]:
+    """Be a user whose name is Chinese, with this code page, in whose home the environment is.
+
+    Windows' "UTF-8 beta" makes 65001 the code page of the system. Wine's is that of its locale,
+    and 65001 where that has none of its own, as Hindi's.
+    """
     home = "C:\\users\\张三"
     profile = {name: f"{home}\\{rest}".rstrip("\\") for name, rest in PROFILE.items()}
     folder = proof.wine.folder / "prefix" / "drive_c" / "users" / "张三" / ".venv"
     locales = proof.work / "locales"
     locales.mkdir(exist_ok=True)
-    made = str(locales / "zh_CN.UTF-8")
-    subprocess.run(["localedef", "-i", "zh_CN", "-f", "UTF-8", made], check=True)
-    chinese = {"LC_ALL": "zh_CN.UTF-8", "LOCPATH": str(locales)}  # Wine's code page is of it
+    made = str(locales / f"{locale}.UTF-8")
+    subprocess.run(["localedef", "-i", locale, "-f", "UTF-8", made], check=True)
+    chinese = {"LC_ALL": f"{locale}.UTF-8", "LOCPATH": str(locales)}
+    if locale != "zh_CN":
+        chinese["ORTGPU_FIX_LANG"] = "zh"
 
     def fix(*words: str | Path) -> Ended:
         started = ("-c", AS, json.dumps(profile), proof.tools["uv"], *words)
         return proof.wine.run(proof.wine.python, *started, environ=DEAD | chinese)
 
+    asked = ("-c", "import ctypes; print(ctypes.windll.kernel32.GetACP())")
+    if text(proof.wine.run(proof.wine.python, *asked, environ=chinese)).strip() != page:
+        yield f"this Wine has no code page {page}"
+    remove(folder)
     proof.wine.venv(folder, NUMPY)
     plan = fix("--python", f"{home}\\.venv", *MACHINE)
-    said = plan.stdout.decode("cp936", errors="replace")
+    said = plan.stdout.decode(f"cp{page}", errors="replace")
     if plan.returncode != 1 or "环境" not in said or "\ufffd" in said or "张三\\.venv" not in said:
         yield f"plan: exit {plan.returncode}, {said[-600:]}"
     yield from mended(proof, f"{home}\\.venv", folder, fix)
     facts = fix("facts", "--python", f"{home}\\.venv").stdout.decode("utf-8", errors="replace")
     if "张三" in facts:
         yield "the facts name the user"
+
+
+def inside(proof: Proof) -> Iterator[str]:
+    """Mend the environment that the program is installed in, with its own pip."""
+    folder = proof.work / "环境 inside"
+    [wheel] = (ROOT / "dist").glob("*.whl")
+    program = folder / "Scripts" / "ortgpu-fix.exe"
+    quiet = DEAD | QUIET
+
+    def fix(*words: str | Path) -> Ended:
+        return proof.wine.run(program, *words, environ=quiet)
+
+    yield from mended(proof, folder, folder, fix, wheel)
+
+
+def user_site(proof: Proof) -> Iterator[str]:
+    """Tell what the user's site does to a Python, and not to a venv of it."""
+    appdata = "C:\\users\\somebody\\AppData\\Roaming"
+    profile = {"APPDATA": appdata, "USERPROFILE": "C:\\users\\somebody"}
+    tag = proof.wine.version.replace(".", "")
+    site = f"{appdata}\\Python\\Python{tag}\\site-packages"
+    words = ["pip", "install", "-q", "--no-config", "--link-mode", "copy", "--target", site]
+    proof.wine.must(proof.wine.uv, *words, NUMPY, CPU_BUILD)
+    plan = json.loads(
+        in_profile(proof, profile, "--json", "--python", proof.wine.python, *MACHINE).stdout
+    )
+    found = [row["code"] for row in plan["findings"] if appdata.lower() in str(row).lower()]
+    venv = proof.work / "below"
+    remove(venv)
+    proof.wine.venv(venv, NUMPY)
+    below = json.loads(in_profile(proof, profile, "--json", "--python", venv, *MACHINE).stdout)
+    named = [row["code"] for row in below["findings"] if appdata.lower() in str(row).lower()]
+    SEEN["user-site"] = {"seen": {"the Python": found, "a venv of it": named}}
+    if not found or named:
+        yield f"{found}, in a venv {named}: {plan['findings']}"
+
+
+def program_files(proof: Proof) -> Iterator[str]:
+    """Meet a Python for all users where this one may not write, and be installed there itself."""
+    files = proof.wine.folder / "prefix" / "drive_c" / "Program Files"
+    base, program = files / "Python", files / "ortgpu-fix"
+    remove(base)
+    remove(program)
+    shutil.copytree(proof.wine.python.parent, base)
+    [wheel] = (ROOT / "dist").glob("*.whl")
+    proof.wine.venv(program, wheel)
+    venv = proof.work / "环境 of all"
+    before = proof.prepared(venv)
+    seen: dict[str, Any] = {}
+    subprocess.run(["chattr", "-R", "+i", base, program], check=True)
+    try:
+        own = program / "Scripts" / "ortgpu-fix.exe"
+        there = ("--json", "--python", base, *MACHINE)
+        plan = json.loads(proof.wine.run(own, *there).stdout)
+        seen["findings"] = [row["code"] for row in plan["findings"]]
+        near = ("--offline", "--find-links", proof.wheels("13"))
+        done = proof.wine.run(own, "--apply", "--yes", "--allow", "system", *there, *near)
+        seen["apply"] = json.loads(done.stdout)["error"]["code"]
+        if "user-environment" not in seen["findings"] or seen["apply"] != "user-environment":
+            yield f"{seen}: {text(done)[-400:]}"
+        apply = ("--apply", "--yes", "--json", "--python", venv, *MACHINE, *near)
+        if (done := proof.wine.run(own, *apply)).returncode != 0:
+            yield f"apply from there: {text(done)[-400:]}"
+        yield from proof.finished("uv", venv, before, MACHINE)
+    finally:
+        subprocess.run(["chattr", "-R", "-i", base, program], check=True)
+        remove(base)
+        remove(program)
+    SEEN["a read-only Program Files"] = {"seen": seen}
+
+
+def watched(proof: Proof) -> Iterator[str]:
+    """Run a program that falls back to the CPU: alone, watched, and where it must have the GPU."""
+    folder, model = proof.work / "环境 run", ROOT / "data" / "matmul.onnx"
+    before = proof.prepared(folder)
+    near = ("--python", folder, *MACHINE, "--offline", "--find-links", proof.wheels("13"))
+    done = proof.fix("uv", "--apply", "--yes", "--json", *near)
+    if done.returncode != 0:
+        yield f"apply: {text(done)[-600:]}"
+        return
+    script = proof.work / "falls_back.py"
+    script.write_text(FALLS_BACK)
+    python = folder / "Scripts" / "python.exe"
+    program = (python, script, model)
+    run = ("run", "--python", folder)
+    page = proof.work / "page 报告.html"
+    seen: dict[str, Any] = {}
+    for name, done, code, said in (
+        ("alone", proof.wine.run(*program, environ=QUIET), 0, "ran on"),
+        ("run", proof.fix("uv", *run, "--report", page, "--", *program, **QUIET), 0, "ran on"),
+        (
+            "run --require-gpu",
+            proof.fix("uv", *run, "--require-gpu", "--", *program, **QUIET),
+            6,
+            "CPU",
+        ),
+        (
+            "ORTGPU_FIX_REQUIRE",
+            proof.wine.run(*program, environ=QUIET | {"ORTGPU_FIX_REQUIRE": "cuda"}),
+            1,
+            "cannot have it (ORTGPU_FIX_REQUIRE=cuda)",
+        ),
+    ):
+        seen[name] = done.returncode
+        if done.returncode != code or said not in text(done):
+            yield f"{name}: exit {done.returncode}, {text(done)[-600:]}"
+    if "</html>" not in page.read_text("utf-8"):
+        yield "no whole page"
+    SEEN["run and ORTGPU_FIX_REQUIRE"] = {"seen": seen}
+    yield from proof.finished("uv", folder, before, MACHINE)
+
+
+def timed(proof: Proof) -> Iterator[str]:
+    """Time a model without a GPU, and write the page of it."""
+    folder, page = proof.work / "环境 bench", proof.work / "page 报告.html"
+    page.unlink(missing_ok=True)
+    proof.prepared(folder)
+    words = ("verify", ROOT / "data" / "conv.onnx", "--bench", "--json", "--report", page)
+    done = proof.fix("uv", *words, "--python", folder, **QUIET)
+    document = json.loads(done.stdout)
+    SEEN["verify MODEL --bench"] = {
+        "seen": {"exit": done.returncode, "verdict": document.get("verdict")}
+    }
+    if done.returncode != 6 or not page.exists() or "</html>" not in page.read_text("utf-8"):  # noqa: PLR2004
+        yield f"exit {done.returncode}: {text(done)[-600:]}"
+
+
+def manifests(proof: Proof) -> Iterator[str]:
+    """Open a path of 300 characters with and without the manifest, and the setting off and on.
+
+    Wine opens it each time: what the setting does to a program is not to be seen there. Which of
+    the programs of Windows that work here declare it is.
+    """
+    build, folder = proof.work / "aware", proof.work / ("x" * 120) / ("y" * 120)
+    for place in (build, folder):
+        place.mkdir(parents=True, exist_ok=True)
+    file = folder / ("z" * 60)
+    file.touch()
+    (build / "open.c").write_text(OPENS)
+    (build / "aware.xml").write_text(AWARE)
+    (build / "aware.rc").write_text('1 24 "aware.xml"\n')
+    subprocess.run(["x86_64-w64-mingw32-windres", "aware.rc", "aware.o"], cwd=build, check=True)
+    opened = {}
+    for name, more in (("without", ()), ("with", ("aware.o",))):
+        compiler = [COMPILER, "-municode", "-o", f"{name}.exe", "open.c", *more]
+        subprocess.run(compiler, cwd=build, check=True)
+        for on in "01":
+            enable = ("/v", "LongPathsEnabled", "/t", "REG_DWORD", "/d", on)
+            subprocess.run(
+                ["wine", *LONG_PATHS, *enable],
+                env=proof.wine.environ,
+                check=True,
+                capture_output=True,
+            )
+            done = proof.wine.run(build / f"{name}.exe", file)
+            opened[f"{name} the manifest, LongPathsEnabled {on}"] = done.returncode == 0
+    programs = {"uv.exe": proof.wine.uv, "ortgpu-fix.exe": proof.tools["uv"]}
+    declared = {name: is_aware(path) for name, path in programs.items()}
+    SEEN["260 characters and the manifest"] = {"seen": {"opened": opened, "declared": declared}}
+    if not is_aware(build / "with.exe") or is_aware(build / "without.exe"):
+        yield "the manifests are not as they must be"
+
+
+def is_aware(program: Path) -> bool:
+    """Tell whether the manifest of a program says that it may use long paths."""
+    read = pefile.PE(str(program))
+    return any(
+        re.search(
+            rb"longPathAware[^>]*>\s*true",
+            read.get_data(leaf.data.struct.OffsetToData, leaf.data.struct.Size),
+        )
+        for kind in (
+            read.DIRECTORY_ENTRY_RESOURCE.entries
+            if hasattr(read, "DIRECTORY_ENTRY_RESOURCE")
+            else ()
+        )
+        if kind.id == pefile.RESOURCE_TYPE["RT_MANIFEST"]
+        for entry in kind.directory.entries
+        for leaf in entry.directory.entries
+    )
+
+
+def check_list(proof: Proof) -> Iterator[str]:
+    """Do what the check list for people does; what it wrote stays in the folder `check`."""
+    folder = proof.work / "check"
+    folder.mkdir(exist_ok=True)
+    [wheel] = (ROOT / "dist").glob("*.whl")
+    words = ("-X", "utf8", ROOT / "scripts" / "windows_check.py", "--program", wheel)
+    near = ("--find-links", proof.wheels("13"))
+    done = proof.wine.run(proof.wine.python, *words, *near, cwd=folder, seconds=2400)
+    if done.returncode != 0:
+        yield text(done)[-1500:]
+        return
+    left = [path.name for path in (folder / "ortgpu-fix-check").iterdir()]
+    if left != ["check.json"]:
+        yield f"left: {left}"
+    rows = json.loads((folder / "ortgpu-fix-check" / "check.json").read_text("utf-8"))["steps"]
+    SEEN["the check list"] = {"seen": {row["name"]: row["outcome"] for row in rows}}
 
 
 def consoles(proof: Proof) -> Iterator[str]:
@@ -271,10 +518,18 @@ EDGES: dict[str, Callable[[Proof], Iterator[str]]] = {
     "pip --require-hashes on our lock": lock_installed,
     "another drive, no network": other_drive,
     "no profile": no_profile,
-    "a Chinese user name in cp936": chinese_user,
+    "a Chinese user name in cp936": partial(chinese_user, page="936", locale="zh_CN"),
+    "a Chinese user name in UTF-8": partial(chinese_user, page="65001", locale="hi_IN"),
     "two consoles at once": consoles,
     "cache purge while in use": purged,
     "explain UTF-16": utf16,
+    "the program inside": inside,
+    "user-site": user_site,
+    "a read-only Program Files": program_files,
+    "run and ORTGPU_FIX_REQUIRE": watched,
+    "verify MODEL --bench": timed,
+    "260 characters and the manifest": manifests,
+    "the check list": check_list,
     "cuBLAS 13.8.0.4 with cuDNN 9.26.0.51": pairs,
 }
 
@@ -288,21 +543,8 @@ def main() -> int:
     work = options.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     proof = Proof(work)
-    wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True).stdout
-    python = proof.wine.must(proof.wine.python, "-c", "import sys; print(sys.version)")
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    for name, run in EDGES.items():
-        if options.only not in name:
-            continue
-        started = time.monotonic()
-        problems = list(run(proof))
-        seconds = round(time.monotonic() - started)
-        outcome = {"name": name, "problems": problems, "seconds": seconds, "commit": commit}
-        record("windows-edges", outcome, tuple(EDGES), wine=wine.strip(), windows_python=python)
-        print(f"{name}: {'; '.join(problems) or 'well'} ({seconds} s)", flush=True)
-    end(proof.wine)
-    return int(any(row["problems"] for row in recorded("windows-edges").values()))
+    cases = {name: partial(run, proof) for name, run in EDGES.items()}
+    return prove("windows-edges", proof.wine, cases, options.only, SEEN)
 
 
 if __name__ == "__main__":

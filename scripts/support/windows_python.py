@@ -20,11 +20,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from prove.outcomes import record, recorded
 from support.pythons import find_python
 
 COMPILER = "x86_64-w64-mingw32-gcc"
@@ -177,6 +180,34 @@ def make(folder: Path) -> WindowsPython:
     if not made.uv.is_file():
         _make_python(made)
     return made
+
+
+def prove(
+    proof: str,
+    made: WindowsPython,
+    cases: Mapping[str, Callable[[], Iterator[str]]],
+    only: str,
+    about: Mapping[str, Mapping[str, Any]],
+) -> int:
+    """Run the cases with `only` in their name, which give what is not as it must be; end Wine.
+
+    Each is put into today's result of `proof`, with what there is to say `about` it. Returns 1
+    where something in it is wrong.
+    """
+    wine = subprocess.run(["wine", "--version"], capture_output=True, text=True, check=True).stdout
+    python = made.must(made.python, "-c", "import sys; print(sys.version)")
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    for name in (name for name in cases if only in name):
+        started = time.monotonic()
+        problems = list(cases[name]())
+        seconds = round(time.monotonic() - started)
+        outcome = {"name": name, "problems": problems, "seconds": seconds, "commit": commit}
+        outcome |= about.get(name, {})
+        record(proof, outcome, tuple(cases), wine=wine.strip(), windows_python=python)
+        print(f"{name}: {'; '.join(problems) or 'well'} ({seconds} s)", flush=True)
+    end(made)
+    return int(any(row["problems"] for row in recorded(proof).values()))
 
 
 def end(made: WindowsPython) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
@@ -52,6 +52,19 @@ def test_what_no_commit_has(name: str, said: str) -> None:
     assert caught.value.values["file"] == name
     assert said in str(caught.value.values["cause"])
     assert "\n" not in str(caught.value.values["cause"])
+
+
+class OfWindows(type(Path())):  # type: ignore[misc]
+    drive = property(lambda self: PureWindowsPath(str(self)).drive)
+
+
+@pytest.mark.parametrize("name", ["C:\\gone.lock", "c:gone.lock", "\\\\host\\share\\HEAD:uv.lock"])
+def test_a_drive_of_windows_is_no_revision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_text, "Path", OfWindows)
+    with pytest.raises(Error) as caught:
+        read_lock_text(name)
+
+    assert caught.value.values["cause"] == "No such file or directory"
 
 
 def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,27 @@ def test_an_embeddable_python_has_no_site_packages_yet(
     assert inside.kind_of_environment(str(tmp_path / "Lib" / "site-packages")) == kind
 
 
+def test_on_windows_a_file_tells_whether_a_folder_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`os.access` says yes to `C:\\Program Files`, too."""
+    really_open, temporary, asked = os.open, 1 << 30, []
+
+    def make(path: str, flags: int, mode: int) -> int:
+        asked.append((path, flags, mode))
+        return really_open(path, flags & ~temporary, mode)
+
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr(os, "O_TEMPORARY", temporary, raising=False)
+    monkeypatch.setattr(os, "open", make)
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | temporary
+    file = str(tmp_path / f".ortgpu-fix-probe-{os.getpid()}")
+
+    assert inside.writable(str(tmp_path))
+    assert asked == [(file, flags, 0o600)]
+    assert not inside.writable(str(tmp_path / "absent"))
+
+
 @pytest.mark.parametrize(
     ("name", "owner"),
     [("python312._pth", "embeddable"), ("mypython312._pth", None), ("python312._pth.bak", None)],

@@ -249,9 +249,26 @@ def kind_of_environment(purelib: str) -> str:
     while not os.path.isdir(purelib):  # an embeddable Python comes without the folder
         purelib = os.path.dirname(purelib)
     site = sys.modules.get("site")
-    if getattr(site, "ENABLE_USER_SITE", None) and not os.access(purelib, os.W_OK):
+    if getattr(site, "ENABLE_USER_SITE", None) and not writable(purelib):
         return "user"
     return "system"
+
+
+def writable(folder: str) -> bool:
+    """Tell whether this user may make files in `folder`.
+
+    On Windows a file is made, which is gone when it is closed, as pip does it
+    (`pip/_internal/utils/filesystem.py`): `os.access` says yes to each folder there.
+    """
+    temporary = getattr(os, "O_TEMPORARY", None)
+    if temporary is None:
+        return os.access(folder, os.W_OK)
+    file = os.path.join(folder, ".ortgpu-fix-probe-%d" % os.getpid())
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | temporary, 0o600))
+    except OSError:
+        return False
+    return True
 
 
 def in_store() -> bool:
