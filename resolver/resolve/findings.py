@@ -153,7 +153,9 @@ def _builds(here: Situation) -> Iterator[Finding]:
         if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
             continue
         if package.outside:
-            yield finding("copy-outside", "info", distribution=f"{package.name} {package.version}")
+            if facts.python.shadow is None:  # else the environment's own is not imported first
+                name = f"{package.name} {package.version}"
+                yield finding("copy-outside", "info", distribution=name)
             continue
         code = "cpu-build-installed" if package.name == CPU_BUILD else "other-build-installed"
         evidence = [f"onnxruntime/: {build.distribution} {build.version}"] if build else []

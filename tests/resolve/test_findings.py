@@ -92,6 +92,18 @@ def test_a_copy_below_the_environment_stays_and_is_named() -> None:
     assert "cpu-build-installed" not in codes
 
 
+def test_a_copy_in_the_user_s_site_goes_before_the_environment() -> None:
+    """What it has itself is not imported first then."""
+    below = {"name": "onnxruntime", "version": "1.22.0", "outside": True}
+    facts = synthetic.facts(below)
+    python = facts.python._replace(shadow="~/site-packages/onnxruntime/__init__.py")
+    made = resolve(facts._replace(python=python), PlanOptions(), synthetic.matrix())
+    codes = {row.code for row in made.findings}
+
+    assert "onnxruntime-shadowed" in codes
+    assert not codes & {"copy-outside", "cpu-build-installed"}
+
+
 def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -> None:
     python = {"version": "3.11.7", "command": "~/.local/bin/rembg"}
     facts = synthetic.facts("onnxruntime 1.22.0")

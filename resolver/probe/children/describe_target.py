@@ -263,7 +263,7 @@ def writable(folder: str) -> bool:
     temporary = getattr(os, "O_TEMPORARY", None)
     if temporary is None:
         return os.access(folder, os.W_OK)
-    file = os.path.join(folder, ".ortgpu-fix-probe-%d" % os.getpid())
+    file = os.path.join(folder, f".ortgpu-fix-probe-{os.getpid()}")
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | temporary, 0o600))
     except OSError:
