@@ -437,7 +437,7 @@ def without_names(value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 
         for form in (name, name.replace("\\", "\\\\")):  # as it is, and as JSON writes it
             whole = re.compile(rf"(?<!\w){re.escape(form)}(?!\w)", re.IGNORECASE)
             value = whole.sub(instead.replace("\\", "\\\\"), value)
-    return re.sub(r"""[A-Za-z]:[\\/]+Users[\\/]+[^\\/:;"'<>|]+""", "~", value)
+    return re.sub(r"""(?i)[a-z]:[\\/]+Users[\\/]+[^\\/:;"'<>|]+""", "~", value)
 
 
 def steps(check: Checked, only: Iterable[str]) -> Iterator[dict[str, Any]]:

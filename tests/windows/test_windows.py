@@ -267,8 +267,12 @@ def test_what_is_told_for_cmd_arrives_there(
 ) -> None:
     """In a batch file `%` is written twice; a text that both shells take has none.
 
-    Wine's cmd knows no code page in a batch file, and at the prompt takes `^` away before it looks
-    for variables, where Windows' looks first: a path in Chinese and `%PATH%` are not tried here.
+    Wine's cmd knows no code page in a batch file: a path in Chinese is not tried here. Nor is what
+    is told for `%PATH%`, `^%PATH^%`. Microsoft's page of `set` says that `^` escapes `< > | & ^`,
+    and nothing of `%` (https://learn.microsoft.com/windows-server/administration/windows-commands/set_1),
+    nor in which order cmd reads a line. Who tried it found that variables come first, at the prompt
+    those alone that there are (https://stackoverflow.com/a/4095133): there is no `PATH^`, and then
+    `^` goes. Wine's takes `^` away first, and finds PATH. `scripts/windows_check.py` tries it.
     """
     (tmp_path / "show.py").write_text(SHOW)
     (shell, text), *others = pasted_commands(("python", "show.py", *words), "windows")
