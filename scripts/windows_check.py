@@ -123,7 +123,7 @@ class Checked:
     def applied(self, env: Path | None = None) -> tuple[str | Path, ...]:
         """Return the command line of an apply that needs no network."""
         near = ("--offline", "--find-links", self.wheels or self.folder / "wheels")
-        words = ("--apply", "--yes", "--json", "--python", env or self.env)
+        words = ("--apply", "--yes", "--python", env or self.env)
         return self.fix(*words, *self.machine, *near)
 
     def same(self) -> None:
@@ -189,7 +189,7 @@ def downloaded(check: Checked) -> dict[str, Any]:
 def opened(check: Checked) -> dict[str, Any]:
     """Apply while another program has a file open that nobody can move then."""
     with next(check.env.glob("Lib/site-packages/onnxruntime/__init__.py")).open():
-        done = check.run(*check.applied())
+        done = check.run(*check.applied(), "--json")
     error = json.loads(done.stdout).get("error", {}).get("code")
     if error != "files-in-use":
         raise WrongError(f"exit {done.returncode}, {error or done.stdout[-400:]}")
@@ -327,7 +327,7 @@ def long_paths(check: Checked) -> dict[str, Any]:
         env /= "long path"
     check.must(0, sys.executable, "-m", "venv", "--without-pip", env)
     before = digests(env)
-    done = check.run(*check.applied(env))
+    done = check.run(*check.applied(env), "--json")
     error = json.loads(done.stdout).get("error", {}).get("code")
     if (done.returncode, error) != ((0, None) if enabled else (2, "path-too-long")):
         raise WrongError(f"exit {done.returncode}, {error}: {done.stderr[-400:]}")

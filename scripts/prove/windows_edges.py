@@ -377,7 +377,8 @@ def manifests(proof: Proof) -> Iterator[str]:
     """Open a path of 300 characters with and without the manifest, and the setting off and on.
 
     Wine opens it each time: what the setting does to a program is not to be seen there. Which of
-    the programs of Windows that work here declare it is.
+    the programs of Windows that work here declare it is. And Wine 8 has a buffer of 260 characters
+    where Python asks for the real path of a file (GetFinalPathNameByHandleW), and fails.
     """
     build, folder = proof.work / "aware", proof.work / ("x" * 120) / ("y" * 120)
     for place in (build, folder):
@@ -402,9 +403,12 @@ def manifests(proof: Proof) -> Iterator[str]:
             )
             done = proof.wine.run(build / f"{name}.exe", file)
             opened[f"{name} the manifest, LongPathsEnabled {on}"] = done.returncode == 0
+    real = ("-c", "import os, sys; print(len(os.path.realpath(sys.argv[1], strict=True)))", file)
+    resolved = text(proof.wine.run(proof.wine.python, *real)).strip().splitlines()[-1]
     programs = {"uv.exe": proof.wine.uv, "ortgpu-fix.exe": proof.tools["uv"]}
     declared = {name: is_aware(path) for name, path in programs.items()}
-    SEEN["260 characters and the manifest"] = {"seen": {"opened": opened, "declared": declared}}
+    seen = {"opened": opened, "declared": declared, "its real path": resolved.partition(":")[0]}
+    SEEN["260 characters and the manifest"] = {"seen": seen}
     if not is_aware(build / "with.exe") or is_aware(build / "without.exe"):
         yield "the manifests are not as they must be"
 
