@@ -33,7 +33,8 @@ from typing import Any
 
 FOLDER = "ortgpu-fix-check"
 OWN = "C:\\ortgpu-fix-check"
-"""What stands for the folder of the check, wherever it is."""
+PYTHON = "C:\\Python"
+"""What stands for the folder of the check and for that of the Python that made it."""
 MACHINE = ("--driver", "581.29", "--gpu", "8.6")
 """Planned for where this machine has no GPU that a plan would serve."""
 BUILDS = ("onnxruntime==1.22.1; python_version < '3.14'", "onnxruntime; python_version >= '3.14'")
@@ -420,7 +421,7 @@ def this_system() -> dict[str, Any]:
 
 def names_of(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return what names this person or machine, and what stands for it; the longest first."""
-    names = {str(folder): OWN, environ.get("USERPROFILE", ""): "~"}
+    names = {str(folder): OWN, sys.base_prefix: PYTHON, environ.get("USERPROFILE", ""): "~"}
     names |= {environ.get(one, ""): "…" for one in ("USERNAME", "COMPUTERNAME", "USERDOMAIN")}
     return {one: names[one] for one in sorted(names, key=len, reverse=True) if len(one) > 1}
 
@@ -452,10 +453,15 @@ def steps(check: Checked, only: Iterable[str]) -> Iterator[dict[str, Any]]:
         except Exception as error:  # noqa: BLE001 - it is written down, and the others go on
             row |= {"outcome": "wrong", "why": str(error) or repr(error)}
         row["seconds"] = round(time.monotonic() - started)
-        print(f"{name}: {row['outcome']} {row.get('why') or row['seen']}", flush=True)
+        say(f"{name}: {row['outcome']} {row.get('why') or row['seen']}")
         yield row
         if row["outcome"] == "wrong" and name in list(STEPS)[:3]:
             return
+
+
+def say(text: str) -> None:
+    """Print a line, also where a console has not all of its characters."""
+    print(text.encode("ascii", "backslashreplace").decode(), flush=True)
 
 
 def remove(folder: Path) -> None:
@@ -486,12 +492,13 @@ def main() -> int:
         "steps": rows,
     }
     document = without_names(document, names_of(os.environ, folder))
-    document["facts"] = without_names(check.facts, {str(folder): OWN})  # it has no other name
+    places = {str(folder): OWN, sys.base_prefix: PYTHON}
+    document["facts"] = without_names(check.facts, places)  # no other name is in them
     remove(folder)
     folder.mkdir(exist_ok=True)
     result = folder / "check.json"
     result.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(f"Look through it, and send it: {result}")
+    say(f"Look through it, and send it: {result}")
     return int(any(row["outcome"] == "wrong" for row in rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,14 +104,21 @@ def test_what_is_not_of_the_list_is_refused(
         ('"C:\\\\Users\\\\Ada Byron\\\\x"', '"~\\\\x"'),
         ("c:\\users\\adabyr~1\\appdata", "~\\appdata"),
         ("D:\\mine\\ortgpu-fix-check\\环境 env\\x", "C:\\ortgpu-fix-check\\环境 env\\x"),
+        ("d:\\tools\\python 3\\vcruntime140.dll", "C:\\Python\\vcruntime140.dll"),
         ("exit 2, matrix, canada.be", "exit 2, matrix, canada.be"),
     ],
 )
-def test_no_name_and_no_path_of_the_person_is_written(said: str, kept: str) -> None:
+def test_no_name_and_no_path_of_the_person_is_written(
+    said: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", "D:\\tools\\Python 3")
     names = windows_check.names_of(PERSON, Path("D:\\mine\\ortgpu-fix-check"))
 
     assert windows_check.without_names({"why": [said, 1, None]}, names) == {"why": [kept, 1, None]}
-    assert windows_check.names_of({}, Path("D:\\x")) == {"D:\\x": "C:\\ortgpu-fix-check"}
+    assert windows_check.names_of({}, Path("D:\\x")) == {
+        "D:\\tools\\Python 3": "C:\\Python",
+        "D:\\x": "C:\\ortgpu-fix-check",
+    }
 
 
 def test_what_went_wrong_is_written_down_and_the_others_go_on(

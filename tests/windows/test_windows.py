@@ -28,6 +28,7 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.journaled_change import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
+from ortgpu_fix.cli.lock_text import read_lock_text
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
@@ -248,6 +249,13 @@ def test_staged_files_may_have_longer_paths(tmp_path: Path) -> None:
 
     assert Path(staged_tree.long_path(str(file))).read_text() == "x"
     assert staged_tree.long_path("\\\\server\\share\\x") == "\\\\?\\UNC\\server\\share\\x"
+
+
+def test_a_lock_that_is_not_there_is_no_commit() -> None:
+    with pytest.raises(Error) as caught:
+        read_lock_text("C:\\gone.lock")
+
+    assert caught.value.values["cause"] == "No such file or directory"
 
 
 SHOW = "import json, sys; print(json.dumps(sys.argv[1:]))"
