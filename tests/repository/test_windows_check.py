@@ -83,8 +83,8 @@ def test_a_check_list_becomes_a_machine(tmp_path: Path, monkeypatch: pytest.Monk
     assert read(tmp_path / "windows-x" / "facts.json") == read(check)["facts"]
     assert read(tmp_path / "windows-x" / "check.json") == read(check)
     lines = account.read_text("utf-8").splitlines()
-    assert (lines[0], lines[-1], len(lines)) == ("a", "b", 8)
-    assert lines[3:5] == ["|---|---|---|---|---|", record_machine.row("windows-x", read(check))]
+    assert (lines[0], lines[-1], len(lines)) == ("a", "b", 9)
+    assert lines[4:6] == ["|---|---|---|---|---|", record_machine.row("windows-x", read(check))]
 
 
 def test_what_is_not_of_the_list_is_refused(
