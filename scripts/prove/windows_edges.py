@@ -5,7 +5,7 @@
 A lock is written, and installed by Windows' pip with `--require-hashes`; an environment on another
 drive than the temporary folder and the caches is mended from a folder of wheels, with no server to
 be reached; a service account without a profile; a user with a Chinese name, in code page 936 and in
-UTF-8; two consoles at once; the program in the environment that it mends; a cache that is purged
+UTF-8; two consoles at once; a cache that is purged
 while a file of it is open; logs in the UTF-16 of PowerShell's `>`; and the pair of cuBLAS and cuDNN
 of CopySpeak#51, and the one that is said to load in its place. A Python whose user's site goes
 before its own, and one in a `Program Files` that may not be written; a program that is watched, and
@@ -130,11 +130,11 @@ def in_profile(proof: Proof, profile: dict[str, str], *words: str | Path) -> End
 
 
 def mended(
-    proof: Proof, place: str | Path, folder: Path, fix: Callable[..., Ended], *more: Path
+    proof: Proof, place: str | Path, folder: Path, fix: Callable[..., Ended]
 ) -> Iterator[str]:
     """Mend the environment `place`, in `folder` as Linux has it, and put it back."""
     remove(folder)
-    python = proof.wine.venv(folder, NUMPY, CPU_BUILD, *more, pip=bool(more))
+    python = proof.wine.venv(folder, NUMPY, CPU_BUILD)
     (folder / ".lock").unlink(missing_ok=True)
     before = without_notes(folder)
     there = ("--python", place, *MACHINE)
@@ -245,19 +245,6 @@ def chinese_user(proof: Proof, page: str, locale: str) -> Iterator[str]:
     facts = fix("facts", "--python", f"{home}\\.venv").stdout.decode("utf-8", errors="replace")
     if "张三" in facts:
         yield "the facts name the user"
-
-
-def inside(proof: Proof) -> Iterator[str]:
-    """Mend the environment that the program is installed in, with its own pip."""
-    folder = proof.work / "环境 inside"
-    [wheel] = (ROOT / "dist").glob("*.whl")
-    program = folder / "Scripts" / "ortgpu-fix.exe"
-    quiet = DEAD | QUIET
-
-    def fix(*words: str | Path) -> Ended:
-        return proof.wine.run(program, *words, environ=quiet)
-
-    yield from mended(proof, folder, folder, fix, wheel)
 
 
 def user_site(proof: Proof) -> Iterator[str]:
@@ -528,7 +515,6 @@ EDGES: dict[str, Callable[[Proof], Iterator[str]]] = {
     "two consoles at once": consoles,
     "cache purge while in use": purged,
     "explain UTF-16": utf16,
-    "the program inside": inside,
     "user-site": user_site,
     "a read-only Program Files": program_files,
     "run and ORTGPU_FIX_REQUIRE": watched,
