@@ -9,13 +9,24 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from ..errors import Error
-from .layers import MOST_AT_ONCE, Guarded, Layer, read_layer, why
+from .layers import (
+    MOST_AT_ONCE,
+    Allowance,
+    Guarded,
+    Layer,
+    Member,
+    apply_members,
+    read_layer,
+    read_members,
+    why,
+)
 from .tree import File, Folder, Tree
 from .wanted import most_bytes
 
@@ -48,14 +59,13 @@ def read_image(path: Path) -> Image:
     try:
         if path.is_dir() and not (path / _INDEX).is_file() and not (path / _MANIFEST).is_file():
             return _root_folder(path)
-        with ExitStack() as stack:
-            blobs = _Folder(path) if path.is_dir() else _Tar(path, stack)
-            for name, read in ((_MANIFEST, _docker), (_INDEX, _oci)):
-                if blobs.has(name):
-                    return _layered(blobs, *read(blobs))
-            with path.open("rb") as stream:
-                tree = Tree()
-                return Image(tree, (read_layer(stream, path.name, tree, 0),))
+        blobs = _Folder(path) if path.is_dir() else _Tar(path)
+        for name, read in ((_MANIFEST, _docker), (_INDEX, _oci)):
+            if blobs.has(name):
+                return _layered(blobs, *read(blobs))
+        with path.open("rb") as stream:
+            tree = Tree()
+            return Image(tree, (read_layer(stream, path.name, tree, 0),))
     except (
         OSError,
         tarfile.TarError,
@@ -124,29 +134,51 @@ class _Folder:
 class _Tar:
     """The files of an image in a tar, where they lie."""
 
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        stream = cast("IO[bytes]", Guarded(stack.enter_context(path.open("rb")), None))
-        self._tar = stack.enter_context(tarfile.TarFile(fileobj=stream, mode="r"))
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._members: dict[str, tarfile.TarInfo] = {}
-        while len(self._members) < _MOST_BLOBS and (info := self._tar.next()) is not None:
-            self._members[info.name.removeprefix("./")] = info
+        with self._opened() as tar:
+            while len(self._members) < _MOST_BLOBS and (info := tar.next()) is not None:
+                self._members[info.name.removeprefix("./")] = info
 
     def has(self, name: str) -> bool:
         return name in self._members
 
-    def open(self, name: str) -> IO[bytes]:
-        file = self._tar.extractfile(self._members[name])
-        if file is None:
-            raise ValueError(name)
-        return file
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        with self._opened() as tar:
+            file = tar.extractfile(self._members[name])
+            if file is None:
+                raise ValueError(name)
+            yield file
+
+    @contextmanager
+    def _opened(self) -> Iterator[tarfile.TarFile]:
+        """Open the tar anew: each layer is read with a stream of its own."""
+        with self._path.open("rb") as stream:
+            guarded = cast("IO[bytes]", Guarded(stream, None))
+            with tarfile.TarFile(fileobj=guarded, mode="r") as tar:
+                yield tar
 
 
 def _layered(blobs: _Folder | _Tar, config: Mapping[str, Any], layers: list[str]) -> Image:
-    tree = Tree()
-    read = []
-    for number, name in enumerate(layers):
+    """Return the image of these layers, which are read side by side: to unpack them takes long."""
+    tree, allowance = Tree(), Allowance()
+
+    def members(number: int, name: str) -> Sequence[Member]:
         with blobs.open(name) as stream:
-            read.append(read_layer(stream, name, tree, number))
+            return read_members(stream, name, number, allowance)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            jobs = [pool.submit(members, *row) for row in enumerate(layers)]
+            read = [
+                apply_members(job.result(), name, tree, number)
+                for number, (name, job) in enumerate(zip(layers, jobs, strict=True))
+            ]
+        finally:
+            allowance.end()
+            pool.shutdown(cancel_futures=True)
     rows = config.get("config", {}).get("Env") or ()
     environment = dict(row.partition("=")[::2] for row in rows)
     return Image(tree, tuple(read), environment, str(config.get("architecture", "")))

@@ -8,14 +8,15 @@ How a layer changes those below it: https://github.com/opencontainers/image-spec
 
 from __future__ import annotations
 
-import gzip
 import tarfile
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import IO, NamedTuple, cast
 
 from ..errors import Cause, Error, cause
+from ..messages.sections import size
+from .inflated import Inflated
 from .tree import MOST_NODES, File, Folder, Node, Tree, size_of
 from .wanted import most_bytes
 
@@ -23,6 +24,8 @@ MOST_UNPACKED = 64_000_000_000
 """Bytes of one compressed layer."""
 MOST_AT_ONCE = 4_000_000
 """Bytes of one read: the name of a member can be as long as its archive says."""
+MOST_KEPT = 500_000_000
+"""Bytes of all that is read and kept; of PyTorch's images it is 20 MB."""
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -38,13 +41,43 @@ class Layer(NamedTuple):
     """Bytes of files below it that it replaces or removes, and that the image carries on."""
 
 
+class Allowance:
+    """What all layers of an image may hold; they are read side by side."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._members, self._kept = MOST_NODES, MOST_KEPT
+
+    def take(self, kept: int) -> None:
+        """Count a member, of which `kept` bytes are wanted.
+
+        Raises Error `image-too-large`, and tarfile.ReadError.
+        """
+        with self._lock:
+            self._members -= 1
+            self._kept -= kept
+            if self._members < 0:
+                raise Error("image-too-large", count=MOST_NODES)
+            if self._kept < 0:
+                raise tarfile.ReadError(cause("image-texts", size=size(MOST_KEPT)))
+
+    def end(self) -> None:
+        """Allow nothing more: whoever still reads ends at the next member."""
+        with self._lock:
+            self._members = 0
+
+
 class Guarded:
     """The stream of a layer, as `tarfile` needs it; refuses what no honest archive asks."""
 
-    def __init__(self, stream: IO[bytes], most: int | None) -> None:
+    def __init__(self, stream: IO[bytes] | Inflated, most: int | None) -> None:
         self._stream = stream
         self._most = most
-        self.tell, self.seekable = stream.tell, stream.seekable
+        self.tell = stream.tell
+
+    def seekable(self) -> bool:
+        """Tell that it can go to an offset: `tarfile` asks."""
+        return True
 
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes. Raises tarfile.ReadError."""
@@ -60,18 +93,21 @@ class Guarded:
 
 
 def read_layer(stream: IO[bytes], name: str, tree: Tree, number: int) -> Layer:
-    """Change `tree` as the layer in `stream`, a tar that may be compressed, says.
+    """Change `tree` as the layer in `stream` says. Raises those of `read_members`."""
+    return apply_members(read_members(stream, name, number, Allowance()), name, tree, number)
+
+
+def read_members(
+    stream: IO[bytes], name: str, number: int, allowance: Allowance
+) -> Sequence[Member]:
+    """Return the members of the layer in `stream`, a tar that may be compressed.
 
     `number`: how many layers are below. Raises Error `image-unreadable`, `image-too-large`.
     """
     try:
-        found = (_member(info, content, number) for info, content in _members(stream))
-        rows = list(islice(found, MOST_NODES + 1))
+        return [_member(info, kept, number) for info, kept in _members(stream, allowance)]
     except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
         raise Error("image-unreadable", file=name, cause=why(error)) from error
-    if len(rows) > MOST_NODES:
-        raise Error("image-too-large", count=MOST_NODES)
-    return _apply(rows, name, tree, number)
 
 
 def why(error: Exception) -> object:
@@ -82,7 +118,9 @@ def why(error: Exception) -> object:
     return said if isinstance(said, Cause) else cause("image-damaged", problem=str(error))
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
+    """A member of a layer."""
+
     path: str
     node: Node | None
     """None: a device, a socket."""
@@ -90,8 +128,9 @@ class _Member(NamedTuple):
     """The path of what a hard link is another name of."""
 
 
-def _apply(rows: Sequence[_Member], name: str, tree: Tree, number: int) -> Layer:
-    lost = size = 0
+def apply_members(rows: Sequence[Member], name: str, tree: Tree, number: int) -> Layer:
+    """Change `tree` as the members of a layer say. Raises Error `image-too-large`."""
+    lost = total = 0
     for path in (row.path for row in rows):
         above, _, last = path.rpartition("/")
         if last == _OPAQUE:
@@ -106,14 +145,14 @@ def _apply(rows: Sequence[_Member], name: str, tree: Tree, number: int) -> Layer
         if node is None or (row.linked and not isinstance(node, File)):
             continue
         lost += size_of(tree.put(row.path, node), number)
-        size += row.node.size if isinstance(row.node, File) else 0
-    return Layer(name=name, size=size, lost=lost)
+        total += row.node.size if isinstance(row.node, File) else 0
+    return Layer(name=name, size=total, lost=lost)
 
 
-def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> _Member:
+def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> Member:
     path = _plain(info.name)
     if info.islnk():
-        return _Member(path, None, _plain(info.linkname))
+        return Member(path, None, _plain(info.linkname))
     node: Node | None = None
     if info.isdir():
         node = Folder()
@@ -121,30 +160,32 @@ def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> _Membe
         node = info.linkname
     elif info.isreg():
         node = File(info.size, number, content)
-    return _Member(path, node, "")
+    return Member(path, node, "")
 
 
 def _plain(name: str) -> str:
     return name.removeprefix("./").strip("/")
 
 
-def _members(stream: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
+def _members(
+    stream: IO[bytes], allowance: Allowance
+) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
     """Yield the members of a tar, each with its content where that is wanted."""
-    stream, most = _unpacked(stream)
-    with tarfile.TarFile(fileobj=cast("IO[bytes]", Guarded(stream, most)), mode="r") as tar:
+    with tarfile.TarFile(fileobj=cast("IO[bytes]", _unpacked(stream)), mode="r") as tar:
         while (info := tar.next()) is not None:
             tar.members.clear()  # type: ignore[attr-defined] # it would keep all of them
             wanted = min(most_bytes(_plain(info.name)), info.size) if info.isreg() else 0
+            allowance.take(wanted)
             file = tar.extractfile(info) if wanted else None
             yield info, file.read(wanted) if file else None
 
 
-def _unpacked(stream: IO[bytes]) -> tuple[IO[bytes], int | None]:
-    """Return the tar in a stream, and the most bytes to go through where it is compressed."""
+def _unpacked(stream: IO[bytes]) -> Guarded:
+    """Return the tar in a stream; only so much of it where it is compressed."""
     start = stream.read(4)
     stream.seek(0)
     if start == _ZSTD:
         raise tarfile.ReadError(cause("image-zstd"))
     if start.startswith(_GZIP):
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)), MOST_UNPACKED
-    return stream, None
+        return Guarded(Inflated(stream), MOST_UNPACKED)
+    return Guarded(stream, None)
