@@ -13,6 +13,10 @@ GIT_SECONDS = 60
 MOST_BYTES = 20_000_000
 """What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
 
+NAME = "onnxruntime"
+OURS = (NAME, "ortgpu-fix")
+"""One of these is in every lock that concerns us: the second in the head of those that we wrote."""
+
 
 def read_lock_text(file: str) -> str:
     """Return the text of a lock, which may come through a pipe, or is `REVISION:PATH` in git.

@@ -27,7 +27,7 @@ RUN = "run"
 CACHE = ("dir", "info", "purge")
 MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
-LOOKING = frozenset({PLAN, "apply", "check", "check_lock", "download", "facts", "lock", "verify"})
+LOOKING = frozenset({PLAN, "apply", "check", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
 TAKING = frozenset(
     {"cache", "check_image", "check_lock", "diff", "explain", "help", "matrix", "verify"}

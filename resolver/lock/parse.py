@@ -34,9 +34,6 @@ Format = Literal["requirements", "pylock", "uv", "dockerfile", "project"]
 
 _HASH = re.compile(r"--hash[ =]sha256:(\S+)")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
-_HEREDOC = re.compile(
-    r"^COPY <<'(\w+)' \S*requirements\S*\n(.*?)(?:^\1$|\Z)", re.MULTILINE | re.DOTALL
-)
 _PRINTED = re.compile(
     r"^RUN printf '%s\\n' \\\n((?: .*\\\n)+?) > \S*requirements\S*$", re.MULTILINE
 )
@@ -89,11 +86,8 @@ def read_lock(text: str, file: str) -> ParsedLock:
     Raises Error `lock-unreadable` where it is not a lock.
     """
     lock_format: Format = "requirements"
-    heredoc, printed = _HEREDOC.search(text), _PRINTED.search(text)
-    if heredoc is not None:
-        lines_before = text.count("\n", 0, heredoc.start(2))
-        lock_format, pins = "dockerfile", list(_requirements("\n" * lines_before + heredoc[2]))
-    elif printed is not None:
+    printed = _PRINTED.search(text)
+    if printed is not None:
         lines = [
             "\n" * text.count("\n", 0, printed.start(1)),
             *printed[1].splitlines(keepends=True),

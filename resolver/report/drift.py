@@ -51,6 +51,19 @@ def drift_json(
     }
 
 
+def not_ours_json(file: str) -> dict[str, object]:
+    """Return the document for a lock that names nothing of ours: it has nothing to hold."""
+    nothing = ("format", "machine", "release", "newest", "made_with", "matrix")
+    lists = ("differences", "reasons", "environment", "unlock")
+    return {
+        "schema": SCHEMA,
+        "file": file,
+        "verdict": "holds",
+        **dict.fromkeys(nothing),
+        **{name: [] for name in lists},
+    }
+
+
 def drift_sections(
     found: Drift, locked: ParsedLock, file: str, matrix: Matrix, texts: Texts
 ) -> tuple[Section, ...]:

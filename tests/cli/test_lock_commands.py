@@ -368,6 +368,26 @@ def test_where_no_environment_is_named_the_lock_alone_is_looked_at(
     assert check("nobody.txt")[0] == 3  # this machine has no GPU
 
 
+def test_a_lock_of_another_project_has_nothing_to_hold(run: Run, tmp_path: Path) -> None:
+    """Nor is a Python looked for, or a GPU; a lock of ours without its release is still wrong."""
+    (tmp_path / "other.txt").write_text("requests==2.32.3\n")
+    (tmp_path / "ours.txt").write_text("# ortgpu-fix lock\nrequests==2.32.3\n")
+
+    done = run("lock", "--check", "other.txt", "--python", "nowhere")
+    told = run("lock", "--check", "other.txt", "--python", "nowhere", "--json")
+    ours = run("lock", "--check", "ours.txt", "--facts", "example", "--json")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "other.txt does not name onnxruntime: there is nothing to check\n"
+    assert told.returncode == 0
+    document = json.loads(told.stdout)
+    assert document.keys() == json.loads(ours.stdout).keys()
+    assert {name for name, value in document.items() if value} == {"schema", "file", "verdict"}
+    assert (document["verdict"], document["file"]) == ("holds", "other.txt")
+    assert (document["reasons"], document["release"]) == ([], None)
+    assert ours.returncode == 3
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no file of Windows has such a name")
 @pytest.mark.parametrize("name", ["requirements", "uv", "dockerfile"])
 def test_a_line_break_in_a_name_begins_no_line_of_a_lock(

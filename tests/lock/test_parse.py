@@ -125,21 +125,6 @@ def test_the_dependencies_of_a_project_and_of_its_groups(
     assert [(pin.name, pin.line) for pin in found.pins] == expected
 
 
-def test_the_requirements_in_a_dockerfile_and_no_more_of_it() -> None:
-    text = f"""
-FROM python
-COPY <<'LOCK' requirements.txt
-a==1 --hash=sha256:{ZERO}
-LOCK
-RUN b==2
-"""
-
-    found = read_lock(text, "lock")
-    assert found.format == "dockerfile"
-    assert [(pin.name, pin.line) for pin in found.pins] == [("a", 4)]
-    assert hashes(text) == [[(ZERO, 4)]]
-
-
 @pytest.mark.parametrize("shell", ["'a==1 {hash}'", '"a==1 {hash}"'])
 def test_the_requirements_that_a_dockerfile_prints(shell: str) -> None:
     first = shell.format(hash=f"--hash=sha256:{ZERO}")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...facts.model import Facts
-from ...lock.drift import drift
-from ...lock.parse import ParsedLock, read_lock
-from ...matrix.load import add_torch
-from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
-from ...report.drift import drift_json, drift_sections
 from .. import console
-from ..described import describes_environment
 from ..flags import CommandLine
-from ..inputs import PlanInputs, gather_inputs
-from ..lock_text import read_lock_text
+from ..lock_text import OURS, read_lock_text
+
+if TYPE_CHECKING:
+    from ...lock.parse import ParsedLock
+    from ..inputs import PlanInputs
 
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
@@ -27,12 +24,41 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
     Where this machine has no GPU, as in CI, it is held against each machine of this platform that
     it was made for, with the environment that is here. Where no environment is named, it is held
-    against all of those, and nothing is compared with what is installed.
+    against all of those, and nothing is compared with what is installed. One that names nothing of
+    ours has nothing to hold.
 
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
     file = arguments.argument or ""
-    locked = read_lock(read_lock_text(file), file)
+    text = read_lock_text(file)
+    if any(name in text for name in OURS):
+        return _check(text, file, arguments, environ, language)
+    if arguments.json:  # as of most projects
+        from ...report.drift import not_ours_json
+
+        console.print_json(not_ours_json(file))
+    else:
+        console.print_result(load_texts(language).label("lock-not-ours", file=file))
+    return 0
+
+
+def _check(
+    text: str, file: str, arguments: CommandLine, environ: Mapping[str, str], language: Language
+) -> int:
+    from dataclasses import replace
+
+    from ..described import describes_environment, start_looking
+
+    if not arguments.facts:
+        arguments = arguments._replace(processes=start_looking(arguments, environ))
+    from ...lock.drift import drift
+    from ...lock.parse import read_lock
+    from ...matrix.load import add_torch
+    from ...matrix.torch import TORCH
+    from ...report.drift import drift_json, drift_sections
+    from ..inputs import gather_inputs
+
+    locked = read_lock(text, file)
     alone = describes_environment(arguments, environ, Path.cwd())
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)

@@ -13,12 +13,10 @@ from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
 from .. import console
 from ..flags import CommandLine
-from ..lock_text import read_lock_text
+from ..lock_text import NAME, read_lock_text
 
 if TYPE_CHECKING:
     from ...lock.difference import ProjectState, Update
-
-NAME = "onnxruntime"
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
