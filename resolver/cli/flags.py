@@ -47,6 +47,7 @@ class Flag(NamedTuple):
 PREFERENCES = ("newest", "small")
 _PLANS = ("plan", "apply", "check")
 _SETS = ("plan", "apply", "lock", "download")
+_REPORTS = ("verify", "run", "check-image")
 _NEW = ("plan", "lock", "download", "facts", "explain")
 FLAGS = (
     Flag("dry-run", "nothing"),
@@ -82,7 +83,7 @@ FLAGS = (
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
     Flag("bench", "nothing", commands=("verify",), partner="verify"),
     Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
-    Flag("report", "value", "FILE", commands=("verify", "run"), partner="verify, run"),
+    Flag("report", "value", "FILE", commands=_REPORTS, partner=", ".join(_REPORTS)),
     Flag("require-gpu", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("live", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("pid", "value", "PID", commands=("run",), partner="run"),

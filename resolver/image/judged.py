@@ -25,6 +25,11 @@ CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html"""
 
 
+def has_compute(capabilities: str) -> bool:
+    """Return whether the value of that variable gives a container the CUDA driver."""
+    return bool({"compute", "all"} & {*capabilities.replace(" ", "").split(",")})
+
+
 class JudgedEnvironment(NamedTuple):
     """An environment with a build of onnxruntime, and the plan for each machine."""
 
@@ -44,6 +49,17 @@ class JudgedImage(NamedTuple):
     """Of the image, whatever the machine."""
     layers: tuple[Layer, ...]
     holdings: tuple[Holding, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files in all layers."""
+        return sum(layer.size for layer in self.layers)
+
+    @property
+    def could_weigh(self) -> int:
+        """Those bytes without what a layer loses, and without CUDA that nobody uses."""
+        unused = sum(row.size for row in self.holdings if not row.used)
+        return self.size - sum(layer.lost for layer in self.layers) - unused
 
 
 def judge_image(
@@ -105,7 +121,7 @@ def _findings(
     if not judged:
         yield finding("image-without-onnxruntime", "error")
     capabilities = image.environment.get(CAPABILITIES)
-    if capabilities and not {"compute", "all"} & {*capabilities.replace(" ", "").split(",")}:
+    if capabilities and not has_compute(capabilities):
         yield finding("image-without-compute", "error", value=capabilities)
     for row in held:
         if not row.used:

@@ -32,12 +32,13 @@ def image_sections(
     sections += [
         Section(
             heading=texts.label("image-heading", path=path),
-            rows=tuple(_findings(found.findings, texts)),
+            rows=tuple(finding_rows(found.findings, texts)),
         ),
         Section(
             heading=texts.label("image-weight"),
             rows=tuple(Row(head=row.path, text=_weight(row, texts)) for row in found.holdings),
         ),
+        Section(rows=(Row(text=weight_text(found, texts)),)),
         Section(
             heading=texts.label("image-lost"),
             rows=tuple(
@@ -58,13 +59,14 @@ def _environment(one: JudgedEnvironment, texts: Texts) -> Iterator[Section]:
     facts = one.environment.facts
     heading = f"{one.environment.path} (Python {facts.python.version})"
     serves = serves_row(one.serving, texts)
-    named = [(name, tuple(_judged(plan, texts))) for name, plan in one.plans]
+    named = [(name, tuple(judged_rows(plan, texts))) for name, plan in one.plans]
     yield Section(heading=heading, rows=(serves, *dict(named).get("", ())))
     yield from (Section(heading=name, rows=rows) for name, rows in named if name)
 
 
-def _judged(plan: Plan, texts: Texts) -> Iterator[Row]:
-    yield from _findings(plan.findings, texts)
+def judged_rows(plan: Plan, texts: Texts) -> Iterator[Row]:
+    """Yield what a plan finds, and whether sessions can use the GPU."""
+    yield from finding_rows(plan.findings, texts)
     yield Row(text=texts.label(f"image-is-{plan.verdict}"), style=_STYLES[plan.verdict])
 
 
@@ -83,7 +85,8 @@ def serves_row(serving: Serving, texts: Texts) -> Row:
     )
 
 
-def _findings(findings: Sequence[Finding], texts: Texts) -> Iterator[Row]:
+def finding_rows(findings: Sequence[Finding], texts: Texts) -> Iterator[Row]:
+    """Yield findings, errors with what mends them."""
     for each in findings:
         yield Row(text=texts.summary(each), style=STYLES[each.severity])
         if each.severity == "error" and texts.remedy(each):
@@ -98,6 +101,12 @@ def _weight(row: Holding, texts: Texts) -> str:
     if not row.used:
         said.append(texts.label("image-unused"))
     return "; ".join(said)
+
+
+def weight_text(found: JudgedImage, texts: Texts) -> str:
+    """Return what the image weighs, and what it could weigh where that is less."""
+    code = "image-size" if found.could_weigh == found.size else "image-could"
+    return texts.label(code, size=size(found.size), could=size(found.could_weigh))
 
 
 def image_json(
@@ -123,6 +132,8 @@ def image_json(
             for row in found.holdings
         ],
         "layers": [layer._asdict() for layer in found.layers],
+        "size": found.size,
+        "could_weigh": found.could_weigh,
         "matrix": {"date": matrix.date, "digest": matrix.digest},
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 Run = Callable[..., str]
@@ -56,6 +56,17 @@ class Builder:
         words = ("bud", "--isolation", "chroot", "--pull-never", "--layers=false", "--quiet")
         self._do(*words, *network, "--tag", NAME, context)
         return self._do("from", "--pull-never", NAME)
+
+    def pack(self, base: Path, root: Path, new: Sequence[str], path: Path) -> Path:
+        """Write an OCI layout of two layers: the root `base`, and what is `new` in `root`."""
+        container = self._do("from", "scratch")
+        self._do("add", "--quiet", container, base, "/")
+        self._do("commit", "--quiet", "--rm", container, "base")
+        container = self._do("from", "--pull-never", "base")
+        for name in new:
+            self._do("add", "--quiet", container, root / name, f"/{name}")
+        self._do("commit", "--quiet", "--rm", container, NAME)
+        return self.save(path)
 
     def start(self, container: str, *arguments: str, expect: int = 0, **environ: str) -> str:
         """Start a container as `docker run IMAGE` does, with `arguments` after its command."""

@@ -7,13 +7,16 @@ import io
 import json
 import os
 import tarfile
+import threading
 from pathlib import Path
+from typing import Any
 
 import images
 import pytest
 from images import docker_save, link, oci_layout, tar_of
 
 from ortgpu_fix.errors import Cause, Error
+from ortgpu_fix.image import archive as archive_module
 from ortgpu_fix.image import layers as layers_module
 from ortgpu_fix.image.archive import read_image
 from ortgpu_fix.image.layers import read_layer
@@ -111,6 +114,57 @@ def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(Error, match="image-too-large"):
         tree_of(tar_of(("a", b""), ("b", b""), ("c", b"")))
+
+
+def test_what_is_kept_of_all_layers_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata of zeros cost an archive next to nothing."""
+    layers = [tar_of((f"{name}/pyvenv.cfg", bytes(100)), ("big", bytes(900))) for name in "abc"]
+    path = oci_layout(tmp_path / "oci", layers)
+    monkeypatch.setattr(layers_module, "MOST_KEPT", 300)
+    assert read_image(path).tree.names("/") == ["a", "b", "big", "c"]
+    monkeypatch.setattr(layers_module, "MOST_KEPT", 299)
+    with pytest.raises(Error, match="image-unreadable") as caught:
+        read_image(path)
+    assert caught.value.values["cause"] == Cause("image-texts", (("size", "299 B"),))
+
+
+def test_all_layers_together_have_only_so_many_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = oci_layout(tmp_path / "oci", [tar_of(("a", b"")), tar_of(("b", b""))])
+    monkeypatch.setattr(layers_module, "MOST_NODES", 2)
+    assert read_image(path).tree.names("/") == ["a", "b"]
+    monkeypatch.setattr(layers_module, "MOST_NODES", 1)
+    with pytest.raises(Error, match="image-too-large"):
+        read_image(path)
+
+
+def test_after_the_end_nothing_is_allowed() -> None:
+    allowance = layers_module.Allowance()
+    allowance.take(1)
+    allowance.end()
+    with pytest.raises(Error, match="image-too-large"):
+        allowance.take(0)
+
+
+def test_layers_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is damaged ends the reading of the others."""
+    meet = threading.Barrier(2, timeout=20)
+    read = layers_module.read_members
+
+    def together(*arguments: Any) -> Any:
+        meet.wait()
+        return read(*arguments)
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(archive_module, "read_members", together)
+    path = docker_save(tmp_path / "i.tar", [tar_of(("a", b"1")), tar_of(("b", b"22"))])
+    assert [layer.size for layer in read_image(path).layers] == [1, 2]
+    path = docker_save(tmp_path / "j.tar", [tar_of(("a", b"1")), b"no tar"])
+    with pytest.raises(Error, match="image-unreadable"):
+        read_image(path)
 
 
 def test_damaged_layers() -> None:

@@ -10,7 +10,19 @@ from referencing import Registry, Resource
 
 from ortgpu_fix.data_files import DATA
 
-KINDS = ("diff", "error", "explain", "facts", "fleet", "image", "plan", "process", "run", "verify")
+KINDS = (
+    "container_text",
+    "diff",
+    "error",
+    "explain",
+    "facts",
+    "fleet",
+    "image",
+    "plan",
+    "process",
+    "run",
+    "verify",
+)
 SCHEMAS: dict[str, Any] = {
     kind: json.loads((DATA / f"{kind}.schema.json").read_text("utf-8")) for kind in KINDS
 }
@@ -44,6 +56,7 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "platform": "facts",
         "groups": "fleet",
         "without_onnxruntime": "image",
+        "from_image": "container_text",
         "selection": "plan",
         "processes": "run",
         "pid": "process",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from ...data_files import load_table
+from ...errors import Error, cause
+from ...facts.gpu_names import known_capabilities
 from ...facts.model import EXPECTED_PLATFORM, Driver, Facts, Interpreter
 from ...image.archive import read_image
 from ...image.environments import environments_of
 from ...image.judged import JudgedImage, judge_image
 from ...matrix.load import add_torch, load_matrix
 from ...matrix.torch import TORCH
-from ...messages.catalog import Language, load_texts
+from ...messages.catalog import Language, Texts, load_texts
 from ...report.image import image_json, image_sections
 from .. import console
 from ..command_line import command_line
@@ -22,6 +27,8 @@ from ..flags import CommandLine
 from ..inputs import plan_options_of
 from .plan import plan_exit_code
 
+MOST_BYTES = 1_000_000
+"""Of a text."""
 _VERDICTS = {0: "healthy", 1: "fixable", 3: "impossible"}
 
 
@@ -34,6 +41,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     del environ
     path = Path(arguments.argument or "")
     options, machines = plan_options_of(arguments), _machines(arguments)
+    if path.is_file() and (read := _reader(path)):
+        return _check_text(path, read, arguments, machines, language)
     image = read_image(path)
     environments = environments_of(image)
     torch = any(one.facts.package(TORCH) for one in environments)
@@ -41,6 +50,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     gpus = load_table("gpus")
     found = judge_image(image, environments, machines, options=options, matrix=matrix, gpus=gpus)
     code = _exit_code(found)
+    if arguments.report is not None:
+        _write_page(arguments.report, found, path, _VERDICTS[code], load_texts(language))
     if arguments.json:
         document = image_json(found, str(path), _VERDICTS[code], matrix, load_texts("en"))
         console.print_json(document)
@@ -55,6 +66,76 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     texts = load_texts(language)
     console.print_sections(image_sections(found, str(path), _VERDICTS[code], commands, texts))
     return code
+
+
+def _write_page(file: str, found: JudgedImage, path: Path, verdict: str, texts: Texts) -> None:
+    """Write the page that `--report` asks for. Raises Error `file-unwritable`."""
+    import datetime as dt
+
+    from ... import __version__
+    from ...report.image_page import image_page
+    from ...utils.files import write
+
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    made = texts.label("page-made", version=__version__, date=today)
+    write(Path(file), image_page(found, path.name or str(path), verdict, made, texts))
+    console.print_notice(texts.label("written", file=file))
+
+
+def _reader(path: Path) -> Literal["dockerfile", "compose"] | None:
+    """Return what reads the text at `path`; None: it is an image."""
+    if re.search("dockerfile|containerfile", path.name, re.IGNORECASE):
+        return "dockerfile"
+    return "compose" if path.suffix in {".yml", ".yaml"} else None
+
+
+def _check_text(
+    path: Path,
+    kind: Literal["dockerfile", "compose"],
+    arguments: CommandLine,
+    machines: Sequence[tuple[str, Facts]],
+    language: Language,
+) -> int:
+    """Say what the text of a Dockerfile or a compose file tells.
+
+    Raises Error `text-unreadable`, and `usage` where a page is asked for: that is of an image.
+    """
+    from ...image.compose import read_compose
+    from ...image.dockerfile import read_dockerfile
+    from ...image.text import judge_compose, judge_dockerfile
+    from ...report.image_text import text_json, text_sections
+
+    if arguments.report is not None:
+        raise Error("usage", problem=Error("flag-alone", flag="--report", partner="IMAGE"))
+    text = _text(path)
+    matrix = load_matrix(torch=False)
+    if kind == "compose":
+        found = judge_compose(read_compose(text, str(path)))
+    else:
+        stages = read_dockerfile(text)
+        if not stages:
+            raise Error("text-unreadable", file=path, cause=cause("text-no-dockerfile"))
+        python = Interpreter(version=platform.python_version())
+        bare = Facts(PLATFORMS["linux"], None, None, python)
+        known = known_capabilities(load_table("gpus"), bare.platform.machine)
+        found = judge_dockerfile(stages, machines, bare, matrix=matrix, known=known)
+    verdict = _VERDICTS[int(found.wrong)]
+    if arguments.json:
+        console.print_json(text_json(found, str(path), verdict, matrix, load_texts("en")))
+    else:
+        console.print_sections(text_sections(found, str(path), load_texts(language)))
+    return int(found.wrong)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file. Raises Error `text-unreadable`."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MOST_BYTES).decode()
+    except OSError as error:
+        raise Error("text-unreadable", file=path, cause=error.strerror or error) from error
+    except ValueError as error:
+        raise Error("text-unreadable", file=path, cause=cause("text-not-utf8")) from error
 
 
 def _machines(arguments: CommandLine) -> Sequence[tuple[str, Facts]]:

@@ -1,0 +1,185 @@
+"""What the text of a Dockerfile or a compose file tells of the GPU, each with its line.
+
+What a requirements file brings, which version pip picks, and what the base image holds beside its
+name can only be known from the image.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
+from ..matrix.model import Build, Matrix
+from ..plan.reasons import Finding, Reason, Severity, finding
+from ..resolve.serving import Serving, against, serving
+from ..versions import allows, major, newest_first
+from .compose import Service
+from .dockerfile import Instruction, Stage, assigned, based_on, taken_from
+from .installs import Installed, Installs, installs_of
+from .judged import CAPABILITIES, has_compute
+
+_NVIDIA_BASE = re.compile(
+    r"(?:^|/)cuda:(\d+\.\d+)(?:\.\d+)*(?:-(cudnn)(\d*))?-(base|runtime|devel)"
+)
+"""https://hub.docker.com/r/nvidia/cuda: later names tell no major of cuDNN, which is 9 then."""
+_PLAIN_BASE = re.compile(r"(?:^|/)(?:python|debian|ubuntu|buildpack-deps)(?::|$)")
+"""Without CUDA."""
+_BRINGS_CUDA = re.compile(r"nvidia-(cudnn|cublas|cuda-runtime)")
+_EXTRAS = frozenset({"cuda", "cudnn"})
+"""Of onnxruntime-gpu: NVIDIA's wheels."""
+
+
+class Told(NamedTuple):
+    """A finding in a text."""
+
+    line: int
+    finding: Finding
+
+
+class JudgedText(NamedTuple):
+    """What a text tells."""
+
+    told: tuple[Told, ...]
+    """In the order of their lines."""
+    serving: Serving | None = None
+    """What the release that it installs can serve; None: it names none."""
+    hosts: tuple[tuple[str, tuple[Reason, ...]], ...] = ()
+    """Why each named machine cannot use it; empty: it can, as far as the text tells."""
+    elsewhere: tuple[tuple[int, str], ...] = ()
+    """The lines that install what the text does not name."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether an image of the text is not right, or not for a named machine."""
+        errors = any(row.finding.severity == "error" for row in self.told)
+        return errors or any(why for _, why in self.hosts)
+
+
+def judge_dockerfile(
+    stages: Sequence[Stage],
+    machines: Iterable[tuple[str, Facts]],
+    bare: Facts,
+    *,
+    matrix: Matrix,
+    known: Sequence[str],
+) -> JudgedText:
+    """Return what a Dockerfile tells, for the named `machines`; `bare` are facts with no packages.
+
+    `known` are the compute capabilities that are asked for.
+    """
+    kept = taken_from(stages)
+    installs = installs_of(row for stage in kept for row in stage.instructions)
+    gpu = installs.packages.get(GPU_BUILD)
+    build = _build(gpu, matrix) if gpu else None
+    told = [*_of_builds(installs, build, bare, matrix), *_of_variables(based_on(stages))]
+    if stages and gpu and build:
+        told += _of_base(based_on(stages)[0], installs, gpu, build)
+    packages = tuple(_packages(installs, build)) if build else ()
+    return JudgedText(
+        told=tuple(sorted(told, key=lambda row: row.line)),
+        serving=serving(bare._replace(packages=packages), matrix, known) if build else None,
+        hosts=tuple(
+            (name, against(_on(facts, bare._replace(packages=packages)), matrix))
+            for name, facts in (machines if build else ())
+        ),
+        elsewhere=installs.elsewhere,
+    )
+
+
+def _on(machine: Facts, image: Facts) -> Facts:
+    """Return the facts of an image on the driver and the GPUs of a machine."""
+    return image._replace(driver=machine.driver, gpus=machine.gpus, sources=machine.sources)
+
+
+def _build(gpu: Installed, matrix: Matrix) -> Build | None:
+    """Return the newest build that a requirement allows; None: the matrix has none."""
+    fitting = (
+        row
+        for row in matrix.builds
+        if row.platform == "linux_x86_64" and allows(gpu.wanted.specifier, row.version)
+    )
+    return max(fitting, key=lambda row: newest_first(row.version), default=None)
+
+
+def _packages(installs: Installs, build: Build) -> Iterator[Package]:
+    """Yield the packages at exact versions, and the build."""
+    for name, row in installs.packages.items():
+        exact = [spec.version for spec in row.wanted.specifier if spec.operator in {"==", "==="}]
+        if name == GPU_BUILD:
+            yield Package(name, build.version)
+        elif exact and "*" not in exact[0]:
+            yield Package(name, exact[0])
+
+
+def _of_builds(
+    installs: Installs, build: Build | None, bare: Facts, matrix: Matrix
+) -> Iterator[Told]:
+    gpu, cpu = installs.packages.get(GPU_BUILD), installs.packages.get(CPU_BUILD)
+    if gpu and cpu:
+        row = finding("text-both-builds", "error", gpu=str(gpu.line), cpu=str(cpu.line))
+        yield Told(max(gpu.line, cpu.line), row)
+    elif cpu:
+        yield Told(cpu.line, finding("text-cpu-build", "error"))
+    if gpu and build and "==" not in str(gpu.wanted.specifier):
+        needs = serving(bare._replace(packages=(Package(GPU_BUILD, build.version),)), matrix, ())
+        row = finding(
+            "text-unpinned",
+            "warning",
+            release=build.version,
+            cuda=major(build.cuda),
+            driver=needs.driver or "?",
+        )
+        yield Told(gpu.line, row)
+
+
+def _of_variables(chain: Iterable[Stage]) -> Iterator[Told]:
+    """Yield what the variables of the image do; a later ENV replaces an earlier one."""
+    set_at: dict[str, tuple[Instruction, str]] = {}
+    for row in (row for stage in chain for row in stage.instructions if row.word == "ENV"):
+        set_at |= {name: (row, value) for name, value in assigned(row.text).items()}
+    if CAPABILITIES in set_at:
+        row, value = set_at[CAPABILITIES]
+        before = row.text.partition(CAPABILITIES)[0]
+        yield from _of_capabilities(row.line + before.count("\n"), value)
+
+
+def _of_capabilities(line: int, value: str) -> Iterator[Told]:
+    if not has_compute(value):
+        yield Told(line, finding("image-without-compute", "error", value=value))
+
+
+def _of_base(base: Stage, installs: Installs, gpu: Installed, build: Build) -> Iterator[Told]:
+    """Yield what the name of the base image means for the release."""
+    brought = bool(gpu.wanted.extras & _EXTRAS) or any(map(_BRINGS_CUDA.match, installs.packages))
+    sure = not installs.elsewhere and "torch" not in installs.packages
+    severity: Severity = "error" if sure else "warning"
+    needed = {"base": base.base, "release": build.version, "cuda": major(build.cuda)}
+    match = _NVIDIA_BASE.search(base.base)
+    if match and brought:
+        yield Told(base.line, finding("text-cuda-unused", "warning", base=base.base))
+    elif match and major(match[1]) != major(build.cuda):
+        yield Told(base.line, finding("text-cuda-other", severity, found=match[1], **needed))
+    elif match and (match[4] == "base" or match[2] is None):
+        yield Told(base.line, finding("text-cudnn-missing", severity, cudnn=build.cudnn, **needed))
+    elif match and match[3] not in {"", build.cudnn}:
+        row = finding("text-cudnn-other", severity, found=match[3], cudnn=build.cudnn, **needed)
+        yield Told(base.line, row)
+    elif _PLAIN_BASE.search(base.base) and not brought and sure:
+        yield Told(gpu.line, finding("text-cuda-missing", severity, **needed))
+
+
+def judge_compose(services: Sequence[Service]) -> JudgedText:
+    """Return what a compose file tells."""
+    wanting = [row for row in services if row.wants and not row.gpu]
+    if not any(row.gpu or row.wants for row in services):
+        wanting = list(services[:1])
+    told = [
+        Told(row.line, finding("text-without-gpu", "error", service=row.name)) for row in wanting
+    ]
+    for row in services:
+        value = row.environment.get(CAPABILITIES, "")
+        if value and "$" not in value:
+            told += _of_capabilities(row.lines.get(CAPABILITIES, row.line), value)
+    return JudgedText(told=tuple(sorted(told, key=lambda each: each.line)))

@@ -1,0 +1,58 @@
+"""A stream of gzip, read on and passed over, against Python's own reader."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import zlib
+
+import pytest
+
+from ortgpu_fix.image.inflated import Inflated
+
+CONTENT = random.Random(1).randbytes(900_000) + bytes(3_000_000) + b"the end" * 100_000  # noqa: S311
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_it_reads_what_gzip_reads(members: int) -> None:
+    step = len(CONTENT) // members + 1
+    parts = [CONTENT[at : at + step] for at in range(0, len(CONTENT), step)]
+    ours = Inflated(io.BytesIO(b"".join(map(gzip.compress, parts))))
+    theirs = io.BytesIO(CONTENT)
+    chance = random.Random(2)  # noqa: S311 - the same each time
+    while ours.tell() < len(CONTENT):
+        ahead = chance.choice([0, 1, 511, 70_000, 1_100_000])
+        to = min(ours.tell() + ahead, len(CONTENT))
+        assert ours.seek(to) == theirs.seek(to) == ours.tell()
+        size = chance.choice([0, 1, 512, 100_000])
+        assert ours.read(size) == theirs.read(size)
+        assert ours.tell() == theirs.tell()
+    assert ours.read(10) == b""
+    assert ours.seek(len(CONTENT) + 10) == len(CONTENT)
+
+
+def test_it_goes_back_only_within_a_piece() -> None:
+    ours = Inflated(io.BytesIO(gzip.compress(CONTENT)))
+    ours.read(1000)
+    assert ours.seek(10) == 10
+    assert ours.read(5) == CONTENT[10:15]
+    ours.seek(2_500_000)
+    with pytest.raises(io.UnsupportedOperation):
+        ours.seek(10)
+
+
+def test_what_is_damaged_or_cut_off() -> None:
+    whole = gzip.compress(CONTENT)
+    wrong_sum = whole[:-8] + bytes(4) + whole[-4:]
+    for broken, expected in (
+        (whole[:-9], EOFError),
+        (whole[:-1], EOFError),
+        (whole[:20], EOFError),
+        (wrong_sum, zlib.error),
+        (whole + b"no gzip", zlib.error),
+        (b"no gzip", zlib.error),
+    ):
+        with pytest.raises(expected):
+            Inflated(io.BytesIO(broken)).read(len(CONTENT) + 1)
+    assert Inflated(io.BytesIO(gzip.compress(b""))).read(1) == b""
