@@ -21,7 +21,7 @@ from .layers import (
     Allowance,
     Guarded,
     Layer,
-    Member,
+    LayerMember,
     apply_members,
     read_layer,
     read_members,
@@ -165,7 +165,7 @@ def _layered(blobs: _Folder | _Tar, config: Mapping[str, Any], layers: list[str]
     """Return the image of these layers, which are read side by side: to unpack them takes long."""
     tree, allowance = Tree(), Allowance()
 
-    def members(number: int, name: str) -> Sequence[Member]:
+    def members(number: int, name: str) -> Sequence[LayerMember]:
         with blobs.open(name) as stream:
             return read_members(stream, name, number, allowance)
 

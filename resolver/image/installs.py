@@ -32,7 +32,7 @@ _TAKES_VALUE = frozenset(
 _SEPARATORS = frozenset(";|&()")
 
 
-class Installed(NamedTuple):
+class PipInstall(NamedTuple):
     """A requirement that pip was given."""
 
     line: int
@@ -42,7 +42,7 @@ class Installed(NamedTuple):
 class Installs(NamedTuple):
     """What the instructions install."""
 
-    packages: dict[str, Installed]
+    packages: dict[str, PipInstall]
     """By canonical name, in their order; what was removed again is not there."""
     elsewhere: tuple[tuple[int, str], ...]
     """Lines that install what only a file or the index names, with those words."""
@@ -50,7 +50,7 @@ class Installs(NamedTuple):
 
 def installs_of(instructions: Iterable[Instruction]) -> Installs:
     """Return what the RUN instructions install."""
-    packages: dict[str, Installed] = {}
+    packages: dict[str, PipInstall] = {}
     elsewhere: list[tuple[int, str]] = []
     for row in instructions:
         for command in _commands(row) if row.word == "RUN" else ():
@@ -69,7 +69,7 @@ def installs_of(instructions: Iterable[Instruction]) -> Installs:
                     else:
                         name = canonicalize_name(given.name)
                         packages.pop(name, None)
-                        packages[name] = Installed(line, given)
+                        packages[name] = PipInstall(line, given)
     return Installs(packages, tuple(elsewhere))
 
 

@@ -99,7 +99,7 @@ def read_layer(stream: IO[bytes], name: str, tree: Tree, number: int) -> Layer:
 
 def read_members(
     stream: IO[bytes], name: str, number: int, allowance: Allowance
-) -> Sequence[Member]:
+) -> Sequence[LayerMember]:
     """Return the members of the layer in `stream`, a tar that may be compressed.
 
     `number`: how many layers are below. Raises Error `image-unreadable`, `image-too-large`.
@@ -118,7 +118,7 @@ def why(error: Exception) -> object:
     return said if isinstance(said, Cause) else cause("image-damaged", problem=str(error))
 
 
-class Member(NamedTuple):
+class LayerMember(NamedTuple):
     """A member of a layer."""
 
     path: str
@@ -128,7 +128,7 @@ class Member(NamedTuple):
     """The path of what a hard link is another name of."""
 
 
-def apply_members(rows: Sequence[Member], name: str, tree: Tree, number: int) -> Layer:
+def apply_members(rows: Sequence[LayerMember], name: str, tree: Tree, number: int) -> Layer:
     """Change `tree` as the members of a layer say. Raises Error `image-too-large`."""
     lost = total = 0
     for path in (row.path for row in rows):
@@ -149,10 +149,10 @@ def apply_members(rows: Sequence[Member], name: str, tree: Tree, number: int) ->
     return Layer(name=name, size=total, lost=lost)
 
 
-def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> Member:
+def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> LayerMember:
     path = _plain(info.name)
     if info.islnk():
-        return Member(path, None, _plain(info.linkname))
+        return LayerMember(path, None, _plain(info.linkname))
     node: Node | None = None
     if info.isdir():
         node = Folder()
@@ -160,7 +160,7 @@ def _member(info: tarfile.TarInfo, content: bytes | None, number: int) -> Member
         node = info.linkname
     elif info.isreg():
         node = File(info.size, number, content)
-    return Member(path, node, "")
+    return LayerMember(path, node, "")
 
 
 def _plain(name: str) -> str:

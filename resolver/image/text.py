@@ -17,7 +17,7 @@ from ..resolve.serving import Serving, against, serving
 from ..versions import allows, major, newest_first
 from .compose import Service
 from .dockerfile import Instruction, Stage, assigned, based_on, taken_from
-from .installs import Installed, Installs, installs_of
+from .installs import Installs, PipInstall, installs_of
 from .judged import CAPABILITIES, has_compute
 
 _NVIDIA_BASE = re.compile(
@@ -31,7 +31,7 @@ _EXTRAS = frozenset({"cuda", "cudnn"})
 """Of onnxruntime-gpu: NVIDIA's wheels."""
 
 
-class Told(NamedTuple):
+class TextFinding(NamedTuple):
     """A finding in a text."""
 
     line: int
@@ -41,7 +41,7 @@ class Told(NamedTuple):
 class JudgedText(NamedTuple):
     """What a text tells."""
 
-    told: tuple[Told, ...]
+    told: tuple[TextFinding, ...]
     """In the order of their lines."""
     serving: Serving | None = None
     """What the release that it installs can serve; None: it names none."""
@@ -93,7 +93,7 @@ def _on(machine: Facts, image: Facts) -> Facts:
     return image._replace(driver=machine.driver, gpus=machine.gpus, sources=machine.sources)
 
 
-def _build(gpu: Installed, matrix: Matrix) -> Build | None:
+def _build(gpu: PipInstall, matrix: Matrix) -> Build | None:
     """Return the newest build that a requirement allows; None: the matrix has none."""
     fitting = (
         row
@@ -115,13 +115,13 @@ def _packages(installs: Installs, build: Build) -> Iterator[Package]:
 
 def _of_builds(
     installs: Installs, build: Build | None, bare: Facts, matrix: Matrix
-) -> Iterator[Told]:
+) -> Iterator[TextFinding]:
     gpu, cpu = installs.packages.get(GPU_BUILD), installs.packages.get(CPU_BUILD)
     if gpu and cpu:
         row = finding("text-both-builds", "error", gpu=str(gpu.line), cpu=str(cpu.line))
-        yield Told(max(gpu.line, cpu.line), row)
+        yield TextFinding(max(gpu.line, cpu.line), row)
     elif cpu:
-        yield Told(cpu.line, finding("text-cpu-build", "error"))
+        yield TextFinding(cpu.line, finding("text-cpu-build", "error"))
     if gpu and build and "==" not in str(gpu.wanted.specifier):
         needs = serving(bare._replace(packages=(Package(GPU_BUILD, build.version),)), matrix, ())
         row = finding(
@@ -131,10 +131,10 @@ def _of_builds(
             cuda=major(build.cuda),
             driver=needs.driver or "?",
         )
-        yield Told(gpu.line, row)
+        yield TextFinding(gpu.line, row)
 
 
-def _of_variables(chain: Iterable[Stage]) -> Iterator[Told]:
+def _of_variables(chain: Iterable[Stage]) -> Iterator[TextFinding]:
     """Yield what the variables of the image do; a later ENV replaces an earlier one."""
     set_at: dict[str, tuple[Instruction, str]] = {}
     for row in (row for stage in chain for row in stage.instructions if row.word == "ENV"):
@@ -145,12 +145,14 @@ def _of_variables(chain: Iterable[Stage]) -> Iterator[Told]:
         yield from _of_capabilities(row.line + before.count("\n"), value)
 
 
-def _of_capabilities(line: int, value: str) -> Iterator[Told]:
+def _of_capabilities(line: int, value: str) -> Iterator[TextFinding]:
     if not has_compute(value):
-        yield Told(line, finding("image-without-compute", "error", value=value))
+        yield TextFinding(line, finding("image-without-compute", "error", value=value))
 
 
-def _of_base(base: Stage, installs: Installs, gpu: Installed, build: Build) -> Iterator[Told]:
+def _of_base(
+    base: Stage, installs: Installs, gpu: PipInstall, build: Build
+) -> Iterator[TextFinding]:
     """Yield what the name of the base image means for the release."""
     brought = bool(gpu.wanted.extras & _EXTRAS) or any(map(_BRINGS_CUDA.match, installs.packages))
     sure = not installs.elsewhere and "torch" not in installs.packages
@@ -158,16 +160,18 @@ def _of_base(base: Stage, installs: Installs, gpu: Installed, build: Build) -> I
     needed = {"base": base.base, "release": build.version, "cuda": major(build.cuda)}
     match = _NVIDIA_BASE.search(base.base)
     if match and brought:
-        yield Told(base.line, finding("text-cuda-unused", "warning", base=base.base))
+        yield TextFinding(base.line, finding("text-cuda-unused", "warning", base=base.base))
     elif match and major(match[1]) != major(build.cuda):
-        yield Told(base.line, finding("text-cuda-other", severity, found=match[1], **needed))
+        yield TextFinding(base.line, finding("text-cuda-other", severity, found=match[1], **needed))
     elif match and (match[4] == "base" or match[2] is None):
-        yield Told(base.line, finding("text-cudnn-missing", severity, cudnn=build.cudnn, **needed))
+        yield TextFinding(
+            base.line, finding("text-cudnn-missing", severity, cudnn=build.cudnn, **needed)
+        )
     elif match and match[3] not in {"", build.cudnn}:
         row = finding("text-cudnn-other", severity, found=match[3], cudnn=build.cudnn, **needed)
-        yield Told(base.line, row)
+        yield TextFinding(base.line, row)
     elif _PLAIN_BASE.search(base.base) and not brought and sure:
-        yield Told(gpu.line, finding("text-cuda-missing", severity, **needed))
+        yield TextFinding(gpu.line, finding("text-cuda-missing", severity, **needed))
 
 
 def judge_compose(services: Sequence[Service]) -> JudgedText:
@@ -176,7 +180,8 @@ def judge_compose(services: Sequence[Service]) -> JudgedText:
     if not any(row.gpu or row.wants for row in services):
         wanting = list(services[:1])
     told = [
-        Told(row.line, finding("text-without-gpu", "error", service=row.name)) for row in wanting
+        TextFinding(row.line, finding("text-without-gpu", "error", service=row.name))
+        for row in wanting
     ]
     for row in services:
         value = row.environment.get(CAPABILITIES, "")

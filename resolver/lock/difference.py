@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..facts.markers import marker_environment
-from ..facts.model import Facts, Package
+from ..facts.model import GPU_BUILD, Facts, Package
 from ..matrix.model import Matrix
 from ..plan.reasons import Consumer, Reason
 from ..resolve.serving import Serving, against, serving
@@ -37,16 +37,19 @@ class Update(NamedTuple):
     old: Serving
     new: Serving
     hosts: tuple[HostChange, ...] = ()
+    old_unknown: str | None = None
+    """The release of onnxruntime-gpu in the old state that the matrix does not hold."""
+    new_unknown: str | None = None
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """The compute capabilities that the new state does not serve any more."""
-        return tuple(gpu for gpu in self.old.gpus if gpu not in self.new.gpus)
+        return () if self.new_unknown else _lacking(self.old.gpus, self.new.gpus)
 
     @property
     def gained(self) -> tuple[str, ...]:
         """The compute capabilities that the old state did not serve."""
-        return tuple(gpu for gpu in self.new.gpus if gpu not in self.old.gpus)
+        return () if self.old_unknown else _lacking(self.new.gpus, self.old.gpus)
 
     @property
     def clashes(self) -> tuple[Consumer, ...]:
@@ -66,20 +69,37 @@ def compare(
 ) -> Update:
     """Return what the step from `old` to `new` changes, on `base` and on each of the named hosts.
 
-    `known` are the compute capabilities that are asked for.
+    `known` are the compute capabilities that are asked for. A release that the matrix does not hold
+    is taken to work: nothing speaks against it.
     """
+
+    def state(installed: ProjectState) -> tuple[Serving, str | None]:
+        facts = _installed(installed, base)
+        found = serving(facts, matrix, known)
+        package = facts.package(GPU_BUILD)
+        held = any(package and row.version == package.version for row in matrix.builds)
+        return found, package.version if package and not held and not found.release else None
+
+    (before, old_unknown), (after, new_unknown) = state(old), state(new)
     return Update(
-        serving(_installed(old, base), matrix, known),
-        serving(_installed(new, base), matrix, known),
+        before,
+        after,
         tuple(
             HostChange(
                 name,
-                against(_installed(old, host), matrix),
-                against(_installed(new, host), matrix),
+                () if old_unknown else against(_installed(old, host), matrix),
+                () if new_unknown else against(_installed(new, host), matrix),
             )
             for name, host in hosts
         ),
+        old_unknown,
+        new_unknown,
     )
+
+
+def _lacking(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `some` that are not among `others`."""
+    return tuple(each for each in some if each not in others)
 
 
 def _installed(state: ProjectState, machine: Facts) -> Facts:

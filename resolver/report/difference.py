@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ..lock.difference import HostChange, Update
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
+from ..resolve.serving import Serving
 from .image import serves_row, serving_json
 from .plan_document import SCHEMA, reasons_json
 
@@ -18,14 +19,17 @@ def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
     """Return the answer for people."""
     changes = tuple(_changes(found, texts))
     states = tuple(
-        serves_row(serving, texts)._replace(head=texts.label(f"diff-{name}"))
-        for name, serving in (("old", found.old), ("new", found.new))
+        _state(serving, unknown, texts)._replace(head=texts.label(f"diff-{name}"))
+        for name, serving, unknown in (
+            ("old", found.old, found.old_unknown),
+            ("new", found.new, found.new_unknown),
+        )
     )
     sections = [
         Section(rows=(*states, *changes) if changes or found.hosts else ()),
         Section(
             heading=texts.label("diff-hosts"),
-            rows=tuple(_host(host, texts) for host in found.hosts),
+            rows=tuple(_host(host, found, texts) for host in found.hosts),
         ),
     ]
     lost = sum(host.falls_out for host in found.hosts)
@@ -36,11 +40,18 @@ def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.rows)
 
 
+def _state(serving: Serving, unknown: str | None, texts: Texts) -> Row:
+    if unknown is None:
+        return serves_row(serving, texts)
+    return Row(text=texts.label("diff-unknown", release=unknown))
+
+
 def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     old, new = found.old, found.new
+    known = found.old_unknown is found.new_unknown is None
     for head, before, after in (
-        ("onnxruntime-gpu", old.release, new.release),
-        (texts.label("diff-driver"), old.driver, new.driver),
+        ("onnxruntime-gpu", found.old_unknown or old.release, found.new_unknown or new.release),
+        *([(texts.label("diff-driver"), old.driver, new.driver)] if known else []),
         ("cuDNN", old.cudnn, new.cudnn),
     ):
         if before != after:
@@ -53,15 +64,18 @@ def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     if found.gained:
         yield Row(texts.label("diff-gained"), ", ".join(found.gained))
     more = new.size - old.size
-    if more:
+    if more and known:
         label = "diff-more" if more > 0 else "diff-less"
         yield Row(texts.label("diff-size"), texts.label(label, size=size(abs(more))))
 
 
-def _host(host: HostChange, texts: Texts) -> Row:
+def _host(host: HostChange, found: Update, texts: Texts) -> Row:
+    if found.new_unknown:
+        return Row(host.name, texts.label("diff-not-known"), style="dim")
     if not host.after:
         return Row(host.name, texts.label("diff-works"), style="green")
     label = "diff-falls-out" if host.falls_out else "diff-never"
+    label = "diff-cannot" if found.old_unknown else label
     return Row(host.name, texts.label(label, why=texts.reason(host.after[0])), style="red")
 
 
@@ -69,8 +83,8 @@ def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str
     """Return the document that `diff --json` prints; `texts` must be English."""
     return {
         "schema": SCHEMA,
-        "old": {"file": old, "serves": serving_json(found.old)},
-        "new": {"file": new, "serves": serving_json(found.new)},
+        "old": {"file": old, "serves": serving_json(found.old), "unknown": found.old_unknown},
+        "new": {"file": new, "serves": serving_json(found.new), "unknown": found.new_unknown},
         "dropped": list(found.dropped),
         "gained": list(found.gained),
         "size": found.new.size - found.old.size,

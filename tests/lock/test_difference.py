@@ -97,6 +97,27 @@ def test_what_speaks_against_the_wheels_that_are_pinned() -> None:
     assert dict(why.values) == {"distribution": "nvidia-cudnn-cu12 9.28.0", "gpu": "7.0"}
 
 
+def test_a_release_that_the_matrix_does_not_hold_is_taken_to_work() -> None:
+    """It vanished from the index, or is newer; what it serves is not known."""
+    unknown = pins("onnxruntime-gpu==1.26.9", "nvidia-cudnn-cu12==9.10.2")
+    old_driver = synthetic.facts(driver="12.2", gpus=("8.0",))
+    gone, come = compared(unknown, NEW, a=old_driver), compared(OLD, unknown, a=old_driver)
+
+    assert (gone.old_unknown, gone.new_unknown) == ("1.26.9", None)
+    assert (come.old_unknown, come.new_unknown) == (None, "1.26.9")
+    assert (gone.gained, gone.dropped, come.gained, come.dropped) == ((), (), (), ())
+    assert [why.code for why in gone.hosts[0].after] == ["driver-too-old"]
+    assert gone.hosts[0].falls_out
+    assert come.hosts[0].after == ()
+    nothing = compared(OLD, pins("transformer==4.1"))
+    assert nothing.new_unknown is None
+    assert nothing.dropped == found_gpus(OLD)
+
+
+def found_gpus(state: Any) -> tuple[str, ...]:
+    return compared(state, state).old.gpus
+
+
 def test_others_need_their_driver_too() -> None:
     machine = synthetic.facts(
         "onnxruntime-gpu 1.18.0",
@@ -189,6 +210,27 @@ def test_the_words_of_the_other_ways(tmp_path: Path) -> None:
     gone = tmp_path / "gone.txt"
     gone.write_text("onnxruntime==1.26.0\n")
     assert "onnxruntime-gpu        1.29.0 → -\n" in diff(tmp_path, new, gone).stdout
+
+
+def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("onnxruntime-gpu==1.20.1\n")
+    (tmp_path / "new.txt").write_text("onnxruntime-gpu==1.26.0\n")
+    ancient = host(tmp_path, "ancient", "470.57.02", "11.4", "8.0")
+    gone = diff(tmp_path, "old.txt", "new.txt", "--hosts", ancient)
+    come = diff(tmp_path, "new.txt", "old.txt", "--hosts", ancient)
+    document = json.loads(diff(tmp_path, "old.txt", "new.txt", "--json").stdout)
+
+    assert "Before           onnxruntime-gpu 1.20.1 is not in the matrix: " in gone.stdout
+    assert "\nonnxruntime-gpu  1.20.1 → 1.26.0\n" in gone.stdout
+    for untrue in ("GPUs that are added", "Driver that is needed", "more\n"):
+        assert untrue not in gone.stdout
+    assert "\n  ancient  ✗ it is built for CUDA 12" in gone.stdout
+    assert "worked before" not in gone.stdout
+    assert gone.returncode == 1
+    assert "\nonnxruntime-gpu  1.26.0 → 1.20.1\n" in come.stdout
+    assert "\n  ancient  not known\n" in come.stdout
+    assert come.returncode == 0
+    assert (document["old"]["unknown"], document["new"]["unknown"]) == ("1.20.1", None)
 
 
 def test_a_cudnn_that_others_cannot_use(tmp_path: Path) -> None:
