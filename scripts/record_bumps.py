@@ -64,7 +64,10 @@ priority = "primary"
 GPU = "onnxruntime-gpu"
 WHEELS = f"{GPU}[cuda,cudnn]"
 BUMPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "cuda-13": ((f"{WHEELS}==1.26.0",), (f"{WHEELS}==1.29.0",)),
+    "cuda-13": (
+        (f"{WHEELS}==1.26.0", "nvidia-cudnn-cu12==9.10.2.21"),
+        (f"{WHEELS}==1.29.0", "nvidia-cudnn-cu13==9.23.2.1"),
+    ),
     "vanished": ((f"{GPU}==1.20.2",), (f"{GPU}==1.26.0",)),
     "torch": (("torch==2.7.1", f"{GPU}==1.26.0"), ("torch==2.12.0", f"{GPU}==1.29.0")),
     "cudnn": (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..facts.markers import marker_environment
 from ..facts.model import GPU_BUILD, Facts, Package
 from ..matrix.model import Matrix
-from ..plan.reasons import Consumer, Reason
+from ..plan.reasons import Consumer, Named, Reason
 from ..resolve.serving import Serving, against, serving
 from ..versions import major
 from .parse import ParsedPin
@@ -40,6 +40,8 @@ class Update(NamedTuple):
     old_unknown: str | None = None
     """The release of onnxruntime-gpu in the old state that the matrix does not hold."""
     new_unknown: str | None = None
+    uncounted: tuple[Named, ...] = ()
+    """NVIDIA's wheels of one of the states that the matrix does not hold: nothing is known of them."""
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -94,7 +96,15 @@ def compare(
         ),
         old_unknown,
         new_unknown,
+        tuple(sorted({*_uncounted(old, base, matrix)} ^ {*_uncounted(new, base, matrix)})),
     )
+
+
+def _uncounted(state: ProjectState, base: Facts, matrix: Matrix) -> Iterator[Named]:
+    for package in _installed(state, base).packages:
+        distribution = matrix.distributions.get(package.name)
+        if distribution and all(row.version != package.version for row in distribution.releases):
+            yield Named(package.name, package.version)
 
 
 def _lacking(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     if more and known:
         label = "diff-more" if more > 0 else "diff-less"
         yield Row(texts.label("diff-size"), texts.label(label, size=size(abs(more))))
+    if found.uncounted:
+        yield Row(texts.label("diff-uncounted"), ", ".join(map(str, found.uncounted)))
 
 
 def _host(host: HostChange, found: Update, texts: Texts) -> Row:
@@ -88,6 +90,7 @@ def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str
         "dropped": list(found.dropped),
         "gained": list(found.gained),
         "size": found.new.size - found.old.size,
+        "uncounted": [str(row) for row in found.uncounted],
         "clashes": [{"name": str(row.by), "cudnn": row.cudnn} for row in found.clashes],
         "hosts": [
             {

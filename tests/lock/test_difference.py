@@ -114,6 +114,14 @@ def test_a_release_that_the_matrix_does_not_hold_is_taken_to_work() -> None:
     assert nothing.dropped == found_gpus(OLD)
 
 
+def test_wheels_that_are_newer_than_the_matrix_are_named() -> None:
+    new = pins("onnxruntime-gpu==1.31.0", "nvidia-cudnn-cu13==99.1", "numpy==99")
+
+    assert [str(row) for row in compared(OLD, new).uncounted] == ["nvidia-cudnn-cu13 99.1"]
+    assert [str(row) for row in compared(new, OLD).uncounted] == ["nvidia-cudnn-cu13 99.1"]
+    assert compared(OLD, NEW).uncounted == compared(new, new).uncounted == ()
+
+
 def found_gpus(state: Any) -> tuple[str, ...]:
     return compared(state, state).old.gpus
 
@@ -231,6 +239,11 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     assert "\n  ancient  not known\n" in come.stdout
     assert come.returncode == 0
     assert (document["old"]["unknown"], document["new"]["unknown"]) == ("1.20.1", None)
+    (tmp_path / "new.txt").write_text("onnxruntime-gpu==1.26.0\nnvidia-cudnn-cu12==99.1\n")
+    newer = diff(tmp_path, "old.txt", "new.txt")
+    assert "\nNot in the matrix, not counted  nvidia-cudnn-cu12 99.1\n" in newer.stdout
+    document = json.loads(diff(tmp_path, "old.txt", "new.txt", "--json").stdout)
+    assert document["uncounted"] == ["nvidia-cudnn-cu12 99.1"]
 
 
 def test_a_cudnn_that_others_cannot_use(tmp_path: Path) -> None:
