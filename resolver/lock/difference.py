@@ -41,7 +41,7 @@ class Update(NamedTuple):
     """The release of onnxruntime-gpu in the old state that the matrix does not hold."""
     new_unknown: str | None = None
     uncounted: tuple[Named, ...] = ()
-    """NVIDIA's wheels of one of the states that the matrix does not hold: nothing is known of them."""
+    """NVIDIA's wheels in one of the states of which the matrix holds nothing."""
 
     @property
     def dropped(self) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     known = found.old_unknown is found.new_unknown is None
     for head, before, after in (
         ("onnxruntime-gpu", found.old_unknown or old.release, found.new_unknown or new.release),
-        *([(texts.label("diff-driver"), old.driver, new.driver)] if known else []),
-        ("cuDNN", old.cudnn, new.cudnn),
+        (texts.label("diff-driver"), known and old.driver, known and new.driver),
+        ("cuDNN", old.cudnn, (known or old.cudnn) and new.cudnn),
     ):
         if before != after:
             yield Row(head, texts.label("diff-change", old=before or "-", new=after or "-"))

@@ -230,7 +230,7 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
 
     assert "Before           onnxruntime-gpu 1.20.1 is not in the matrix: " in gone.stdout
     assert "\nonnxruntime-gpu  1.20.1 → 1.26.0\n" in gone.stdout
-    for untrue in ("GPUs that are added", "Driver that is needed", "more\n"):
+    for untrue in ("GPUs that are added", "Driver that is needed", "cuDNN", "more\n"):
         assert untrue not in gone.stdout
     assert "\n  ancient  ✗ it is built for CUDA 12" in gone.stdout
     assert "worked before" not in gone.stdout
