@@ -14,6 +14,7 @@ and a network.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -106,7 +107,8 @@ def _lock(folder: Path, wanted: tuple[str, ...]) -> None:
     uv, python = find_uv(), str(find_python("3.11"))
     pdm = (uv, "tool", "run", "--quiet", "--from", "pdm[locked]", "pdm")
     compiled = (uv, "pip", "compile", "-q", "--no-header", "-p", python, "pyproject.toml", "-o")
-    run = partial(subprocess.run, cwd=folder, check=True)
+    fresh = {**os.environ, "PDM_CACHE_DIR": str(folder / "cache")}  # it knows the real wheels
+    run = partial(subprocess.run, cwd=folder, check=True, env=fresh)
     run([uv, "lock", "--quiet", "--python", python])
     run([*compiled, "requirements.txt"])
     run([*compiled, "pylock.toml"])
@@ -122,7 +124,8 @@ def _make_stand_ins(lock: dict[str, Any], folder: Path) -> None:
     for row in lock["package"]:
         groups = {"": row.get("dependencies", []), **row.get("optional-dependencies", {})}
         requires = [
-            each["name"] + (f" ; extra == '{extra}'" if extra else "")
+            f"{each['name']}[{','.join(each.get('extra', ()))}]"
+            + (f" ; extra == '{extra}'" if extra else "")
             for extra, dependencies in groups.items()
             for each in dependencies
         ]

@@ -6,9 +6,10 @@ Each root is a Debian bookworm of mmdebstrap with real wheels in it. It is judge
 its folder, from a tar as `docker save` writes it, and from the OCI layout that Debian's Buildah
 writes. All three have to say the same, and what is expected.
 
-`speed-docker` and `speed-oci` are an image of more than 6 GB: the sets for CUDA 12 and 13, and a
-layer of random bytes; the second compressed as Docker and Buildah do. Their files are out of the
-cache of the disk before the time is taken.
+`speed` is an image of more than 6 GB: the sets for CUDA 12 and 13, and a layer of random bytes, as
+a tar and as an OCI layout that is compressed as Docker and Buildah do. Its files are out of the
+cache of the disk before the time is taken. What fails is more than 20 s of two processors: what
+else runs beside it is not its fault, and the result has the load.
 
 Each outcome goes into scripts/prove/results/ at once. Needs Linux, root, uv, mmdebstrap, Buildah, a
 network, and 8 GB below DIR, which are removed. The exit code is 1 where something is not as
@@ -31,7 +32,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -48,7 +49,7 @@ PYTHON = "3.11"
 MACHINE = ("--driver", "535.104.12", "--gpu", "8.0")
 NEWER = ("--driver", "580.65.06", "--gpu", "8.0")
 VENV = "opt/venv"
-MOST_SECONDS, LEAST_BYTES = 20.0, 6_000_000_000
+MOST_SECONDS, PROCESSORS, LEAST_BYTES = 20.0, 2, 6_000_000_000
 RANDOM_BYTES = 600_000_000
 CPU_ALONE = {"cpu-build-installed", "gpu-build-missing", "library-missing"}
 
@@ -315,10 +316,10 @@ def oci_layout(folder: Path, layers: Sequence[Fill]) -> Path:
     return folder
 
 
-def speed(shop: Shop, write: Callable[[Path, Sequence[Fill]], Path]) -> dict[str, Any]:
-    """Time an image of more than 6 GB. Raises Failed."""
+def speed(shop: Shop) -> dict[str, Any]:
+    """Time an image of more than 6 GB, as a tar and as an OCI layout. Raises Failed."""
     root = shop.root()
-    for prefix, machine in (("opt/cu12", MACHINE), ("opt/cu13", NEWER)):
+    for prefix, machine in (("opt/cu12", MACHINE), ("opt/cu13", (*NEWER, "--ort", "1.30.0"))):
         shop.install(shop.venv(root, prefix), *shop.pins(*machine))
 
     def random(tar: tarfile.TarFile) -> None:
@@ -332,13 +333,22 @@ def speed(shop: Shop, write: Callable[[Path, Sequence[Fill]], Path]) -> dict[str
         lambda tar: _add(tar, root, ["opt/cu13"]),
         random,
     ]
-    path = write(shop.folder / "speed", layers)
+    seen = {}
+    for form, write in (("docker", docker_save), ("oci", oci_layout)):
+        seen[form] = _timed(write(shop.folder / form, layers))
+        print(form, seen[form], flush=True)
     shutil.rmtree(root)
-    for file in _files(path):
+    return {"processors": os.cpu_count(), **seen}
+
+
+def _timed(path: Path) -> dict[str, Any]:
+    """Return how long an image took, and remove it. Raises Failed."""
+    files = [one for one in (path, *path.rglob("*")) if one.is_file()]
+    for file in files:
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    load, stored = os.getloadavg()[0], sum(file.stat().st_size for file in _files(path))
+    load, stored = os.getloadavg()[0], sum(file.stat().st_size for file in files)
     code, document, times = checked(path, *NEWER)
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     seen = {
@@ -347,19 +357,13 @@ def speed(shop: Shop, write: Callable[[Path, Sequence[Fill]], Path]) -> dict[str
         "GB of files": round(document["size"] / 1e9, 2),
         "GB on the disk": round(stored / 1e9, 2),
         "layers, GB": [round(row["size"] / 1e9, 2) for row in document["layers"]],
-        "processors": os.cpu_count(),
     }
-    print(seen, flush=True)
     served = {one["path"]: one["serves"]["cuda"] for one in document["environments"]}
     if code != 0 or served != {"/opt/cu12": "12", "/opt/cu13": "13"}:
         raise Failed(f"exit {code}, {served}; {seen}")
-    if document["size"] < LEAST_BYTES or times["seconds"] >= MOST_SECONDS:
+    if document["size"] < LEAST_BYTES or times["processor seconds"] >= MOST_SECONDS * PROCESSORS:
         raise Failed(f"{seen}")
     return seen
-
-
-def _files(path: Path) -> Iterator[Path]:
-    yield from (one for one in (path, *path.rglob("*")) if one.is_file())
 
 
 class _Random(io.RawIOBase):
@@ -371,8 +375,7 @@ class _Random(io.RawIOBase):
 
 CASES: dict[str, Callable[[Shop], dict[str, Any]]] = {
     **{name: lambda shop, kind=kind: judge(shop, kind) for name, kind in KINDS.items()},  # type: ignore[misc]
-    "speed-docker": lambda shop: speed(shop, docker_save),
-    "speed-oci": lambda shop: speed(shop, oci_layout),
+    "speed": speed,
 }
 
 
