@@ -8,8 +8,8 @@ writes. All three have to say the same, and what is expected.
 
 `speed` is an image of more than 6 GB: the sets for CUDA 12 and 13, and a layer of random bytes, as
 a tar and as an OCI layout that is compressed as Docker and Buildah do. Its files are out of the
-cache of the disk before the time is taken. What fails is more than 20 s of two processors: what
-else runs beside it is not its fault, and the result has the load.
+cache of the disk before the time is taken. More than 20 s on the clock fails: run it where nothing
+else runs; the result has the load, and the seconds of the processors.
 
 Each outcome goes into scripts/prove/results/ at once. Needs Linux, root, uv, mmdebstrap, Buildah, a
 network, and 8 GB below DIR, which are removed. The exit code is 1 where something is not as
@@ -49,7 +49,7 @@ PYTHON = "3.11"
 MACHINE = ("--driver", "535.104.12", "--gpu", "8.0")
 NEWER = ("--driver", "580.65.06", "--gpu", "8.0")
 VENV = "opt/venv"
-MOST_SECONDS, PROCESSORS, LEAST_BYTES = 20.0, 2, 6_000_000_000
+MOST_SECONDS, LEAST_BYTES = 20.0, 6_000_000_000
 RANDOM_BYTES = 600_000_000
 CPU_ALONE = {"cpu-build-installed", "gpu-build-missing", "library-missing"}
 
@@ -361,7 +361,7 @@ def _timed(path: Path) -> dict[str, Any]:
     served = {one["path"]: one["serves"]["cuda"] for one in document["environments"]}
     if code != 0 or served != {"/opt/cu12": "12", "/opt/cu13": "13"}:
         raise Failed(f"exit {code}, {served}; {seen}")
-    if document["size"] < LEAST_BYTES or times["processor seconds"] >= MOST_SECONDS * PROCESSORS:
+    if document["size"] < LEAST_BYTES or times["seconds"] >= MOST_SECONDS:
         raise Failed(f"{seen}")
     return seen
 
