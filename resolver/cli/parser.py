@@ -249,6 +249,8 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for flag, clash in (
         ("update", "offline"),
         ("update", "forget"),
+        ("html", "update"),
+        ("html", "forget"),
         ("keep", "no_keep"),
         ("pid", "live"),
     ):

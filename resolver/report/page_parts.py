@@ -132,26 +132,36 @@ def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
     return element("div", *drawn, class_="bars", role="list", aria_label=label)
 
 
-def document(language: str, title: str, *body: str) -> str:
-    """Return a whole page that loads nothing, and runs nothing but its own script.
+def document(
+    language: str,
+    title: str,
+    *body: str,
+    style: str = STYLE,
+    script: str = SCRIPT,
+    loads: str = "",
+    top: str = "",
+) -> str:
+    """Return a whole page that runs nothing but its own script, and loads nothing.
 
+    `loads`: what it may load and run besides, as a content security policy says it, sources of
+    scripts first; `top`: what stands before the main part.
     What is no text in a path stands there as a question mark.
     """
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}"
+        f"style-src {_hash(style)}; script-src {_hash(script)}{loads}"
     )
     head = (
         '<meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{STYLE}</style>'
+        f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{style}</style>'
     )
     content = "\n".join(escape(each) for each in body if each)
     page = (
         f'<!DOCTYPE html>\n<html lang="{language}"><head>{head}</head>\n'
-        f"<body><main>\n{content}\n</main><script>{SCRIPT}</script></body></html>\n"
+        f"<body>{escape(top)}<main>\n{content}\n</main><script>{script}</script></body></html>\n"
     )
     return page.encode(errors="replace").decode()
 

@@ -41,14 +41,15 @@ def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> li
     """
     found: list[JudgedBuild] = []
     for build in builds_in_order(matrix):
-        here = _elsewhere(build, matrix, driver, capabilities)
+        here = elsewhere(build, matrix, driver, capabilities)
         subject = make_candidate(build, here)
         reasons = reasons_against(subject, here)
         found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
     return found
 
 
-def _elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[str]) -> Situation:
+def elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[str]) -> Situation:
+    """Return a machine that `build` has a wheel for, with these GPUs and nothing installed."""
     system, _, machine = build.platform.partition("_")
     minor = max(numbers(wheel.python.removeprefix("cp3"))[0] for wheel in build.wheels)
     facts = Facts(

@@ -20,13 +20,15 @@ from ..matrix_files import forget_user_rows
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Show all releases, one of them, or what runs on a GPU and a driver.
 
-    With `--forget` drop what `--update` has added for this user.
+    With `--forget` drop what `--update` has added for this user; with `--html` write the page.
 
     Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`,
     and `file-unwritable`.
     """
     if arguments.forget:
         return _forget(arguments, environ, language)
+    if arguments.html is not None:
+        return _write_page(arguments.html, language)
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = matrix_table("onnxruntime")["build"], load_table("drivers")["floor"]
     version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
@@ -57,4 +59,28 @@ def _forget(arguments: CommandLine, environ: Mapping[str, str], language: Langua
     else:
         label = "matrix-nothing-kept" if file is None else "matrix-forgotten"
         console.print_result(load_texts(language).label(label, file=file))
+    return 0
+
+
+def _write_page(file: str, language: Language) -> int:
+    from datetime import datetime, timezone
+    from pathlib import Path
+
+    from ... import __version__
+    from ...report.lookup import SourceTables, look_up
+    from ...report.lookup_page import lookup_page
+    from ...utils.files import write
+
+    texts = load_texts(language)
+    tables = SourceTables(
+        builds=matrix_table("onnxruntime")["build"],
+        floors=load_table("drivers")["floor"],
+        families=load_table("gpus")["family"],
+        read=load_table("onnxruntime")["date"],
+        torch_read=load_table("torch")["date"],
+    )
+    today = datetime.now(tz=timezone.utc).date()
+    made = texts.label("page-made", version=__version__, date=today)
+    write(Path(file), lookup_page(look_up(load_matrix(), tables), texts, made))
+    console.print_notice(texts.label("written", file=file))
     return 0
