@@ -1,0 +1,139 @@
+"use strict";
+/* Runs ortgpu-fix itself, in a worker, on what is pasted. The worker is made of this page's own
+   text, so that the page's content security policy holds in it, too: it reaches this site alone. */
+
+const work = async ({data: {root, call}}) => {
+  if (!self.program) {
+    const get = self.fetch.bind(self);
+    let loaded = 0;
+    self.fetch = async (...words) => {
+      const answer = await get(...words);
+      const counted = new TransformStream({
+        transform(piece, stream) {
+          loaded += piece.length;
+          self.postMessage({loaded});
+          stream.enqueue(piece);
+        },
+      });
+      const {status, headers} = answer;
+      return new Response(answer.body.pipeThrough(counted), {status, headers});
+    };
+    self.program = (async () => {
+      const {loadPyodide} = await import(`${root}python/pyodide.mjs`);
+      const files = await (await fetch(`${root}python/files.json`)).json();
+      self.postMessage({total: files.bytes});
+      const [python, ...wheels] = await Promise.all([
+        loadPyodide({indexURL: `${root}python/`, env: {HOME: "/home/web"}}),
+        ...files.wheels.map(async name => (await fetch(`${root}python/${name}`)).arrayBuffer()),
+      ]);
+      for (const wheel of wheels) python.unpackArchive(wheel, "whl");
+      python.runPython(await (await fetch(`${root}python/answer.py`)).text());
+      return python.globals.get("answer");
+    })();
+  }
+  try {
+    const answer = await self.program;
+    self.postMessage({answer: JSON.parse(answer(...call))});
+  } catch (error) {
+    self.program = null;
+    self.postMessage({problem: String(error.message ?? error).trim().split("\n").pop()});
+  }
+};
+
+const form = document.getElementById("ask");
+const texts = JSON.parse(form.dataset.texts);
+const state = document.getElementById("status");
+const bar = document.getElementById("progress");
+const missing = document.getElementById("missing");
+const root = new URL(texts.root || ".", location.href).href;
+const written = {
+  system: value => value,
+  driver: value => `Nvidia driver version: ${value}`,
+  gpus: value => `GPU 0: ${value}`,
+  python: value => `Python version: ${value}`,
+};
+let worker;
+let total = 0;
+
+const place = (name, ...parts) => {
+  const box = document.getElementById(name);
+  box.replaceChildren(...parts);
+  document.getElementById(`${name}-part`).hidden = !parts.length;
+};
+const shown = (text, tag = "pre") => {
+  const made = document.createElement(tag);
+  made.textContent = text.replace(/^\n+|\s+$/g, "");
+  return made;
+};
+const copied = text => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = texts.copy;
+  button.addEventListener("click", () => navigator.clipboard.writeText(text));
+  return button;
+};
+const kept = (name, text) => {
+  const link = document.createElement("a");
+  link.className = "button";
+  link.download = name;
+  link.textContent = name;
+  link.href = URL.createObjectURL(new Blob([text], {type: "application/json"}));
+  return link;
+};
+const show = answer => {
+  missing.hidden = !answer.unknown.length;
+  for (const label of missing.querySelectorAll("label")) {
+    label.hidden = !answer.unknown.includes(label.dataset.fact);
+  }
+  place("read", ...(answer.read ? [shown(answer.read)] : []));
+  place("causes", ...(answer.causes ? [shown(answer.causes)] : []));
+  place("plan", ...(answer.plan ? [shown(answer.plan)] : []));
+  place("commands", ...answer.commands.flatMap(each => [shown(each), copied(each)]));
+  place("why", ...(answer.why ? [shown(answer.why)] : []));
+  place("files", ...Object.entries(answer.files).flatMap(each => [kept(...each), " "]));
+  bar.hidden = true;
+  state.textContent = texts.done;
+};
+const told = ({data}) => {
+  if (data.answer) return show(data.answer);
+  if (data.problem) {
+    bar.hidden = true;
+    state.textContent = texts.failed.replace("{problem}", data.problem);
+  }
+  if (data.total) total = data.total;
+  if (data.loaded && total) {
+    bar.hidden = false;
+    bar.value = Math.min(100, (100 * data.loaded) / total);
+    const megabytes = bytes => (bytes / 1e6).toFixed(1);
+    state.textContent = data.loaded < total
+      ? texts.loading.replace("{megabytes}", megabytes(data.loaded)).replace("{total}", megabytes(total))
+      : texts.working;
+  }
+};
+const ask = () => {
+  const {text} = form.elements;
+  if (!text.value.trim()) return;
+  if (location.protocol === "file:") {
+    state.textContent = texts.file;
+    return;
+  }
+  const chosen = [...missing.querySelectorAll("label:not([hidden])")]
+    .map(label => [label.dataset.fact, label.querySelector("select, input").value])
+    .filter(([, value]) => value && !missing.hidden)
+    .map(([fact, value]) => written[fact](value));
+  if (chosen.length) text.value = [text.value.trimEnd(), ...chosen, ""].join("\n");
+  state.textContent = texts.working;
+  if (!worker) {
+    const source = new Blob([`"use strict"; self.onmessage = ${work};`], {type: "text/javascript"});
+    worker = new Worker(URL.createObjectURL(source), {type: "module"});
+    worker.onmessage = told;
+    worker.onerror = error => told({data: {problem: error.message ?? "worker"}});
+  }
+  worker.postMessage({root, call: [text.value, texts.language]});
+};
+form.addEventListener("submit", event => {
+  event.preventDefault();
+  ask();
+});
+form.elements.text.addEventListener("paste", () => setTimeout(ask));
+if (location.hash.startsWith("#/")) location.replace(`${location.hash.slice(2)}/index.html`);
