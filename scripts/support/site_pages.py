@@ -92,6 +92,11 @@ def find() -> LookUp:
     return look_up(load_matrix(), tables)
 
 
+def load_own_texts() -> dict[str, dict[str, str]]:
+    """Return what the site says beside the program's own texts."""
+    return tomllib.loads((FOLDER / "texts.toml").read_text("utf-8"))
+
+
 class Site:
     """The pages in one language: English at the top of the folder, Chinese in `zh`."""
 
@@ -101,7 +106,7 @@ class Site:
         self.language = language
         self.found = found
         self.texts = load_texts(language)
-        self.own = tomllib.loads((FOLDER / "texts.toml").read_text("utf-8"))
+        self.own = load_own_texts()
         self.top = "" if language == "en" else "zh/"
 
     def say(self, code: str, **values: object) -> str:
@@ -112,7 +117,8 @@ class Site:
     def write(self, page: str, title: str, *body: str, **how: str) -> None:
         """Write the page of the address `error/`, within the folder of its language."""
         here = f"{self.top}{page}"
-        other = f"zh/{page}" if self.language == "en" else page
+        alone = page.startswith("doc/") and page[4:-1] not in {"", *CHINESE}  # in English
+        other = f"zh/{'doc/' if alone else page}" if self.language == "en" else page
         parts = {"": "ask", "ort/": "lookup", "error/": "errors", "exit/": "exits", "doc/": "docs"}
         links = [
             element(
