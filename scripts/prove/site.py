@@ -44,7 +44,6 @@ from support.site_browser import CHROMIUM, Asking, chromium, served
 
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = ROOT / "tests" / "cases" / "threads.txt"
-TOLD = ROOT / "tests" / "cases" / "told_machines.toml"
 WIDTHS = (360, 1280, 2560)
 PAGES = ("", "ort/", "ort/1.26.0/", "error/", "error/cudnn-9-missing/", "exit/3/", "doc/guide/")
 LOOKUPS = PAGES[1:]
@@ -66,7 +65,11 @@ def printed(*argv: str) -> str:
     """Return what the command line prints."""
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     environ = {"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir(), "LANG": "C.UTF-8"}
-    with mock.patch.dict(os.environ, environ, clear=True), contextlib.redirect_stdout(said):
+    with (
+        mock.patch.dict(os.environ, environ, clear=True),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         run_main(argv)
     said.seek(0)
     return said.read()

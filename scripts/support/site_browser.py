@@ -13,7 +13,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 """The browser of the system; Playwright's own is not fetched."""
 ENDS = re.compile("Done|完成|could not|无法")
 SECONDS = 120

@@ -348,9 +348,13 @@ class Site:
                 data = base64.b64encode(content).decode()
                 token.attrs["src"] = f"data:image/svg+xml;base64,{data}"
         made = reader.renderer.render(tokens, reader.options, {})
-        label = self.say("docs")
-        box = f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table>'
-        return Markup(made.replace("<table>", box).replace("</table>", "</table></div>"))
+        made = made.replace("<th></th>", "<td></td>").replace("</table>", "</table></div>")
+        first, *others = made.split("<table>")
+        label = self.say("docs-table")
+        for number, part in enumerate(others, 1):
+            box = f'<div class="scroll" role="region" aria-label="{label} {number}" tabindex="0">'
+            first += f"{box}<table>{part}"
+        return Markup(first)
 
     def _address(self, link: str, file: str, here: str) -> str:
         if re.match(r"https?:|#|mailto:", link):
@@ -398,7 +402,7 @@ def _samples(code: str, language: Language) -> tuple[list[str], tuple[str, str] 
     shown: list[str] = []
     said: tuple[str, str] | None = None
     table = parse_failures(load_table("failures"))
-    for file in sorted(LOGS.glob(f"{code}*.txt")):
+    for file in sorted(LOGS.glob(f"{code}*.txt"), key=lambda each: (len(each.stem), each)):
         if file.stem.partition("--")[0] != code or len(shown) == SAMPLES:
             continue
         search = Search(table)
