@@ -88,6 +88,8 @@ class SourceTables(NamedTuple):
     builds: Sequence[TomlTable]
     floors: Sequence[TomlTable]
     families: Sequence[TomlTable]
+    arm: Sequence[str]
+    """The compute capabilities of GPUs whose board has an Arm processor."""
     read: str
     """When the wheels of onnxruntime-gpu were read."""
     torch_read: str
@@ -105,8 +107,8 @@ def look_up(matrix: Matrix, tables: SourceTables) -> LookUp:
     known: dict[object, tuple[dict[str, tuple[int, int]], tuple[TorchBuild, ...]]] = {}
     rows: list[LookedUp] = []
     for build in builds_in_order(matrix):
-        code = tuple(_code(build, each) for each in generations)
-        alike = build._replace(version="", wheels=(), requires=(), preload_dlls=False)
+        code = tuple(_code(build, each, tables.arm) for each in generations)
+        alike = build._replace(version="", wheels=(), requires=())
         if alike not in known:
             served = [each for row in code for each in (*row.sass, *row.ptx)]
             runs = _runs(build, matrix, served, sorted(branches))
@@ -141,8 +143,12 @@ def _generations(families: Sequence[TomlTable]) -> tuple[Generation, ...]:
     )
 
 
-def _code(build: Build, generation: Generation) -> GenerationCode:
-    how = {each: runs_on(build.sass, build.ptx, each) for each in generation.capabilities}
+def _code(build: Build, generation: Generation, arm: Sequence[str]) -> GenerationCode:
+    how = {
+        each: runs_on(build.sass, build.ptx, each)
+        for each in generation.capabilities
+        if each not in arm or build.platform.endswith("aarch64")
+    }
     sass, ptx = (tuple(each for each in how if how[each] == kind) for kind in ("sass", "ptx"))
     return GenerationCode(sass, ptx)
 
@@ -158,7 +164,7 @@ def _runs(
     newest driver they reject with all.
     """
     found: dict[str, tuple[int, int]] = {}
-    newest = [f"{after - 1}.99" for after in (*branches[1:], branches[-1] + 1)]
+    newest = [*(f"{after - 1}.99" for after in branches[1:]), f"{branches[-1]}.99"]
     machines = [elsewhere(build, matrix, driver, ()) for driver in newest]
     for capability in capabilities:
         gpus = (Gpu(compute_capability=capability),)

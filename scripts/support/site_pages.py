@@ -86,6 +86,7 @@ def find() -> LookUp:
         matrix_table("onnxruntime")["build"],
         load_table("drivers")["floor"],
         load_table("gpus")["family"],
+        load_table("gpus")["arm"]["compute_capabilities"],
         load_table("onnxruntime")["date"],
         load_table("torch")["date"],
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,9 +15,10 @@ from command import run_here
 import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix, matrix_table
-from ortgpu_fix.matrix.model import AddedRows, Matrix
+from ortgpu_fix.matrix.model import AddedRows, Build, Matrix
 from ortgpu_fix.matrix.torch import PypiWheel, TorchBuild, TorchTable
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
+from ortgpu_fix.report import lookup
 from ortgpu_fix.report.lookup import (
     GenerationCode,
     KnownValue,
@@ -25,7 +28,10 @@ from ortgpu_fix.report.lookup import (
     look_up,
 )
 from ortgpu_fix.report.lookup_page import linked, lookup_page, lookup_parts, release_parts
+from ortgpu_fix.report.lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
+from ortgpu_fix.report.page_parts import Markup, document
 from ortgpu_fix.report.supported import judge_builds
+from ortgpu_fix.resolve.situation import Situation
 
 TEXTS = load_texts("en")
 FAMILIES = [
@@ -66,13 +72,15 @@ BUILDS = (
 )
 
 
-def found(matrix: Matrix | None = None, *, sources: bool = True) -> LookUp:
+def found(
+    matrix: Matrix | None = None, *, sources: bool = True, arm: tuple[str, ...] = ()
+) -> LookUp:
     rows = [dict(row) for row in synthetic.tables()["onnxruntime"]["build"]]
     floors = [dict(row) for row in synthetic.tables()["drivers"]["floor"]]
     if sources:
         rows[2]["cuda_source"] = "build_and_package_info.py"
         floors[1] |= {"source": "https://d", "checked": "2026-01-02"}
-    tables = SourceTables(rows, floors, FAMILIES, "2026-01-01", "2026-01-03")
+    tables = SourceTables(rows, floors, FAMILIES, arm, "2026-01-01", "2026-01-03")
     return look_up(matrix or synthetic.matrix()._replace(torch=TorchTable(BUILDS)), tables)
 
 
@@ -113,6 +121,13 @@ def test_a_row_says_what_the_build_runs_on() -> None:
     assert old.torch == arm.torch == ()
 
 
+def test_what_has_an_arm_processor_is_told_of_arm_alone() -> None:
+    where = found(arm=("12.1", "8.0"))
+
+    assert row("1.26.0", where).code[:2] == (GenerationCode((), ()), GenerationCode(("8.6",), ()))
+    assert row("1.31.0", where, "linux_aarch64").code[0] == GenerationCode(("12.1",), ())
+
+
 def test_the_drivers_are_those_that_no_rule_rejects() -> None:
     where = found()
 
@@ -121,6 +136,23 @@ def test_the_drivers_are_those_that_no_rule_rejects() -> None:
     assert row("1.31.0", where).runs == {"8.0": (580, 580), "8.6": (580, 580)}
     assert row("1.18.0", where).runs["5.2"] == (470, 580)
     assert row("1.18.0", where).runs["8.6"] == (470, 580)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "runs"),
+    [(("580.99",), (580, 580)), (("579.99", "580.99"), (535, 580)), (("579.99",), None)],
+)
+def test_the_wheels_must_do_too(
+    monkeypatch: pytest.MonkeyPatch, accepted: tuple[str, ...], runs: tuple[int, int] | None
+) -> None:
+    """What has no wheels with the newest driver has none with any."""
+
+    def is_usable(_: Build, here: Situation) -> bool:
+        return here.facts.driver is not None and here.facts.driver.version in accepted
+
+    monkeypatch.setattr(lookup, "is_usable", is_usable)
+
+    assert row("1.26.0", found()).runs.get("8.0") == runs
 
 
 def test_branches_before_450_are_left_out() -> None:
@@ -171,7 +203,7 @@ def test_what_has_no_source_says_so_and_what_was_added_its_day() -> None:
     assert "lookup-glibc" not in facts
     assert row("1.23.0", where).facts[0].since == "2026-01-01"
     unknown = matrix._replace(floors=())
-    tables = SourceTables(synthetic.tables()["onnxruntime"]["build"], (), FAMILIES, "a", "b")
+    tables = SourceTables(synthetic.tables()["onnxruntime"]["build"], (), FAMILIES, (), "a", "b")
     assert row("1.26.0", look_up(unknown, tables)).facts[2] == KnownValue(
         "lookup-driver", ">= ?", "?", "?"
     )
@@ -266,6 +298,27 @@ def test_it_asks_four_things_and_says_how_many_builds_are_left(language: Languag
     assert "sha256:invented" in said
 
 
+def test_a_page_may_load_what_it_says_and_run_its_own_script_alone() -> None:
+    said = document(
+        "en",
+        "t",
+        "b",
+        style=LOOKUP_STYLE,
+        script=LOOKUP_SCRIPT,
+        loads=" 'self'; connect-src 'self'",
+        top=Markup("<nav></nav>"),
+    )
+    policy = re.findall(r'Policy" content="([^"]+)"', said)[0]
+
+    for text in (LOOKUP_STYLE, LOOKUP_SCRIPT):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert policy.endswith(" 'self'; connect-src 'self'")
+    assert "<body><nav></nav><main>" in said
+    assert f"<style>{LOOKUP_STYLE}</style>" in said
+    assert f"<script>{LOOKUP_SCRIPT}</script>" in said
+
+
 def test_sources_are_links_where_they_are_addresses() -> None:
     assert linked("a.whl") == "<span>a.whl</span>"
     assert linked("https://g, read <now>") == (
@@ -285,6 +338,7 @@ def test_what_the_real_page_says_of_drivers_is_what_matrix_says(version: str) ->
         matrix_table("onnxruntime")["build"],
         load_table("drivers")["floor"],
         [row for row in load_table("gpus")["family"] if row["compute_capability"] in _TRIED],
+        (),
         "a",
         "b",
     )

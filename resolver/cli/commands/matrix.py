@@ -76,6 +76,7 @@ def _write_page(file: str, language: Language) -> int:
         builds=matrix_table("onnxruntime")["build"],
         floors=load_table("drivers")["floor"],
         families=load_table("gpus")["family"],
+        arm=load_table("gpus")["arm"]["compute_capabilities"],
         read=load_table("onnxruntime")["date"],
         torch_read=load_table("torch")["date"],
     )
