@@ -41,11 +41,12 @@ def lookup_page(found: LookUp, texts: Texts, made: str) -> str:
 def lookup_parts(found: LookUp, texts: Texts, address: Address) -> list[Markup]:
     """Return the filter and the table."""
     count = texts.label("lookup-count", shown="{shown}", all="{all}")
+    all_ = texts.label("lookup-count", shown=len(found.rows), all=len(found.rows))
     dated = texts.label("matrix-of", date=found.date, digest=found.digest)
     return [
         element("p", prose(texts.label("lookup-legend"))),
         _filter(found, texts),
-        element("p", "", id="count", role="status", data_text=count),
+        element("p", all_, id="count", role="status", data_text=count),
         _table(found, texts, address),
         element("p", dated, class_="dim"),
     ]
@@ -108,7 +109,7 @@ def _filter(found: LookUp, texts: Texts) -> Markup:
         )
         for name, options in menus
     ]
-    return element("form", *chosen, id="filter", hidden="")
+    return element("form", *chosen, id="filter")
 
 
 def _option(value: str, text: str) -> Markup:

@@ -19,7 +19,7 @@ td { overflow-wrap: normal; }
 td.yes { background: var(--yes); }
 td.ptx { background: var(--ptx); }
 form { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; }
-form[hidden] { display: none; }
+@media (scripting: none) { form { display: none; } }
 form label {
   display: grid; grid-template-columns: minmax(0, 1fr); gap: .15rem; flex: 1 1 12rem; min-width: 0;
 }
@@ -58,7 +58,6 @@ const show = () => {
 for (const [name, value] of new URLSearchParams(location.search)) {
   if (form.elements[name]) form.elements[name].value = value;
 }
-form.hidden = false;
 form.addEventListener("change", () => {
   show();
   const chosen = [...new FormData(form)].filter(([, value]) => value);

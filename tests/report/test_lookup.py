@@ -289,12 +289,14 @@ def test_it_asks_four_things_and_says_how_many_builds_are_left(language: Languag
     torches = re.findall(r'<option value="(2\.[^"]+)">', said)
     assert torches == ["2.10.0+cu130", "2.7.1+cu128", "2.6.0+cu124"]
     count = texts.label("lookup-count", shown="{shown}", all="{all}")
-    assert f'<p id="count" role="status" data-text="{count}"></p>' in said
+    all_ = texts.label("lookup-count", shown=5, all=5)
+    assert f'<p id="count" role="status" data-text="{count}">{all_}</p>' in said
     assert f'<html lang="{"zh-CN" if language == "zh" else "en"}">' in said
     assert '<p class="dim">made by us</p>' in said
     assert "default-src 'none'" in said
     assert f"<title>{texts.label('lookup-title')}</title>" in said
-    assert '<form id="filter" hidden="">' in said
+    assert '<form id="filter">' in said
+    assert "@media (scripting: none) { form { display: none; } }" in said
     assert "sha256:invented" in said
 
 
