@@ -133,6 +133,16 @@ def test_the_action_tells_whom_an_update_costs_the_gpu(program: Path, project: P
     assert "is new" not in unknown
 
 
+def test_what_the_action_is_given_is_no_option_of_git(program: Path, project: Path) -> None:
+    """`git fetch` would run what `--upload-pack` names."""
+    git(project, "remote", "add", "origin", str(program))
+    base = f"--upload-pack=touch {project / 'planted'};"
+    (_, code), told = act(program, project, lock="uv.lock", hosts="new.json", base=base)
+
+    assert not (project / "planted").exists()
+    assert (code, "no commit: --upload-pack" in told) == (2, True)
+
+
 def test_a_lock_that_names_its_machines_needs_none(program: Path, project: Path) -> None:
     ours = [sys.executable, "-m", "ortgpu_fix", "lock", "--python", "3.12", "--gpu", "A100"]
     for driver in ("535.104.12", "580.65.06"):
