@@ -5,8 +5,9 @@
 Rows: `install` (the set for an A100 with driver 535.104.12 into a fresh environment, by uv and by
 pip, from empty caches and from full ones; undo; the bytes that were written), `plan` (and
 `--check`, with nothing and with 1,000 distributions installed), `fleet` (1,000 machines of 30 and
-of 1,000 kinds) and `explain` (a log of a gigabyte). The verification, which neither uv nor pip
-does, is told apart. `install` needs 15 GB of disk and downloads 8 GB.
+of 1,000 kinds), `explain` (a log of a gigabyte) and `site` (what `scripts/site.py` writes: its
+bytes, and how soon a browser shows and answers, which needs Chromium and npm). The verification,
+which neither uv nor pip does, is told apart. `install` needs 15 GB of disk and downloads 8 GB.
 
 With --record the numbers go into scripts/prove/results/. They mean something on an idle machine.
 """
@@ -32,6 +33,8 @@ from typing import NamedTuple
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.utils.process import install_environment
+from prove.site import measure
+from support.site_browser import Asking, chromium, served
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "scripts" / "prove" / "results"
@@ -304,6 +307,33 @@ class Bench:
         )
         log.unlink()
 
+    # -- site ------------------------------------------------------------------------------------
+
+    def site(self) -> None:
+        """Measure the site in a browser: the first answer loads Python and this program."""
+        folder = self.work / "site"
+        subprocess.run([sys.executable, ROOT / "scripts" / "site.py", folder], check=True)
+        question = (ROOT / "data" / "example_machine.json").read_text("utf-8")
+        with served(folder) as base, chromium() as browser:
+            asking, took = Asking(browser, base), []
+            for _ in range(RUNS):
+                begin = time.monotonic()
+                asking.answer(question)
+                took.append(time.monotonic() - begin)
+            pages = measure(browser, base)
+        size = sum(file.stat().st_size for file in (folder / "python").iterdir())
+        later = statistics.median(took[1:])
+        self.say(
+            "site, the first answer and a later one",
+            f"{took[0]:7.2f} s, {later:.2f} s, {size / 1e6:.1f} MB",
+            first=round(took[0], 2),
+            later=round(later, 2),
+            bytes=size,
+        )
+        for name, page in pages.items():
+            text = f"{page['shown_ms']:5.0f} ms, {page['bytes'] / 1e3:.0f} kB"
+            self.say(f"site, page {name}", text, **page)
+
 
 def fill(site: Path, count: int) -> None:
     """Write the metadata of `count` distributions that require one another."""
@@ -348,7 +378,7 @@ def machines(kinds: int) -> list[dict[str, object]]:
 
 def main() -> int:
     """Measure, print, and record."""
-    kinds = ("install", "plan", "fleet", "explain")
+    kinds = ("install", "plan", "fleet", "explain", "site")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds, metavar="ROW")
     parser.add_argument("--work", type=Path, metavar="DIR")

@@ -109,7 +109,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     _compare_created(found, site, records, in_place)
     for whole in install.whole if install is not None else ():
         inside = {*plain_paths(files_under(absolute(site, whole))).values()}
-        found.changed |= inside - created - {path + COPY for path in created}
+        found.changed |= inside - created - {path + COPY for path in created} - in_place
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))
         if here is not None and here[0] != "folder":

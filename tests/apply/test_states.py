@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from prove.states import prove
+from support.states_model import Environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills a child that was forked")
 
@@ -22,6 +23,19 @@ def test_an_environment_is_as_promised_after_every_step() -> None:
 
     assert done["steps"] >= 20
     assert done["apply: done"]
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("step", [37, 38, 46, 54])
+def test_an_undo_that_was_killed_goes_on_past_a_user_s_file_among_the_metadata(step: int) -> None:
+    """It took the file that it had put back itself for one that had come since."""
+    state = Environment()
+    state.begin(first="nvidia-cudnn-cu12 9.1", releases=("onnxruntime-gpu 1.26.0",))
+    state.add(where="info")
+    state.apply(releases=("onnxruntime-gpu 1.26.0",))
+    state.undo_hit(allow=False, fails=False, step=step)
+    state.undo(allow=False)
+    state.teardown()
 
 
 @pytest.mark.slow

@@ -370,6 +370,17 @@ def test_what_comes_in_the_place_of_what_went_is_ours(tree: Tree) -> None:
     assert tree.compared(COMMIT) == {}
 
 
+def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) -> None:
+    """The folder went and came under one name, and an undo was killed on its way."""
+    tree.set_aside("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
+    whole = ("new-1.dist-info",)
+    tree.records.append(Install(created=(), whole=whole, standing=(), sizes=(), hashes=()))
+    assert tree.compared(Mark(step="undo")) == {}
+
+    tree.put("new-1.dist-info/more")
+    assert tree.compared(Mark(step="undo")) == {"changed": {"new-1.dist-info/more"}}
+
+
 @pytest.mark.parametrize("seen", [True, False])
 def test_what_has_come_is_known_by_its_bytes(tree: Tree, *, seen: bool) -> None:
     tree.come("new.py", seen=seen)
