@@ -225,7 +225,8 @@ class Judge(Machine):
             there = self.installed.get(name)
             whole = there is not None and there.get("intact", True)
             fits = whole and there and self.fits(name, there["version"], build)
-            if fits and there and not self._too_old(name, there["version"], build, rungs):
+            taken = selected[name]
+            if fits and there and not self._too_old(name, there["version"], taken, build, rungs):
                 if there["version"] != selected[name]:
                     yield f"{name} {there['version']} can serve and is not kept"
             elif name.startswith("nvidia-cudnn") or self.pinned(name):
@@ -253,10 +254,11 @@ class Judge(Machine):
                 return
         yield f"{free} belong to no one toolkit"
 
-    def _too_old(self, name: str, there: str, build: Row, rungs: Sequence[Row]) -> bool:
+    def _too_old(self, name: str, there: str, taken: str, build: Row, rungs: Sequence[Row]) -> bool:
         """Tell whether an installed cuBLAS is older than the toolkit of a build that is new here.
 
-        What others need stays.
+        That is the one whose cuBLAS was taken: whether an older one would do is asked of the whole
+        set. What others need stays.
         """
         if not name.startswith("nvidia-cublas"):
             return False
@@ -268,7 +270,7 @@ class Judge(Machine):
         ]
         if beside or self.kinds[name]["cuda"] in users or not wanted:
             return False
-        return dotted(there)[:2] < dotted(wanted[0])[:2]
+        return dotted(there)[:2] < dotted(taken if taken in wanted else wanted[0])[:2]
 
     def _runtime_is_right(self, plan: Row, selected: Row, build: Row) -> Iterator[str]:
         """Ask for msvc-runtime on Windows where the system's own is too old, or may not be there.
