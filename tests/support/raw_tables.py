@@ -266,8 +266,9 @@ class Machine:
 
     def _driver_cuda(self) -> tuple[int, ...]:
         driver = self.document["driver"] or {}
-        if driver.get("cuda"):
-            return dotted(driver["cuda"])
+        said = dotted(driver["cuda"]) if driver.get("cuda") else ()
+        if said and not driver.get("version"):
+            return said
         release = dotted(driver.get("version") or "0")
         system = self.document["platform"]["system"]
         # Releases below its floor do not run a major, whatever their branch speaks. What a release
@@ -282,6 +283,9 @@ class Machine:
             for row in self.tables["drivers"]["branch"]
             if row["branch"] <= release[0]
         ]
+        # What it says counts, but for its own branch's major below the floor of that.
+        if said and not (said[0] in barred and said[:1] == max(spoken, default=())[:1]):
+            return said
         return max((cuda for cuda in spoken if cuda[0] not in barred), default=())
 
     def active(self, packages: Sequence[Row]) -> Iterator[tuple[str, str, SpecifierSet]]:
