@@ -3,9 +3,9 @@
     python scripts/prove/site.py SITE [--machines 200] [--threads 40] [--audits NODE_MODULES]
 
 SITE is what `scripts/site.py` wrote. In Debian's Chromium, driven by Playwright, people's texts of
-the five machines, the newest threads of tests/cases/threads.txt and random machines of
-tests/support/random_machines.py are pasted, in both languages: each document must be what the
-command line prints, byte for byte, no request may leave the site, and the console stays empty.
+the five machines, the newest threads of tests/cases/threads.txt, the recorded machines and random
+ones of tests/support/random_machines.py are pasted, in both languages: each document must be what
+the command line prints, byte for byte, no request may leave the site, and the console stays empty.
 Then pages are measured, and pictures are made of three widths in two schemes (`--pictures DIR`).
 `--audits`: a folder `node_modules` with axe-core and lighthouse, which look at the pages too. The
 dated result goes to scripts/prove/results/; the exit code is 1 where something is wrong.
@@ -44,21 +44,53 @@ from support.site_browser import CHROMIUM, Asking, chromium, served
 
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = ROOT / "tests" / "cases" / "threads.txt"
+CAPTURES = ROOT / "tests" / "captures"
 WIDTHS = (360, 1280, 2560)
 PAGES = ("", "ort/", "ort/1.26.0/", "error/", "error/cudnn-9-missing/", "exit/3/", "doc/guide/")
 LOOKUPS = PAGES[1:]
 LEAST = 90
 """Of Lighthouse's performance, of the look-up pages."""
 FIVE = {
-    "the CPU build": "['AzureExecutionProvider', 'CPUExecutionProvider']",
-    "the image tagger": 'Error loading "C:\\x\\onnxruntime_providers_cuda.dll" which depends on '
-    '"cublas64_12.dll" which is missing.\n',
-    "the container": "FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nlibcudnn.so.9: cannot open "
-    "shared object file: No such file or directory\nFailed to create CUDAExecutionProvider.\n",
-    "torch first": "OS: Windows\ntorch 2.0.1+cu118\nFailed to create CUDAExecutionProvider",
-    "slow OCR": "Python version: 3.9\nonnxruntime-gpu==1.16.3\nThe first run takes a minute\n",
+    "the image tagger": """Windows 11, NVIDIA GeForce RTX 3060, driver 576.02
+Python 3.10.11
+onnxruntime 1.22.1
+['AzureExecutionProvider', 'CPUExecutionProvider']
+Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest \
+MSVC runtime.
+Error loading "C:\\venv\\Lib\\site-packages\\onnxruntime\\capi\\onnxruntime_providers_cuda.dll" \
+which depends on "cublas64_12.dll" which is missing.
+""",
+    "the container": """
+| NVIDIA-SMI 535.104.12    Driver Version: 535.104.12    CUDA Version: 12.4     |
+|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:00:10.0 Off |                    0 |
+Python 3.10.12
+onnxruntime-gpu==1.19.2
+Failed to load library libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot open \
+shared object file: No such file or directory
+Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*
+['TensorrtExecutionProvider', 'CUDAExecutionProvider', 'CPUExecutionProvider']
+""",
+    "torch first": """Windows 10, RTX 3070, driver 522.06, CUDA 11.8, Python 3.10
+onnxruntime-gpu==1.16.1
+torch==2.0.1+cu118
+Failed to create CUDAExecutionProvider
+Could not locate zlibwapi.dll. Please make sure it is in your library path!
+""",
+    "slow OCR": """
+| NVIDIA-SMI 515.65.01    Driver Version: 515.65.01    CUDA Version: 11.7     |
+|   0  NVIDIA GeForce GTX 1660 Super  Off  | 00000000:01:00.0 Off |                  N/A |
+|   1  NVIDIA GeForce RTX 3090        Off  | 00000000:02:00.0 Off |                  N/A |
+Python 3.9.16
+onnxruntime-gpu==1.12.0
+'cudnn_conv_algo_search': 'EXHAUSTIVE', 'do_copy_in_default_stream': True
+1.183 seconds an image on the CPU, 2.574 on the GPU
+""",
+    "a new card": """Windows 11, NVIDIA GeForce RTX 5060, driver 581.29, Python 3.12
+torch==2.5.1+cu121
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+""",
 }
-"""What the five people pasted whose machines the tests record."""
+"""What the five people would paste whose machines the tests record."""
 
 
 def printed(*argv: str) -> str:
@@ -253,6 +285,8 @@ def main() -> int:
         for number, (name, text) in enumerate(pasted.items()):
             proof.text(asking, name, text)
             print(number + 1, "of", len(pasted), name, flush=True)
+        for recorded in sorted(CAPTURES.glob("*/facts.json")):
+            proof.facts(asking, recorded.parent.name, json.loads(recorded.read_text("utf-8")))
         for number, document in enumerate(machines(arguments.machines, arguments.seed)):
             proof.facts(asking, f"machine {number}", document)
         proof.quiet(asking)
