@@ -22,8 +22,9 @@ from .verification import (
     TorchRun,
 )
 
-DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-")
-"""Libraries of the driver, which no wheel contains."""
+DRIVER_FILE = re.compile(r"libcuda\.so|nvcuda\.dll|libnvidia-|nvml\.dll|nvapi64\.dll")
+"""Libraries of the driver, which no wheel contains. TensorRT-RTX links to NVML on Windows:
+https://docs.nvidia.com/deploy/nvml-api/nvml-api-reference.html."""
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
 """A function that an old driver lacks."""
 _VERSION = re.compile(r"\d+(\.\d+)?")

@@ -11,7 +11,8 @@ of CopySpeak#51, and the one that is said to load in its place. A Python whose u
 before its own, and one in a `Program Files` that may not be written; a program that is watched, and
 one that must have the GPU; a model that is timed, with its page; a path of more than 260 characters
 from programs with and without the manifest for it; and the check list for people,
-`scripts/windows_check.py`. Each ends with files as they were.
+`scripts/windows_check.py`; and NVIDIA's TensorRT-RTX plugins, as far as they go without a driver.
+Each ends with files as they were.
 
 Needs what `windows.py` needs, a wheel in dist, and to be root on a filesystem with `chattr +i`, as
 which Wine may be refused a folder. The dated result goes to scripts/prove/results;
@@ -56,6 +57,8 @@ QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 DEAD = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
 """No server can be reached."""
 LOGS = 12
+PLUGIN_CORE = "onnxruntime==1.31.1"
+"""The newest beside which the plugins are planned: the release of the set for CUDA 13."""
 AS = """
 import json, os, subprocess, sys
 for name, value in json.loads(sys.argv[1]).items():
@@ -109,6 +112,20 @@ OPENS = """
 int wmain(int count, wchar_t **words) {
     return count < 2 || GetFileAttributesW(words[1]) == INVALID_FILE_ATTRIBUTES;
 }
+"""
+REGISTERS = """
+import ctypes, onnxruntime, onnxruntime_ep_nv_tensorrt_rtx as plugin
+from ctypes import wintypes
+try:
+    name, library = plugin.get_ep_name(), plugin.get_library_path()
+    onnxruntime.register_execution_provider_library(name, library)
+    print("registered:", sorted({one.ep_name for one in onnxruntime.get_ep_devices()}))
+except Exception as error:
+    print(ascii(str(error)))
+kernel = ctypes.WinDLL("kernel32")
+kernel.GetModuleHandleW.restype = wintypes.HMODULE
+for name in sys_dlls:
+    print(name, bool(kernel.GetModuleHandleW(name)))
 """
 AWARE = """<assembly xmlns="urn:schemas-microsoft-com:asm.v1" manifestVersion="1.0"><application>
 <windowsSettings xmlns:ws2="http://schemas.microsoft.com/SMI/2016/WindowsSettings">
@@ -360,6 +377,45 @@ def timed(proof: Proof) -> Iterator[str]:
         yield f"exit {done.returncode}: {text(done)[-600:]}"
 
 
+def tensorrt_rtx(proof: Proof, cuda: str) -> Iterator[str]:
+    """Plan NVIDIA's TensorRT-RTX plugin beside onnxruntime, apply, register it, and undo."""
+    folder, seen = proof.work / "环境 rtx", dict[str, Any]()
+    remove(folder)
+    python = proof.wine.venv(folder, NUMPY, PLUGIN_CORE)
+    (folder / ".lock").unlink(missing_ok=True)
+    before = without_notes(folder)
+    machine = ("--driver", SETS[cuda][1], "--gpu", "8.9", "--provider", "tensorrt-rtx")
+    there = ("--python", folder, *machine)
+    plan = json.loads(proof.fix("uv", "--json", *there).stdout)
+    seen["planned"] = [f"{row['name']} {row['version']}" for row in plan["install"]]
+    if f"onnxruntime-ep-nv-tensorrt-rtx-cu{cuda}" not in str(seen) or plan["uninstall"]:
+        yield f"plan: {seen}, {plan['uninstall']}"
+    done = proof.fix("uv", "--apply", "--yes", "--json", *there)
+    if done.returncode != 0:
+        yield f"apply: {text(done)[-600:]}"
+        return
+    site = folder / "Lib" / "site-packages" / "onnxruntime_ep_nv_tensorrt_rtx"
+    libraries = sorted(file.name for file in site.rglob("*.dll"))
+    script = f"sys_dlls = {libraries}\n{REGISTERS}"
+    registered = proof.wine.run(python, "-c", script, environ=QUIET)
+    said = registered.stdout.decode().splitlines()
+    loaded = [line.split()[0] for line in said if line.endswith(" True")]
+    if len(said) != 1 + len(libraries):
+        yield f"registering: {text(registered)[-600:]}"
+    seen |= {"said": without_paths(said[0]), "holds": libraries, "loaded": loaded}
+    verified = proof.fix("uv", "verify", "--json", "--provider", "tensorrt-rtx", *there[:2])
+    seen["verify"] = json.loads(verified.stdout)["verdict"]
+    if seen["verify"] not in {"no-driver", "no-gpu"}:
+        yield f"verify: {text(verified)[-600:]}"
+    SEEN[f"TensorRT-RTX for CUDA {cuda}"] = {"seen": seen}
+    yield from proof.finished("uv", folder, before, machine)
+
+
+def without_paths(line: str) -> str:
+    """Return what was said, without where this ran."""
+    return re.sub(r"\b[A-Z]:\\[^\"]*\\", "", line)
+
+
 def manifests(proof: Proof) -> Iterator[str]:
     """Open a path of 300 characters with and without the manifest, and the setting off and on.
 
@@ -522,6 +578,8 @@ EDGES: dict[str, Callable[[Proof], Iterator[str]]] = {
     "260 characters and the manifest": manifests,
     "the check list": check_list,
     "cuBLAS 13.8.0.4 with cuDNN 9.26.0.51": pairs,
+    "TensorRT-RTX for CUDA 12": partial(tensorrt_rtx, cuda="12"),
+    "TensorRT-RTX for CUDA 13": partial(tensorrt_rtx, cuda="13"),
 }
 
 

@@ -72,6 +72,8 @@ def test_of_an_error_what_cuda_says_is_told_else_its_beginning() -> None:
         ("libx.so", "libx.so: undefined symbol: cuGetProcAddress_v2", True),
         ("libx.so", "libx.so: undefined symbol: other", False),
         ("nvcuda.dll", "not found", True),
+        ("nvml.dll", "not found", True),
+        ("nvapi64.dll", "not found", True),
         ("libx.so", "libx.so: cannot open shared object file", False),
     ],
 )
