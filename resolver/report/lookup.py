@@ -168,7 +168,7 @@ def _runs(
     machines = [elsewhere(build, matrix, driver, ()) for driver in newest]
     for capability in capabilities:
         gpus = (Gpu(compute_capability=capability),)
-        here = [each._replace(facts=each.facts._replace(gpus=gpus), gpus=gpus) for each in machines]
+        here = [each._replace(gpus=gpus) for each in machines]
         fit = [at for at, each in enumerate(here) if _fits(build, each)]
         if not fit or not is_usable(build, here[fit[-1]]):
             continue

@@ -29,7 +29,8 @@ from ortgpu_fix.report.lookup import (
 )
 from ortgpu_fix.report.lookup_page import linked, lookup_page, lookup_parts, release_parts
 from ortgpu_fix.report.lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
-from ortgpu_fix.report.page_parts import Markup, document
+from ortgpu_fix.report.page_parts import Markup, document, prose
+from ortgpu_fix.report.page_style import STYLE
 from ortgpu_fix.report.supported import judge_builds
 from ortgpu_fix.resolve.situation import Situation
 
@@ -186,7 +187,9 @@ def test_each_value_has_its_source_and_its_day() -> None:
 def test_what_has_no_source_says_so_and_what_was_added_its_day() -> None:
     matrix = synthetic.matrix()
     builds = tuple(
-        each._replace(glibc=None, needs=tuple(need._replace(since=None) for need in each.needs))
+        each._replace(
+            glibc=None, ptx=(), needs=tuple(need._replace(since=None) for need in each.needs)
+        )
         for each in matrix.builds
     )
     added = AddedRows("2026-02-02", "https://i", ("onnxruntime-gpu 1.26.0",))
@@ -201,6 +204,7 @@ def test_what_has_no_source_says_so_and_what_was_added_its_day() -> None:
     assert facts["lookup-library"].value == "libcudnn.so.9: nvidia-cudnn-cu12"
     assert facts["lookup-torch"].source == "https://download.pytorch.org/whl"
     assert "lookup-glibc" not in facts
+    assert "lookup-ptx" not in facts
     assert row("1.23.0", where).facts[0].since == "2026-01-01"
     unknown = matrix._replace(floors=())
     tables = SourceTables(synthetic.tables()["onnxruntime"]["build"], (), FAMILIES, (), "a", "b")
@@ -278,6 +282,39 @@ def test_code_and_ptx_stand_in_one_cell() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_the_table_is_a_named_region_that_scrolls_with_a_head_for_each_column(
+    language: Language,
+) -> None:
+    texts, where = load_texts(language), found()
+    legend, _, _, table, dated = lookup_parts(where, texts, str)
+    title = texts.label("lookup-title")
+
+    assert legend == f"<p>{prose(texts.label('lookup-legend'))}</p>"
+    assert table.startswith(
+        f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">'
+        f"<table><caption>{title}</caption><thead><tr>"
+    )
+    ends = ("release", "system", "cuda", "cudnn", "driver"), ("python", "torch")
+    labels = [[texts.label(f"lookup-{name}") for name in names] for names in ends]
+    heads = [*labels[0], "Blackwell", "Ampere", "Maxwell", *labels[1]]
+    assert re.findall(r'<th scope="col">([^<]+)</th>', table) == heads
+    of = texts.label("matrix-of", date=where.date, digest=where.digest)
+    assert dated == f'<p class="dim">{of}</p>'
+
+
+def test_each_build_of_a_release_is_told_with_its_values() -> None:
+    where = found()
+    [heading, values] = release_parts(where, TEXTS)["1.26.0"]
+
+    assert heading == '<h4 id="1.26.0-linux_x86_64">linux_x86_64</h4>'
+    assert values.startswith(
+        f"<dl><dt>{TEXTS.label('lookup-cuda')}</dt><dd>12.8"
+        '<small class="dim"><span>build_and_package_info.py</span> · 2026-01-01</small></dd><dt>'
+    )
+    assert values.count("<dd>") == values.count("<dt>") == len(row("1.26.0", where).facts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_it_asks_four_things_and_says_how_many_builds_are_left(language: Language) -> None:
     texts = load_texts(language)
     said = lookup_page(found(), texts, "made by us")
@@ -318,6 +355,7 @@ def test_a_page_may_load_what_it_says_and_run_its_own_script_alone() -> None:
     assert policy.endswith(" 'self'; connect-src 'self'")
     assert "<body><nav></nav><main>" in said
     assert f"<style>{LOOKUP_STYLE}</style>" in said
+    assert LOOKUP_STYLE.startswith(f"{STYLE}\n:root {{ --yes: ")
     assert f"<script>{LOOKUP_SCRIPT}</script>" in said
 
 
@@ -364,6 +402,13 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert len(Page(said).rows) == len(load_matrix(torch=False).builds)
     assert 'id="1.26.0"' in said
     assert len(said) < 600_000
+
+
+def test_it_goes_with_matrix_alone(tmp_path: Path) -> None:
+    done = run_here("--html", "m", cwd=tmp_path, env={"HOME": str(tmp_path)})
+
+    assert done.returncode == 2
+    assert "`--html` goes with `matrix`" in done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--update", "--forget"])
