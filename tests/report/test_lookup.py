@@ -300,6 +300,8 @@ def test_the_table_is_a_named_region_that_scrolls_with_a_head_for_each_column(
     assert re.findall(r'<th scope="col">([^<]+)</th>', table) == heads
     of = texts.label("matrix-of", date=where.date, digest=where.digest)
     assert dated == f'<p class="dim">{of}</p>'
+    assert table.count('<tr data-system="') == table.count('<th scope="row"><a href="')
+    assert LOOKUP_SCRIPT in lookup_page(where, texts, "made")
 
 
 def test_each_build_of_a_release_is_told_with_its_values() -> None:
@@ -361,8 +363,8 @@ def test_a_page_may_load_what_it_says_and_run_its_own_script_alone() -> None:
 
 def test_sources_are_links_where_they_are_addresses() -> None:
     assert linked("a.whl") == "<span>a.whl</span>"
-    assert linked("https://g, read <now>") == (
-        '<span><a href="https://g">https://g</a>, read &lt;now&gt;</span>'
+    assert linked("https://g, read <now>, here") == (
+        '<span><a href="https://g">https://g</a>, read &lt;now&gt;, here</span>'
     )
     gone = release_parts(found(), TEXTS)["1.16.1"]
     assert "has left the package index · <span>" in gone[0]
