@@ -6,7 +6,7 @@ SITE is what `scripts/site.py` wrote. In Debian's Chromium, driven by Playwright
 the five machines, the newest threads of tests/cases/threads.txt, the recorded machines and random
 ones of tests/support/random_machines.py are pasted, in both languages: each document must be what
 the command line prints, byte for byte, no request may leave the site, and the console stays empty.
-Then pages are measured, and pictures are made of three widths in two schemes (`--pictures DIR`).
+Pictures are made of three widths in two schemes (`--pictures DIR`).
 `--audits`: a folder `node_modules` with axe-core and lighthouse, which look at the pages too. The
 dated result goes to scripts/prove/results/; the exit code is 1 where something is wrong.
 """
@@ -190,11 +190,15 @@ def measure(browser: Browser, base: str) -> dict[str, dict[str, float]]:
         page = browser.new_page()
         page.goto(base + where)
         timing = page.evaluate(
-            """() => {
+            """() => new Promise((done) => {
               const [one] = performance.getEntriesByType("navigation");
-              const paint = performance.getEntriesByName("first-contentful-paint")[0];
-              return {bytes: one.decodedBodySize, shown_ms: Math.round(paint?.startTime ?? -1)};
-            }"""
+              new PerformanceObserver((list) => {
+                const [paint] = list.getEntriesByName("first-contentful-paint");
+                if (paint) {
+                  done({bytes: one.decodedBodySize, shown_ms: Math.round(paint.startTime)});
+                }
+              }).observe({type: "paint", buffered: true});
+            })"""
         )
         found[where or "ask"] = timing
         page.close()
@@ -300,7 +304,6 @@ def main() -> int:
             "median": round(answers[len(answers) // 2], 2),
             "longest": round(answers[-1], 2),
         }
-        result["pages"] = measure(browser, base)
         if arguments.pictures:
             picture(browser, base, arguments.pictures)
         if arguments.audits:
