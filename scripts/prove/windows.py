@@ -336,10 +336,12 @@ class Proof:
             yield from _expect(log.name, told.returncode, 0)
             yield from _lost(log.name, told.stdout, page, tongue)
 
-    def prepared(self, folder: Path, *more: str | Path, pip: bool = False) -> dict[str, str]:
+    def prepared(
+        self, folder: Path, *more: str | Path, build: str = CPU_BUILD, pip: bool = False
+    ) -> dict[str, str]:
         """Make an environment with the CPU build, and return the digests of its files."""
         remove(folder)
-        self.wine.venv(folder, NUMPY, CPU_BUILD, *more, pip=pip)
+        self.wine.venv(folder, NUMPY, build, *more, pip=pip)
         (folder / ".lock").unlink(missing_ok=True)
         return without_notes(folder)
 

@@ -10,7 +10,7 @@ while a file of it is open; logs in the UTF-16 of PowerShell's `>`; and the pair
 of CopySpeak#51, and the one that is said to load in its place. A Python whose user's site goes
 before its own, and one in a `Program Files` that may not be written; a program that is watched, and
 one that must have the GPU; a model that is timed, with its page; a path of more than 260 characters
-from programs with and without the manifest for it; and the check list for people,
+from programs with and without the manifest for it; the check list for people,
 `scripts/windows_check.py`; and NVIDIA's TensorRT-RTX plugins, as far as they go without a driver.
 Each ends with files as they were.
 
@@ -57,8 +57,6 @@ QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 DEAD = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
 """No server can be reached."""
 LOGS = 12
-PLUGIN_CORE = "onnxruntime==1.31.1"
-"""The newest beside which the plugins are planned: the release of the set for CUDA 13."""
 AS = """
 import json, os, subprocess, sys
 for name, value in json.loads(sys.argv[1]).items():
@@ -114,7 +112,7 @@ int wmain(int count, wchar_t **words) {
 }
 """
 REGISTERS = """
-import ctypes, onnxruntime, onnxruntime_ep_nv_tensorrt_rtx as plugin
+import ctypes, sys, onnxruntime, onnxruntime_ep_nv_tensorrt_rtx as plugin
 from ctypes import wintypes
 try:
     name, library = plugin.get_ep_name(), plugin.get_library_path()
@@ -124,7 +122,7 @@ except Exception as error:
     print(ascii(str(error)))
 kernel = ctypes.WinDLL("kernel32")
 kernel.GetModuleHandleW.restype = wintypes.HMODULE
-for name in sys_dlls:
+for name in sys.argv[1:]:
     print(name, bool(kernel.GetModuleHandleW(name)))
 """
 AWARE = """<assembly xmlns="urn:schemas-microsoft-com:asm.v1" manifestVersion="1.0"><application>
@@ -380,10 +378,8 @@ def timed(proof: Proof) -> Iterator[str]:
 def tensorrt_rtx(proof: Proof, cuda: str) -> Iterator[str]:
     """Plan NVIDIA's TensorRT-RTX plugin beside onnxruntime, apply, register it, and undo."""
     folder, seen = proof.work / "环境 rtx", dict[str, Any]()
-    remove(folder)
-    python = proof.wine.venv(folder, NUMPY, PLUGIN_CORE)
-    (folder / ".lock").unlink(missing_ok=True)
-    before = without_notes(folder)
+    before = proof.prepared(folder, build=f"onnxruntime=={RELEASE}")
+    python = folder / "Scripts" / "python.exe"
     machine = ("--driver", SETS[cuda][1], "--gpu", "8.9", "--provider", "tensorrt-rtx")
     there = ("--python", folder, *machine)
     plan = json.loads(proof.fix("uv", "--json", *there).stdout)
@@ -396,8 +392,7 @@ def tensorrt_rtx(proof: Proof, cuda: str) -> Iterator[str]:
         return
     site = folder / "Lib" / "site-packages" / "onnxruntime_ep_nv_tensorrt_rtx"
     libraries = sorted(file.name for file in site.rglob("*.dll"))
-    script = f"sys_dlls = {libraries}\n{REGISTERS}"
-    registered = proof.wine.run(python, "-c", script, environ=QUIET)
+    registered = proof.wine.run(python, "-c", REGISTERS, *libraries, environ=QUIET)
     said = registered.stdout.decode().splitlines()
     loaded = [line.split()[0] for line in said if line.endswith(" True")]
     if len(said) != 1 + len(libraries):

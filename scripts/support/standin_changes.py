@@ -17,6 +17,7 @@ from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
@@ -118,12 +119,14 @@ def say_when_it_begins(say: Callable[[str], None]) -> None:
 
 
 def apply_standins(
-    case: Case, verify: Callable[[], tuple[bool, str]] = lambda: (True, "")
+    case: Case,
+    verify: Callable[[], tuple[bool, str]] = lambda: (True, ""),
+    target: Target | None = None,
 ) -> Applied:
-    """Apply the stand-ins in this process."""
+    """Apply the stand-ins in this process, to `target` as it was when it was looked at."""
     return apply(
         as_plan([Path(case.wheels, file_of(name)) for name in COMES], GOES),
-        case.venv.target(),
+        target or case.venv.target(),
         index=Index(IndexConfig(index_url=case.url, origin="flag")),
         engine=engine_of(case),
         verify=verify,

@@ -267,8 +267,6 @@ class Machine:
     def _driver_cuda(self) -> tuple[int, ...]:
         driver = self.document["driver"] or {}
         said = dotted(driver["cuda"]) if driver.get("cuda") else ()
-        if said and not driver.get("version"):
-            return said
         release = dotted(driver.get("version") or "0")
         system = self.document["platform"]["system"]
         # Releases below its floor do not run a major, whatever their branch speaks. What a release
