@@ -127,7 +127,7 @@ class Bench:
     def run(self) -> str:
         """Run an application that asks for TensorRT; return all that it says."""
         finished = subprocess.run(
-            [self.venv.python, "-c", APPLICATION],
+            [self.venv.python, "-B", "-c", APPLICATION],  # its bytecode would not be undo's
             env=clean_environment(),
             capture_output=True,
             text=True,
