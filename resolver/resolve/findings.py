@@ -241,7 +241,9 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
     if changes.requires:
-        yield finding("requirement-missing", "error", requirements=", ".join(changes.requires))
+        by = here.distributions_of(best.build)[0].name
+        listed = ", ".join(changes.requires)
+        yield finding("requirement-missing", "error", by=by, requirements=listed)
     numpy = here.facts.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)

@@ -8,6 +8,7 @@ everything else here uses if there are any.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..facts.model import Facts
 from ..matrix.model import INSTALLED, Build, Matrix
@@ -49,8 +50,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         if strict.verdict != "impossible":
             return strict
     matrix, unknown = with_installed_releases(facts, matrix, options)
-    matrix = with_plugins(facts, matrix, options)
-    here = situation(facts, options, matrix)
+    here = situation(facts, options, with_plugins(facts, matrix, options))
     search = _find_torch(here) if chooses_torch(here) else None
     choice = search.choice if search else None
     there = choice.there if choice else here
@@ -89,8 +89,8 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         requires=changes.requires if changes else (),
         consumers=here.consumers,
         rejected=(*(search.rejected if search else ()), *rejected),
-        unlock=unlock(here, working, rejected, _newest_that_works, _torches_to_try)
-        if unlocking and not other_way and options.provider != RTX
+        unlock=unlock(here, working, rejected, partial(_newest_that_works, matrix), _torches_to_try)
+        if unlocking and not other_way and (best is None or options.provider != RTX)
         else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
@@ -205,8 +205,14 @@ def _candidates(here: Situation) -> list[Candidate]:
     return [make_candidate(build, here, picked=picked) for build in _builds(here)]
 
 
-def _newest_that_works(here: Situation, above: str | None) -> str | None:
-    """Return the newest release that works and is newer than `above`, or None."""
+def _newest_that_works(matrix: Matrix, here: Situation, above: str | None) -> Named | None:
+    """Return what has the provider in the newest release that works, above `above`; or None.
+
+    `matrix` is the one without the builds of plugins, which are others for another machine.
+    """
+    builds_here = with_plugins(here.facts, matrix, here.options)
+    if builds_here is not here.matrix:
+        here = situation(here.facts, here.options, builds_here)
     if chooses_torch(here):
         choice = _find_torch(here).choice
         builds = [choice.build] if choice else []
@@ -218,7 +224,7 @@ def _newest_that_works(here: Situation, above: str | None) -> str | None:
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
         if chooses_torch(here) or is_usable(build, here):
-            return build.version
+            return Named(here.judged(build).name, here.judged(build).version)
     return None
 
 

@@ -14,7 +14,7 @@ from ..plan.reasons import Named, Reason, reason
 from ..versions import major, newest_first, numbers
 from .candidate import Candidate
 from .gpu_code import capabilities
-from .options import PlanOptions
+from .options import RTX, PlanOptions
 from .release_checks import glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
@@ -31,7 +31,7 @@ _BLOCKING = {
 }
 _BY_THEIR_CUDA = {"consumer-other-cuda", "folder-owned", "folder-used"}
 """Of these, the reasons that another version of the package need not mend."""
-Newest = Callable[[Situation, str | None], str | None]
+Newest = Callable[[Situation, str | None], Named | None]
 Torches = Callable[[Situation], Iterator[TorchChoice]]
 
 
@@ -44,8 +44,8 @@ def unlock(
 ) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
-    `newest` returns the newest release above another that works in a situation; `torches` yields
-    the torch to take, the nearest first.
+    `newest` returns what has the provider in the newest release above another that works in a
+    situation: onnxruntime-gpu, or a plugin; `torches` yields the torch to take, the nearest first.
     """
     now = works[0].version if works else None
     rows = [
@@ -56,9 +56,9 @@ def unlock(
         rows += _with_conflicts(here, now, newest)
     changes = list(_changes(here))
     for change, facts, options in changes:
-        version = newest(situation(facts, options, here.matrix), now)
-        if version is not None:
-            rows.append(Unlock(change=change, gains=(Named(GPU_BUILD, version),)))
+        gain = newest(situation(facts, options, here.matrix), now)
+        if gain is not None:
+            rows.append(Unlock(change=change, gains=(gain,)))
     if here.facts.platform.jetson is not None:
         rows.append(
             Unlock(change=reason("jetson-index"), gains=(Named(GPU_BUILD, ""),), of="Jetson")
@@ -67,7 +67,7 @@ def unlock(
     if fixed and newest(without_torch(here), now) is not None:
         others = (*_other_torches(here, now, torches), *_distinct(rows))
         return others if works else (*others, *_feed_beside_torch(here))
-    return (*_distinct(rows), *_feeds(here, rejected))
+    return (*_distinct(rows), *(() if here.options.provider == RTX else _feeds(here, rejected)))
 
 
 _OF_MACHINE = frozenset(
@@ -141,17 +141,17 @@ def _without_blockers(
     for names in [*((name,) for name in blockers), *together]:
         others = tuple(row for row in here.facts.packages if row.name not in names)
         facts = here.facts._replace(packages=others)
-        release = newest(situation(facts, here.options, here.matrix), now)
-        if release is None or (found and len(names) > 1):
+        gain = newest(situation(facts, here.options, here.matrix), now)
+        if gain is None or (found and len(names) > 1):
             continue
         found = True
         packages = [row for row in here.facts.packages if row.name in names]
         by = tuple(Named(row.name, row.version) for row in packages)
         change = reason("other-cuda", by=by)
         if all(blockers[name] for name in names):
-            command = f"pip install --dry-run {' '.join(names)} {GPU_BUILD}=={release}"
+            command = f"pip install --dry-run {' '.join(names)} {gain.name}=={gain.version}"
             change = reason("other-version", by=by, command=command)
-        yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
+        yield Unlock(change=change, gains=(gain,))
 
 
 def _without_lines(
@@ -164,20 +164,20 @@ def _without_lines(
             continue
         others = tuple(each for each in here.options.requirements if each != line)
         options = here.options._replace(requirements=others)
-        release = newest(situation(here.facts, options, here.matrix), now)
-        if release is not None:
+        gain = newest(situation(here.facts, options, here.matrix), now)
+        if gain is not None:
             change = reason("other-requirement", file=line.file, requirement=line.text)
-            yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
+            yield Unlock(change=change, gains=(gain,))
 
 
 def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterator[Unlock]:
     """Yield what goes where installed packages, which keep their say otherwise, have none."""
     options = here.options._replace(conflicts=True)
-    release = newest(situation(here.facts, options, here.matrix), now)
-    if release is not None:
-        flags = "--allow conflicts" if now is None else f"--ort {release} --allow conflicts"
+    gain = newest(situation(here.facts, options, here.matrix), now)
+    if gain is not None:
+        flags = "--allow conflicts" if now is None else f"--ort {gain.version} --allow conflicts"
         change = reason("allow-conflicts", flags=flags)
-        yield Unlock(change=change, gains=(Named(GPU_BUILD, release),))
+        yield Unlock(change=change, gains=(gain,))
 
 
 def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
@@ -209,11 +209,12 @@ def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterat
 def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
     """Return, of the changes of one kind, those that gain more than every smaller one."""
     kept: list[Unlock] = []
-    best: dict[str, Version] = {}
+    best: dict[tuple[str, str], Version] = {}
     for row in rows:
+        kind = row.change.code, row.gains[0].name
         gain = newest_first(row.gains[0].version)
-        if row.change.code not in best or gain > best[row.change.code]:
-            best[row.change.code] = gain
+        if kind not in best or gain > best[kind]:
+            best[kind] = gain
             kept.append(row)
     return tuple(kept)
 
@@ -231,6 +232,9 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
         yield reason("drop-wish", wish="--ort"), facts, options._replace(onnxruntime="")
     if options.cuda is not None:
         yield reason("drop-wish", wish="--cuda"), facts, options._replace(cuda=None)
+    if options.provider != "cuda":
+        wish = f"--provider {options.provider}"
+        yield reason("drop-wish", wish=wish), facts, options._replace(provider="cuda")
 
 
 def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:

@@ -231,6 +231,68 @@ def test_a_python_without_a_wheel_is_told() -> None:
     assert {why.code for row in made.rejected for why in row.reasons} == {"no-wheel-python"}
 
 
+@pytest.mark.parametrize(
+    ("change", "options", "expected"),
+    [
+        (
+            {"driver": {"version": "470.82.01", "cuda": "11.4"}},
+            {},
+            [
+                ("newer-driver", "525.60.13", f"{STEM}12 0.5.0"),
+                ("newer-driver", "580.65.06", f"{STEM}13 0.5.0"),
+                ("forward-compatibility", "cuda-compat-12-8", f"{STEM}12 0.5.0"),
+                ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.18.1"),
+            ],
+        ),
+        (
+            {"gpus": [{"compute_capability": "7.5"}, {"compute_capability": "8.0"}], "driver": OLD},
+            {},
+            [
+                ("ignore-gpu", "7.5", f"{STEM}12 0.5.0"),
+                ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.26.0"),
+            ],
+        ),
+        (
+            {},
+            {"cuda": "11"},
+            [
+                ("drop-wish", "--cuda", f"{STEM}13 0.5.0"),
+                ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.18.1"),
+            ],
+        ),
+        (
+            {},
+            {"onnxruntime": "==1.29.0"},
+            [
+                ("drop-wish", "--ort", f"{STEM}13 0.5.0"),
+                ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.29.0"),
+            ],
+        ),
+    ],
+)
+def test_what_would_unlock_it_is_told_and_what_the_other_provider_has(
+    change: Facts, options: dict[str, Any], expected: list[tuple[str, str, str]]
+) -> None:
+    unlocks = plan(machine(**change), **options).unlock
+    found = [
+        (row.change.code, row.change.values[0][1], f"{gain.name} {gain.version}")
+        for row in unlocks
+        for gain in row.gains
+    ]
+
+    assert found == expected
+
+
+def test_a_python_for_which_the_plugin_has_an_onnxruntime_is_told() -> None:
+    facts = machine()
+    facts["python"] |= {"version": "3.10.4"}
+    [python, wish] = plan(facts).unlock
+
+    assert dict(python.change.values) == {"python": "Python 3.11"}
+    assert python.gains == (Named(f"{STEM}13", "0.5.0"),)
+    assert (wish.change.code, wish.gains[0].name) == ("drop-wish", "onnxruntime-gpu")
+
+
 def test_wishes_hold() -> None:
     assert f"{STEM}12 0.5.0" in rows(plan(machine(), cuda="12"))
     assert "onnxruntime 1.32.0" in rows(plan(machine("onnxruntime 1.26.0"), latest=True))
