@@ -1,0 +1,118 @@
+"""What real wheels bring that is not onnxruntime-gpu: planned as what it is, and left whole.
+
+Nothing is made up but the driver and the GPU, which are options of the plan. Nothing is applied.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.prover import Prover, call
+from support.pythons import find_python
+from support.standin_wheels import find_uv
+
+pytestmark = [
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which(find_uv()) is None, reason="needs uv, on Linux"
+    ),
+    pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
+]
+OLD, NEW = ("535.104.12", "8.0"), ("580.95.05", "8.9")
+GH200 = {
+    "driver": {"version": "570.86.15", "cuda": "12.8"},
+    "gpus": [{"name": "NVIDIA GH200 480GB", "compute_capability": "9.0"}],
+}
+
+
+@pytest.fixture
+def prover(tmp_path: Path) -> Iterator[Prover]:
+    yield Prover(tmp_path, keep=False)
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def environment(prover: Prover, *packages: str, options: tuple[str, ...] = ()) -> Path:
+    prover.uv("venv", "--python", find_python("3.11") or "", prover.work / "env")
+    python = prover.work / "env/bin/python"
+    prover.uv("pip", "install", *options, "--python", python, "numpy<2", *packages)
+    return python
+
+
+def run(prover: Prover, *words: object) -> dict[str, Any]:
+    program = Path(sys.executable).with_name("ortgpu-fix")
+    done = call(program, *words, "--json", check=False, environ=prover.environ)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def plan(prover: Prover, python: Path, machine: tuple[str, str]) -> dict[str, Any]:
+    driver, gpu = machine
+    return run(prover, "--python", python, "--driver", driver, "--gpu", gpu)
+
+
+def names(planned: dict[str, Any]) -> set[str]:
+    return {row["name"] for row in planned["install"]}
+
+
+def test_onnxruntime_with_tensorrt_rtx_is_completed_and_stays(prover: Prover) -> None:
+    """It was removed for being called onnxruntime, and 1.3 GB were planned."""
+    plugin = "onnxruntime-ep-nv-tensorrt-rtx-cu13==0.5.0"
+    planned = plan(prover, environment(prover, "onnxruntime==1.31.1", plugin), NEW)
+
+    assert planned["uninstall"] == []
+    assert names(planned) == {"nvidia-cuda-runtime"}
+
+
+def test_one_beside_the_gpu_build_decides_nothing(prover: Prover) -> None:
+    """That it was not read dragged the choice down to 1.26.0."""
+    plugin = "onnxruntime-ep-nv-tensorrt-rtx-cu12==0.5.0"
+    planned = plan(prover, environment(prover, "onnxruntime-gpu==1.31.1", plugin), NEW)
+
+    kept = {row["name"]: row["version"] for row in planned["selection"]["packages"]}
+    assert planned["uninstall"] == []
+    assert kept["onnxruntime-gpu"] == "1.31.1"
+
+
+def test_the_training_build_gets_its_libraries_of_cuda_11(prover: Prover) -> None:
+    """The only training API that there is was removed without a word."""
+    planned = plan(prover, environment(prover, "onnxruntime-training==1.19.2"), OLD)
+
+    assert planned["uninstall"] == []
+    assert "onnxruntime-gpu" not in names(planned)
+    assert {
+        *("nvidia-cublas-cu11", "nvidia-cudnn-cu11", "nvidia-cufft-cu11", "nvidia-curand-cu11"),
+        "nvidia-cuda-runtime-cu11",
+    } <= names(planned)
+
+
+def test_a_build_of_another_name_is_told_by_its_own(prover: Prover) -> None:
+    """On a GH200 with driver 570 it was said to share its folder with a build that is not there."""
+    arm = ("--python-platform", "aarch64-manylinux_2_39", "--no-deps")
+    python = environment(prover, "onnxruntime-gpu-extended==1.23.2.12.9", options=arm)
+    facts = run(prover, "facts", "--python", python)
+    platform = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"}
+
+    def planned_with(**machine: Any) -> dict[str, Any]:
+        file = prover.work / "host.json"
+        file.write_text(json.dumps(facts | {"platform": platform} | GH200 | machine))
+        return run(prover, "--facts", file)
+
+    planned = planned_with()
+    [rejected] = [
+        row for row in planned["rejected"] if row["package"] == "onnxruntime-gpu-extended"
+    ]
+    orin = planned_with(gpus=[{"name": "Orin", "compute_capability": "8.7"}])
+
+    assert planned["verdict"] == "impossible"
+    assert [row["code"] for row in rejected["reasons"]] == ["no-gpu-code"]
+    assert "shared-folder" not in {row["code"] for row in planned["findings"]}
+    assert (orin["verdict"], orin["uninstall"]) == ("fixable", [])
