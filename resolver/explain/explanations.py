@@ -5,19 +5,15 @@ In: the places where rows were recognised; out: explanations in the reader's lan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts.model import System
-from ..matrix.model import Build
-from ..matrix.tensorrt import library_major, requirement
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
 from .failures import SEVERITIES, Failure, FailureTable, NeededFiles, ProgramKind
 from .wordings import LibraryName
 
-BuildOf = Callable[[str], Build | None]
-"""The build of a release of onnxruntime-gpu that has a TensorRT provider; None: none is known."""
 ANYBODYS = frozenset({"driver", "gpu-code"})
 """What rows are about that any program can fail by, also one that has nothing of ours."""
 MOST_EVIDENCE = 5
@@ -79,14 +75,12 @@ def explanations(
     *,
     ours: bool = True,
     logged: str | None = None,
-    build_of: BuildOf = lambda _: None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     `origins`: the kinds of programs that the log has traces of; `ours`: whether it names anything
     that this program can change; `release`: the onnxruntime-gpu that it is about, where known;
-    `logged`: the one that the log itself names; `build_of`: the build of a release, asked where a
-    text depends on it.
+    `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
@@ -104,9 +98,10 @@ def explanations(
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
-        if not origins:
-            to_use = _to_use(rows[code][0].row, libraries, release, build_of, language)
-            one = one._replace(remedy=one.remedy + to_use)
+        to_use = rows[code][0].row.to_use
+        if to_use and not origins:
+            between = " " if language == "en" else ""
+            one = one._replace(remedy=one.remedy + between + to_use[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
         made.append(one._replace(owner_commands=commands, consequences=consequences))
@@ -163,24 +158,6 @@ def _explanation(
         libraries=tuple(dict.fromkeys(library.name for library in named)),
         origin=origin.code if origin else None,
     )
-
-
-def _to_use(
-    row: Failure,
-    named: Sequence[LibraryName],
-    release: str | None,
-    build_of: BuildOf,
-    language: Language,
-) -> str:
-    """Return what brings the TensorRT that a log misses; empty unless `release` links that one."""
-    missing = {library_major(each.name) for each in named} - {None}
-    if row.to_use is None or release is None or not missing:
-        return ""
-    build = build_of(release)
-    if build is None or library_major(build.tensorrt or "") not in missing:
-        return ""
-    text = row.to_use[language].format(release=release, requirement=requirement(build))
-    return f" {text}" if language == "en" else text
 
 
 def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:

@@ -6,7 +6,7 @@ In: the parsed TOML; out: named tuples, the most particular row first, ready to 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from string import Formatter
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -23,8 +23,6 @@ ByLanguage = Mapping[str, str]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels"})
-TO_USE = frozenset({"release", "requirement"})
-"""The placeholders of `Failure.to_use`."""
 
 
 class ByRelease(NamedTuple):
@@ -63,7 +61,7 @@ class Failure(NamedTuple):
     """The oldest glibc that it is seen with."""
     by_release: ByRelease | None
     to_use: ByLanguage | None
-    """Added to the remedy where the release is known, and links the TensorRT that is missing."""
+    """Added to the remedy where the program has a Python that packages can be installed into."""
     sources: tuple[str, ...]
 
 
@@ -231,7 +229,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         findings=tuple(row.get("findings", ())),
         glibc=row.get("glibc"),
         by_release=_by_release(row["by_release"]) if "by_release" in row else None,
-        to_use=_texts(row, "to_use", TO_USE) if "to_use" in row else None,
+        to_use=_texts(row, "to_use") if "to_use" in row else None,
         sources=tuple(row["sources"]),
     )
 
@@ -245,14 +243,12 @@ def _by_release(row: Mapping[str, Any]) -> ByRelease:
     )
 
 
-def _texts(
-    row: Mapping[str, Any], key: str, placeholders: Collection[str] = PLACEHOLDERS
-) -> ByLanguage:
+def _texts(row: Mapping[str, Any], key: str) -> ByLanguage:
     """Return a text in all languages; its placeholders are known ones."""
     texts: Mapping[str, str] = row[key]
     for language in LANGUAGES:
         names = {name for _, name, _, _ in Formatter().parse(texts[language]) if name}
-        if unknown := names.difference(placeholders):
+        if unknown := names.difference(PLACEHOLDERS):
             raise ValueError(f"{key}.{language}: {', '.join(sorted(unknown))}")
     return texts
 

@@ -21,7 +21,6 @@ from typing import NamedTuple
 from ..messages.catalog import Language
 from .explanations import (
     MOST_EVIDENCE,
-    BuildOf,
     Explanation,
     LogLine,
     RecognisedFailure,
@@ -194,15 +193,13 @@ class Search:
         self,
         language: Language = "en",
         release: str | None = None,
-        build_of: BuildOf = lambda _: None,
         *,
         has_gpu: bool = False,
     ) -> tuple[Explanation, ...]:
         """Return what the log says, root causes first, errors before warnings.
 
-        `release`: the onnxruntime-gpu of this machine, used where the log names none; `build_of`:
-        what the matrix has of a release; `has_gpu`: whether the machine has a GPU, which is then
-        wanted.
+        `release`: the onnxruntime-gpu of this machine, used where the log names none;
+        `has_gpu`: whether the machine has a GPU, which is then wanted.
         """
         wanted = self.wanted or has_gpu
         places = [each for places in self._found.values() for each in places]
@@ -216,7 +213,6 @@ class Search:
             release,
             ours=self._ours,
             logged=self.release,
-            build_of=build_of,
         )
 
 

@@ -186,16 +186,7 @@ def test_tensorrt_means_the_cpu_in_some_releases_only(
     assert row["code"] == code
     if state is not None:
         assert row["here"]["state"] == state
-    assert f'onnxruntime-gpu {version} links, `pip install "tensorrt-cu12==10.*"`' in row["remedy"]
-
-
-def test_the_tensorrt_of_a_release_is_told_for_the_text_alone(run: Run) -> None:
-    logs = ("onnxruntime 1.31.1\n" + TENSORRT, "onnxruntime 1.16.2\n" + TENSORRT, TENSORRT)
-
-    documents = [explained(run("explain", "--text-only", "--json", text_in=log)) for log in logs]
-
-    told = ["tensorrt-cu13==10.*" in each["explanations"][0]["remedy"] for each in documents]
-    assert told == [True, False, False]
+    assert "`ortgpu-fix --provider tensorrt`" in row["remedy"]
 
 
 def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:

@@ -47,7 +47,7 @@ def environment(prover: Prover, *packages: str, options: tuple[str, ...] = ()) -
     return python
 
 
-def run(prover: Prover, *words: object) -> dict[str, Any]:
+def run(prover: Prover, *words: str | Path) -> dict[str, Any]:
     program = Path(sys.executable).with_name("ortgpu-fix")
     done = call(program, *words, "--json", check=False, environ=prover.environ)
     document: dict[str, Any] = json.loads(done.stdout)

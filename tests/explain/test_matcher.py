@@ -535,8 +535,8 @@ def broken(key: str, value: object) -> dict[str, Any]:
         ),
         (broken("by_release", {"releases": "new"}), r"failure\[1\].*new"),
         (
-            broken("to_use", {"en": "{library}", "zh": "{library}"}),
-            r"failure\[1\].*to_use\.en: library",
+            broken("to_use", {"en": "{release}", "zh": "{release}"}),
+            r"failure\[1\].*to_use\.en: release",
         ),
     ],
 )

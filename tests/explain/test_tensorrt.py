@@ -1,119 +1,51 @@
-"""What a log says of a TensorRT that is missing, where its release is known."""
+"""What a log says of a TensorRT that is missing."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import Search
-from ortgpu_fix.matrix.model import Build
 from ortgpu_fix.messages.catalog import Language
 
 TABLE = parse_failures(load_table("failures"))
-BUILDS = {build.version: build for build in synthetic.matrix().builds}
 MISSING = (
-    "Failed to load library libonnxruntime_providers_tensorrt.so with error: {library}:"
+    "Failed to load library libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10:"
     " cannot open shared object file: No such file or directory\n"
 )
-INSTALL = 'pip install "tensorrt-cu12==10.*"'
 
 
-def remedy(
-    release: str | None,
-    library: str = "libnvinfer.so.10",
-    *,
-    before: str = "",
-    language: Language = "en",
-    **changed: Any,
-) -> tuple[str, str]:
+def remedy(release: str | None, *, before: str = "", language: Language = "en") -> tuple[str, str]:
     """Return the code and the remedy for a log, on a machine with this release."""
-
-    def build_of(version: str) -> Build | None:
-        build = BUILDS.get(version)
-        return build._replace(**changed) if build else None
-
     search = Search(TABLE)
-    search.feed(before + MISSING.format(library=library), joined=True)
-    (found,) = search.explanations(language, release, build_of)
+    search.feed(before + MISSING, joined=True)
+    (found,) = search.explanations(language, release)
     return found.code, found.remedy
 
 
-def test_the_matrix_is_asked_only_where_a_tensorrt_is_missing() -> None:
-    """It takes longer than all the rest."""
-    asked: list[str] = []
-    for library, release in (("libcublas.so.12", "1.26.0"), ("libnvinfer.so.10", None)):
-        search = Search(TABLE)
-        search.feed(MISSING.format(library=library), joined=True)
-        search.explanations("en", release, asked.append)
-
-    assert asked == []
-
-
-def without(release: str | None) -> str:
-    """Return the remedy that the table has for any release of this kind."""
-    search = Search(TABLE)
-    search.feed(MISSING.format(library="libnvinfer.so.10"), joined=True)
-    (found,) = search.explanations("en", release)
-    return found.remedy
-
-
 @pytest.mark.parametrize(
-    ("release", "code"),
-    [("1.26.0", "tensorrt-unavailable"), ("1.23.0", "tensorrt-cpu-fallback")],
-)
-def test_what_the_release_links_is_named(release: str, code: str) -> None:
-    english = (
-        f" To use TensorRT instead, install the one that onnxruntime-gpu {release} links,"
-        f" `{INSTALL}`, and `import tensorrt` before the session is created."
-    )
-
-    assert remedy(release) == (code, without(release) + english)
-    code_there, chinese = remedy(release, language="zh")
-    assert code_there == code
-    assert f"。若要改用 TensorRT：执行 `{INSTALL}` 安装 onnxruntime-gpu {release} 所" in chinese
-
-
-def test_the_release_that_a_log_names_comes_first() -> None:
-    _, text = remedy("1.18.0", before="onnxruntime 1.26.0\n")
-
-    assert f"onnxruntime-gpu 1.26.0 links, `{INSTALL}`" in text
-
-
-@pytest.mark.parametrize(
-    ("release", "library", "changed"),
+    ("release", "code", "leave_out"),
     [
-        (None, "libnvinfer.so.10", {}),
-        ("1.25.7", "libnvinfer.so.10", {}),  # that no matrix knows
-        ("1.18.0", "libnvinfer.so.10", {}),  # a log of another release: this one links 8
-        ("1.26.0", "libnvinfer.so.10", {"tensorrt": None}),
-        ("1.26.0", "libcublas.so.12", {}),
-        ("1.26.0", "libnvonnxparser.so.10", {"tensorrt": None}),
+        (None, "tensorrt-unavailable", "Pass providers"),
+        ("1.26.0", "tensorrt-unavailable", "Nothing has to be done. To silence it"),
+        ("1.23.0", "tensorrt-cpu-fallback", "Leave TensorRT out"),
     ],
 )
-def test_nothing_is_added_where_it_is_not_known(
-    release: str | None, library: str, changed: dict[str, Any]
+def test_who_wants_tensorrt_is_told_how_to_have_it(
+    release: str | None, code: str, leave_out: str
 ) -> None:
-    assert remedy(release, library, **changed) == ("tensorrt-unavailable", without(release))
+    """To leave it out was the only advice."""
+    found, english = remedy(release)
+    chinese = remedy(release, language="zh")[1]
+
+    assert found == code
+    assert english.startswith(leave_out)
+    assert ". To use TensorRT instead, `ortgpu-fix --provider tensorrt` plans the one" in english
+    assert "。若要改用 TensorRT：`ortgpu-fix --provider tensorrt` " in chinese
 
 
-def test_a_row_without_such_a_text_says_no_more() -> None:
-    raw = load_table("failures")
-    rows = [{key: row[key] for key in row.keys() - {"to_use"}} for row in raw["failure"]]
-    search = Search(parse_failures({**raw, "failure": rows}))
-    search.feed(MISSING.format(library="libnvinfer.so.10"), joined=True)
-
-    (found,) = search.explanations("en", "1.26.0", BUILDS.get)
-
-    assert found.remedy == without("1.26.0")
-
-
-def test_a_program_with_a_python_of_its_own_is_not_told_to_use_pip() -> None:
+def test_a_program_with_a_python_of_its_own_is_not_told_to_install_it() -> None:
     frozen = "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n"
 
-    _, text = remedy("1.26.0", before=frozen)
-
-    assert "pip install" not in text
+    assert "--provider tensorrt" not in remedy("1.26.0", before=frozen)[1]

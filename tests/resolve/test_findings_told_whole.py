@@ -208,7 +208,7 @@ def test_requirements_that_are_missing_are_named() -> None:
     rows = found(*WHOLE[:3], onnxruntime=FOLDER)
 
     assert shown(one("requirement-missing", rows)) == (
-        *("error", (), {"requirements": "flatbuffers, numpy>=1.21.6"}),
+        *("error", (), {"by": "onnxruntime-gpu", "requirements": "flatbuffers, numpy>=1.21.6"}),
     )
 
 

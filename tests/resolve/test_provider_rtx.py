@@ -81,6 +81,14 @@ def test_the_one_for_the_cuda_of_the_driver_comes_whole(
     assert made.requires == ()
 
 
+def test_who_requires_what_is_missing_is_the_plain_onnxruntime() -> None:
+    facts = machine()
+    facts["packages"] = [row for row in facts["packages"] if row["name"] != "flatbuffers"]
+    [row] = [row for row in plan(facts).findings if row.code == "requirement-missing"]
+
+    assert dict(row.values) == {"by": "onnxruntime", "requirements": "flatbuffers"}
+
+
 def test_windows_wheels_bring_all_under_their_names() -> None:
     made = plan(machine("onnxruntime 1.31.1", platform=WINDOWS))
     cu12 = plan(machine(platform=WINDOWS, driver={"version": "551.61", "cuda": "12.4"}))

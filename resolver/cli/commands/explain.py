@@ -16,7 +16,7 @@ from ...explain.matcher import Search
 from ...explain.mending import mending
 from ...explain.reading import text_of
 from ...facts.model import Facts
-from ...matrix.model import Build, Matrix
+from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, load_texts
 from ...pasted.machine import ToldMachine, is_another
@@ -72,7 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
-    found = search.explanations(texts.language, release, _build_of, has_gpu=has_gpu)
+    found = search.explanations(texts.language, release, has_gpu=has_gpu)
     found = on_system(found, (looked or machine).facts.platform.system, table)
     here: tuple[Here, ...] = ()
     mends = mending(found, here, None)
@@ -99,14 +99,6 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             console.print_sections(told_sections(machine, texts))
         console.print_sections(sections)
     return 0
-
-
-def _build_of(release: str) -> Build | None:
-    """Return a build of a release that has a TensorRT provider: they link one on every platform."""
-    from ...matrix.load import load_matrix
-
-    builds = load_matrix(torch=False).builds
-    return next((each for each in builds if each.version == release and each.tensorrt), None)
 
 
 def _told(
