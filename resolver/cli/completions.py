@@ -23,7 +23,7 @@ def completions(shell: str, language: Language) -> str:
     def show(name: str, action: argparse.Action) -> None:
         if name == "command":
             action.choices = COMMANDS
-        elif name in {"argument", "other"}:
+        elif name in {"argument", "others"}:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         else:
             flag = flags[name]

@@ -116,8 +116,8 @@ class CommandLine(NamedTuple):
     """The command as it was typed; None: none was."""
     argument: str | None = None
     """What follows the command: a log, a model, a release."""
-    other: str | None = None
-    """What follows that: of `diff` the new state."""
+    others: tuple[str, ...] = ()
+    """What follows that: of `diff` the new state, of `explain` more logs."""
     rest: tuple[str, ...] = ()
     """What follows `--`."""
     dry_run: bool = False

@@ -60,7 +60,7 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
     actions = {
         "command": made.add_argument("command", nargs="?", type=_known_command),
         "argument": made.add_argument("argument", nargs="?"),
-        "other": made.add_argument("other", nargs="?"),
+        "others": made.add_argument("others", nargs="*"),
     }
     for flag in FLAGS:
         if flag.takes == "nothing":
@@ -195,9 +195,10 @@ def _check_arguments(line: CommandLine, command: str) -> None:
     """Refuse what follows a command that takes nothing, and commands that lack it."""
     if line.argument is not None and command not in TAKING:
         raise Error("usage", problem=Error("argument-unknown", given=line.argument))
-    if line.other is not None and command != "diff":
-        raise Error("usage", problem=Error("argument-unknown", given=line.other))
-    if command == "diff" and line.other is None:
+    superfluous = line.others[command == "diff" :]
+    if superfluous and command != "explain":
+        raise Error("usage", problem=Error("argument-unknown", given=superfluous[0]))
+    if command == "diff" and not line.others:
         raise _alone("diff", "OLD NEW")
     if line.argument is None and command in NEEDING:
         raise _alone(*NEEDING[command])

@@ -1,17 +1,21 @@
-"""Texts that people paste: the bytes of a file or of standard input, and the machine they tell."""
+"""Texts that people paste: what files or standard input hold, and the machine they tell."""
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from ..data_files import load_table
 from ..errors import Error
+from ..explain.matcher import Search
+from ..explain.reading import text_of
 from ..pasted.machine import ToldMachine, told_machine
 from ..pasted.reader import MachineReader
 
@@ -19,7 +23,44 @@ STDIN = "-"
 BLOCK = 1 << 20
 
 
-def blocks(file: str) -> Iterator[bytes]:
+class Begins(NamedTuple):
+    """Where in texts that are read one after the other each of them begins."""
+
+    files: tuple[str, ...]
+    lines: tuple[int, ...]
+    """The first line of each, counted through all."""
+
+    def place(self, line: int) -> str:
+        """Return where a line is, counted through all: `12`; of several files `pip.txt:12`."""
+        if len(self.files) == 1:
+            return str(line)
+        at = bisect_right(self.lines, line) - 1
+        return f"{self.files[at]}:{line - self.lines[at] + 1}"
+
+
+def read_texts(
+    files: Sequence[str], machine: MachineReader, search: Search | None = None
+) -> Begins:
+    """Read the texts of `files`, one after the other, for the machine and for what went wrong.
+
+    Raises Error `log-unreadable`.
+    """
+    line, begins = 1, []
+    for file in files:
+        begins.append(line)
+        text = text_of(_blocks(file))
+        whole = isinstance(text, str)
+        between = ["\n"] if len(files) > 1 else []
+        for piece in chain([text] if isinstance(text, str) else text, between):
+            machine.feed(piece)
+            if search:
+                search.feed(piece, joined=whole)
+            line += piece.count("\n")
+        machine.end_text()
+    return Begins(tuple(files), tuple(begins))
+
+
+def _blocks(file: str) -> Iterator[bytes]:
     """Yield the bytes of a text; `-` is standard input. Raises Error `log-unreadable`."""
     try:
         if file == STDIN:

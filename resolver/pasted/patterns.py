@@ -91,7 +91,8 @@ ADVICE_AFTER = re.compile(
 PACKAGE = re.compile(r"^\[?(?:pip3?|conda)?\]? *([A-Za-z][\w.-]*)==(\d[\w.+!-]*)(?:$| at | *;| *#)")
 """pip freeze, uv, print_debug_info and collect_env."""
 TABLE = re.compile(r"^Package +Version\b")
-TABLE_ROW = re.compile(r"^([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
+TABLE_ROW = re.compile(r"^(?!Python |NVIDIA-SMI )([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
+"""Of `pip list`; what other commands print below it ends the table."""
 KNOWN_ROW = re.compile(
     r"^((?:onnxruntime|nvidia-[a-z-]+-cu\d\d|faster-whisper|ctranslate2|torch(?:vision|audio)?"
     r"|numpy|onnx|insightface|rembg|fastembed)[\w-]*) +(\d+(?:\.[\w+]+)+)$"

@@ -57,15 +57,20 @@ class MachineReader:
         """Read a piece of the text that ends where a line does."""
         piece = piece[: MOST - self._read]
         self._read += len(piece)
-        for text in piece.split("\n"):
-            self._line += 1
+        before = self._line
+        for self._line, text in enumerate(piece.split("\n"), before + 1):
             line = text[: p.LONGEST].rstrip()
             if self._in_table or self._is_asked or p.HINT.search(line):
                 self._look(line)
             if len(self.seen) >= KEPT:
                 self._read = MOST
                 return
-        self._line -= not piece or piece.endswith("\n")
+        self._line = before + piece.count("\n")
+
+    def end_text(self) -> None:
+        """End what the lines began: what comes next is of another text."""
+        self._in_table = self._asked_version = self._asked_python = False
+        self._shown, self._last_package = None, -NEAR
 
     @property
     def _is_asked(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..explain.explanations import Explanation
 from ..explain.here import Here
@@ -22,17 +22,18 @@ def explanation_sections(
     *,
     command: str = "",
     origins: Mapping[str, str] | None = None,
+    place: Callable[[int], str] = str,
 ) -> tuple[Section, ...]:
     """Say what a log tells, what this machine says of each, and what mends it.
 
     `here`: one for each explanation, or none; `command`: the whole command of `mending`; `origins`:
-    the kinds of programs by their codes.
+    the kinds of programs by their codes; `place`: what a line is called.
     """
     sections: list[Section] = []
     for number, each in enumerate(explanations):
         said = here[number] if number < len(here) else None
         name = (origins or {}).get(each.origin or "", "")
-        rows = _rows(each, said, name, texts)
+        rows = _rows(each, said, name, texts, place)
         told = mending is not None
         others = [x for x in each.commands if not (told and _told_below(x, command))]
         owner = f"  # {texts.label('for-owner')}"
@@ -58,9 +59,12 @@ def _told_below(line: str, command: str) -> bool:
     return line.startswith("ortgpu-fix") and (bool(command) or line.endswith("--apply"))
 
 
-def _rows(each: Explanation, here: Here | None, origin: str, texts: Texts) -> list[Row]:
+def _rows(
+    each: Explanation, here: Here | None, origin: str, texts: Texts, place: Callable[[int], str]
+) -> list[Row]:
     rows = [
-        Row(text=f"{seen.line_number}: {seen.line.strip()}", style="dim") for seen in each.evidence
+        Row(text=f"{place(seen.line_number)}: {seen.line.strip()}", style="dim")
+        for seen in each.evidence
     ]
     rows.append(Row(text=each.cause, style=STYLES[each.severity]))
     if each.consequences:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from ..pasted.machine import Contradiction, ToldMachine
 
 
-def told_sections(machine: ToldMachine, texts: Texts) -> tuple[Section, ...]:
-    """Return a line for each fact that a text tells, and for each that it contradicts itself in."""
+def told_sections(
+    machine: ToldMachine, texts: Texts, place: Callable[[int], str] = str
+) -> tuple[Section, ...]:
+    """Return a line for each fact that a text tells, and for each that it contradicts itself in.
+
+    `place`: what a line is called.
+    """
     rows = [
-        Row(text=texts.label(f"told-{each.fact}", value=each.value, line=each.line))
+        Row(text=texts.label(f"told-{each.fact}", value=each.value, line=place(each.line)))
         for each in machine.told
     ]
-    rows += [Row(text=_contradiction(each, texts)) for each in machine.contradictions]
+    rows += [Row(text=_contradiction(each, texts, place)) for each in machine.contradictions]
     return (Section(rows=tuple(rows)),) if rows else ()
 
 
@@ -22,12 +29,12 @@ def unknown_names(machine: ToldMachine, texts: Texts) -> str:
     return ", ".join(texts.label(f"fact-{each}") for each in machine.unknown)
 
 
-def _contradiction(each: Contradiction, texts: Texts) -> str:
+def _contradiction(each: Contradiction, texts: Texts, place: Callable[[int], str]) -> str:
     return texts.label(
         "told-first" if each.taken else "told-neither",
         fact=each.package or texts.label(f"fact-{each.fact}"),
         values=", ".join(each.values),
-        lines=", ".join(map(str, each.lines)),
+        lines=", ".join(map(place, each.lines)),
     )
 
 

@@ -30,6 +30,11 @@ TENSORRT = (
     "Failed to load library libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10:"
     " cannot open shared object file: No such file or directory\n"
 )
+SMI = """\
++---------------------------------------------------------------------------------------+
+| NVIDIA-SMI 535.104.12             Driver Version: 535.104.12   CUDA Version: 12.2     |
+|   0  NVIDIA A100-SXM4-40GB          On  | 00000000:00:04.0 Off |                    0 |
+"""
 
 
 @pytest.fixture
@@ -187,6 +192,50 @@ def test_tensorrt_means_the_cpu_in_some_releases_only(
     if state is not None:
         assert row["here"]["state"] == state
     assert "`ortgpu-fix --provider tensorrt`" in row["remedy"]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_several_files_are_one_text_and_each_line_is_told_with_its_file(
+    end: str, run: Run, tmp_path: Path
+) -> None:
+    texts = {
+        "packages.txt": "Package Version\nonnxruntime-gpu 1.26.0" + end,
+        "smi.txt": "Python 3.11.7\n" + SMI + end,
+        "error.log": "started\n" + MISSING,
+    }
+    home = tmp_path / "home"
+    for name, text in texts.items():
+        (home / name).write_text(text)
+    document = explained(run("explain", *texts, "--text-only", "--json"))
+    said = run("explain", *texts, "--text-only").stdout
+
+    [row] = document["explanations"]
+    assert row["code"] == "cudnn-9-missing"
+    assert document["machine"]["unknown"] == []
+    whole = "".join(text + "\n" for text in texts.values()).split("\n")
+    for each in document["files"]:
+        first = texts[each["file"]].partition("\n")[0]
+        assert whole[each["line_number"] - 1] == first
+    assert whole[row["line_number"] - 1] == MISSING.strip()
+    assert [each["file"] for each in document["files"]] == list(texts)
+    assert "  error.log:2: Failed to load" in said
+    assert "From this text: onnxruntime-gpu 1.26.0 (line packages.txt:2)" in said
+    assert "driver 535.104.12 (CUDA 12.2) (line smi.txt:3)" in said
+
+
+def test_of_one_file_no_name_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "home" / "error.log").write_text("started\n" + MISSING)
+
+    assert "files" not in explained(run("explain", "error.log", "--text-only", "--json"))
+    assert "\n  2: Failed" in run("explain", "error.log", "--text-only").stdout
+
+
+def test_a_file_of_several_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "home" / "error.log").write_text(MISSING)
+    done = run("explain", "error.log", "gone.txt")
+
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "gone.txt" in done.stderr
 
 
 def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:

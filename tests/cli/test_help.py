@@ -81,7 +81,7 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["--drivr", "535"], "did you mean `--driver`?", "您是否想用 `--driver`"),
         (["--zzz"], "`--zzz` is not known here", "无法识别 `--zzz`"),
         (["verfy"], "did you mean `verify`?", "您是否想用 `verify`"),
-        (["explain", "a", "b"], "`b` is not known here", "无法识别 `b`"),
+        (["diff", "a", "b", "c"], "`c` is not known here", "无法识别 `c`"),
         (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
         (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),

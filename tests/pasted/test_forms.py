@@ -403,6 +403,33 @@ def test_lists_before_and_after_a_table_are_two() -> None:
     assert [row.name for row in found.facts.packages] == ["numpy"]
 
 
+def test_what_another_command_prints_below_a_table_is_no_package() -> None:
+    below = "Python 3.11.7\nNVIDIA-SMI 550.54.14   Driver Version: 550.54.14\nnumpy 1.26.4\n"
+    found = machine("Package Version\ntorch 2.4.1\n" + below)
+
+    assert [row.name for row in found.facts.packages] == ["torch", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "next_text"),
+    [
+        ("Package Version", "rich 13.9.4"),
+        ("Name: rich", "Version: 13.9.4"),
+        ("### ONNX Runtime Version or Commit ID", "1.26.0"),
+        ("Python version", "3.10"),
+    ],
+)
+def test_what_one_file_begins_another_does_not_end(begun: str, next_text: str) -> None:
+    reader = MachineReader()
+    reader.feed(begun + "\n")
+    reader.end_text()
+    reader.feed(next_text + "\n")
+
+    assert reader.seen == []
+    reader.feed(f"{begun}\n{next_text}\n")
+    assert len(reader.seen) == 1
+
+
 def test_a_table_with_a_card_that_nobody_knows_tells_no_cards() -> None:
     row = "|   0  NVIDIA {}      On  | 00000000:07:00.0 Off |\n"
 

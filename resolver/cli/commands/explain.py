@@ -14,7 +14,6 @@ from ...explain.failures import parse_failures
 from ...explain.here import Here, look
 from ...explain.matcher import Search
 from ...explain.mending import mending
-from ...explain.reading import text_of
 from ...facts.model import Facts
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
@@ -31,7 +30,7 @@ from ..command_line import applying, command_line
 from ..flags import FLAGS, CommandLine, given
 from ..inputs import gather_inputs, plan_options_of
 from ..parser import parse
-from ..text_files import STDIN, blocks, machine_of
+from ..text_files import STDIN, Begins, machine_of, read_texts
 
 
 class Looked(NamedTuple):
@@ -48,22 +47,16 @@ class Looked(NamedTuple):
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Explain a log. Raises Error `log-unreadable`."""
+    """Explain a log, or what several files say together. Raises Error `log-unreadable`."""
     texts = load_texts("en" if arguments.json else language)
-    file = arguments.argument or STDIN
-    if file == STDIN and sys.stdin.isatty():
+    files = (arguments.argument or STDIN, *arguments.others)
+    if STDIN in files and sys.stdin.isatty():
         console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
     search = Search(table)
     reader = MachineReader()
-    log = text_of(blocks(file))
-    if isinstance(log, str):
-        search.feed(log, joined=True)
-        reader.feed(log)
-    else:
-        for piece in log:
-            search.feed(piece)
-            reader.feed(piece)
+
+    begins = read_texts(files, reader, search)
     machine = machine_of(reader)
     only = arguments.text_only
     looked = (_told if only else _looked)(arguments, machine, environ, language)
@@ -91,14 +84,24 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         command = command_line(arguments, *mends.arguments)
     if arguments.json:
         document = explanation_json(found, texts, here, mends, command)
-        console.print_json(document | {"machine": told_json(machine)})
+        console.print_json(document | {"machine": told_json(machine)} | _files_json(begins))
     else:
         names = {each.code: each.name[language] for each in table.origins}
-        sections = explanation_sections(found, texts, here, mends, command=command, origins=names)
+        sections = explanation_sections(
+            found, texts, here, mends, command=command, origins=names, place=begins.place
+        )
         if only or (looked and is_another(machine, looked.facts)):
-            console.print_sections(told_sections(machine, texts))
+            console.print_sections(told_sections(machine, texts, begins.place))
         console.print_sections(sections)
     return 0
+
+
+def _files_json(begins: Begins) -> dict[str, object]:
+    """Return where each of several files begins in the count of lines."""
+    if len(begins.files) == 1:
+        return {}
+    rows = zip(begins.files, begins.lines, strict=True)
+    return {"files": [{"file": file, "line_number": line} for file, line in rows]}
 
 
 def _told(

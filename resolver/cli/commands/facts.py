@@ -38,15 +38,12 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 def _facts_of_text(arguments: CommandLine, language: Language) -> Facts:
     """Return the machine that a text tells of, and say what it tells and what is assumed."""
-    from ...explain.reading import text_of
     from ...pasted.reader import MachineReader
     from ...report.told import told_sections, unknown_names
-    from ..text_files import blocks, machine_of
+    from ..text_files import machine_of, read_texts
 
     reader = MachineReader()
-    text = text_of(blocks(str(arguments.from_text)))
-    for piece in [text] if isinstance(text, str) else text:
-        reader.feed(piece)
+    read_texts([str(arguments.from_text)], reader)
     machine, texts = machine_of(reader), load_texts(language)
     for section in told_sections(machine, texts):
         for row in section.rows:
