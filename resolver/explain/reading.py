@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -24,6 +25,8 @@ _LATIN = 0.05
 """The least share of Latin characters in a log, by which its UTF-16 is known: in the other place a
 log of Chinese words and paths has a zero in few different characters (U+4E00)."""
 
+_SPACED = re.compile(r"(?m)^ ?((?:[^\n] ){30,}[^\n]?)$")
+"""A line of UTF-16 that was shown byte by byte, its zeros as blanks: `l o a d   f a i l e d`."""
 _WRITTEN = ("title", "body", "description", "note", "raw")
 """Where a thread as JSON has what people wrote: GitHub's and GitLab's API, `gh`, Discourse."""
 
@@ -32,7 +35,8 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
     """Return a log as `explain_log` takes it: whole up to `PASTED` characters, else in pieces.
 
     It is UTF-8, or UTF-16 with or without a mark (PowerShell's `>` writes it); what is neither is
-    read as well as it can be. Of a thread as JSON it is what people wrote.
+    read as well as it can be, also where it was pasted with a blank after each letter. Of a thread
+    as JSON it is what people wrote.
     """
     texts = _decoded(iter(blocks))
     begin: list[str] = []
@@ -42,7 +46,7 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
         length += len(text)
         if length > PASTED:
             return _pieces(chain(begin, texts))
-    return _written("".join(begin))
+    return _SPACED.sub(lambda line: line[1][::2], _written("".join(begin)))
 
 
 def _written(text: str) -> str:

@@ -364,6 +364,22 @@ def test_a_program_that_brings_all_itself_is_known_by_any_piece(pieces: list[str
         assert found.origin == "frozen"
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        "Error: Please compile ONNXRuntime with CUDA",
+        (
+            "An error occurred when attempting to register CUDAExecutionProvider: CUDA execution"
+            " provider is not enabled in this build."
+        ),
+    ],
+)
+def test_what_only_rust_s_ort_says_is_of_a_rust_program(log: str) -> None:
+    (found,) = explain_log(log, TABLE)
+
+    assert (found.code, found.origin, found.commands) == ("cpu-build-in-use", "rust", ())
+
+
 def test_the_release_of_a_log_is_the_first_that_it_names() -> None:
     named = "onnxruntime 1.22.0\n"
     complaint = "Failed to load library libonnxruntime_providers_tensorrt.so with error: x\n"

@@ -41,6 +41,16 @@ def test_a_log_is_read_in_its_encoding_with_or_without_a_mark(encoding: str, siz
     assert read.removeprefix("\ufeff") == LOG
 
 
+@pytest.mark.parametrize(("before", "after"), [("", ""), (" ", ""), ("", " ")])
+def test_a_log_with_a_blank_after_each_letter_is_read(before: str, after: str) -> None:
+    """UTF-16 that was shown byte by byte: cubiq/ComfyUI_IPAdapter_plus#238."""
+    shown = before + " ".join(LINE) + after
+    ordinary = "a b c d e f g\n" + "0 1 2 3 4 5 6 7 8 9 " * 2 + "words\n"
+    read = text_of([f"{ordinary}{shown}\nend\n".encode()])
+
+    assert read == f"{ordinary}{LINE}\nend\n"
+
+
 def test_what_is_no_text_is_read_as_well_as_it_can_be() -> None:
     read = text_of([b"\xff\xfe\xff", LINE.encode(), b"\xc3"])
     assert isinstance(read, str)

@@ -128,7 +128,6 @@ UNSAID = {
     "https://github.com/RVC-Boss/GPT-SoVITS/issues/1227",
     "https://github.com/chroma-core/chroma/issues/1627",
     "https://github.com/deepinsight/insightface/issues/1796",
-    "https://github.com/microsoft/onnxruntime/issues/26232",
 }
 """Seven tell it in their own words; pip's conflict for want of a wheel; and a library of
 onnxruntime's whose initialisation failed, of which nobody found out why."""
