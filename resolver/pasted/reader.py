@@ -1,7 +1,7 @@
 """The lines of a pasted text that tell of a machine, read one by one.
 
 A text of any length is read: what tells something is kept up to a bound, and beyond `MOST`
-characters nothing is looked at.
+characters of one text nothing is looked at.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class MachineReader:
 
     def end_text(self) -> None:
         """End what the lines began: what comes next is of another text."""
+        self._read = 0
         self._in_table = self._asked_version = self._asked_python = False
         self._shown, self._last_package = None, -NEAR
 

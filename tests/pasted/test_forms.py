@@ -430,6 +430,17 @@ def test_what_one_file_begins_another_does_not_end(begun: str, next_text: str) -
     assert len(reader.seen) == 1
 
 
+def test_a_text_after_a_long_one_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST", 40)
+    reader = MachineReader()
+    reader.feed("x" * 50 + "\nDriver Version: 550.54.14\n")
+    assert reader.seen == []
+    reader.end_text()
+    reader.feed("Driver Version: 535.104.12\n")
+
+    assert [row.value for row in reader.seen] == ["535.104.12"]
+
+
 def test_a_table_with_a_card_that_nobody_knows_tells_no_cards() -> None:
     row = "|   0  NVIDIA {}      On  | 00000000:07:00.0 Off |\n"
 

@@ -55,7 +55,6 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     table = parse_failures(load_table("failures"))
     search = Search(table)
     reader = MachineReader()
-
     begins = read_texts(files, reader, search)
     machine = machine_of(reader)
     only = arguments.text_only
