@@ -50,8 +50,7 @@ def read_texts(
         begins.append(line)
         text = text_of(_blocks(file))
         whole = isinstance(text, str)
-        between = ["\n"] if len(files) > 1 else []
-        for piece in chain([text] if isinstance(text, str) else text, between):
+        for piece in chain([text] if isinstance(text, str) else text, ["\n"]):
             machine.feed(piece)
             if search:
                 search.feed(piece, joined=whole)

@@ -14,7 +14,7 @@ from ..plan.reasons import Named, Reason, reason
 from ..versions import major, newest_first, numbers
 from .candidate import Candidate
 from .gpu_code import capabilities
-from .options import RTX, PlanOptions
+from .options import PlanOptions
 from .release_checks import glibc_suffices
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
@@ -67,7 +67,7 @@ def unlock(
     if fixed and newest(without_torch(here), now) is not None:
         others = (*_other_torches(here, now, torches), *_distinct(rows))
         return others if works else (*others, *_feed_beside_torch(here))
-    return (*_distinct(rows), *(() if here.options.provider == RTX else _feeds(here, rejected)))
+    return (*_distinct(rows), *_feeds(here, rejected))
 
 
 _OF_MACHINE = frozenset(

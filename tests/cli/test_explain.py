@@ -200,8 +200,8 @@ def test_several_files_are_one_text_and_each_line_is_told_with_its_file(
 ) -> None:
     texts = {
         "packages.txt": "Package Version\nonnxruntime-gpu 1.26.0" + end,
-        "smi.txt": "Python 3.11.7\n" + SMI + end,
-        "error.log": "started\n" + MISSING,
+        "error.log": "started 1.2.3\n" + MISSING.strip() + end,
+        "smi.txt": "Python 3.11.7\n" + SMI,
     }
     home = tmp_path / "home"
     for name, text in texts.items():

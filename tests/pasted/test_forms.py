@@ -430,6 +430,17 @@ def test_what_one_file_begins_another_does_not_end(begun: str, next_text: str) -
     assert len(reader.seen) == 1
 
 
+def test_the_packages_of_two_texts_are_two_lists() -> None:
+    reader = MachineReader()
+    reader.feed("numpy==1.0\n")
+    reader.end_text()
+    reader.feed("numpy==2.0\ntorch==2.4\n")
+    found = told_machine(reader, load_table("gpus"), ASSUMED)
+
+    assert [each.package for each in found.contradictions] == ["numpy"]
+    assert [row.name for row in found.facts.packages] == ["numpy"]
+
+
 def test_a_text_after_a_long_one_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST", 40)
     reader = MachineReader()

@@ -104,6 +104,7 @@ def test_an_installed_onnxruntime_stays_where_the_plugin_works_with_it() -> None
     old = plan(machine("onnxruntime 1.22.1"))
 
     assert rows(made) == ["nvidia-cuda-runtime 13.4.92", f"{STEM}13 0.5.0"]
+    assert made.unlock == ()  # that the CUDA provider's release is newer unlocks nothing
     kept = {row.name: row.index_url for row in made.selection}
     assert kept["onnxruntime"] == INSTALLED
     assert "onnxruntime 1.32.0" in rows(old)
