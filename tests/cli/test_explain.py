@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from command import run_here
 
 import synthetic
+from ortgpu_fix import __main__
 from ortgpu_fix.utils.process import install_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -221,6 +224,67 @@ def test_several_files_are_one_text_and_each_line_is_told_with_its_file(
     assert "  error.log:2: Failed to load" in said
     assert "From this text: onnxruntime-gpu 1.26.0 (line packages.txt:2)" in said
     assert "driver 535.104.12 (CUDA 12.2) (line smi.txt:3)" in said
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard input that a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("given", "waits"), [([], True), (["-"], True), (["FILE", "-"], True),
+                                              (["FILE"], False)])  # fmt: skip
+def test_who_is_waited_for_is_told_so(
+    given: list[str],
+    waits: bool,  # noqa: FBT001 - a parameter
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text(MISSING)
+    monkeypatch.setattr("sys.stdin", Terminal(io.BytesIO(b"typed")))
+    words = [str(file) if word == "FILE" else word for word in given]
+
+    assert __main__.main(["explain", *words, "--text-only"]) == 0
+    assert ("Ctrl" in capsys.readouterr().err) is waits
+
+
+def test_the_wrapped_lines_of_a_file_are_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text("\n".join(textwrap.wrap(MISSING, 40)) + "\n")
+    __main__.main(["explain", str(file), "--text-only", "--json"])
+
+    rows = json.loads(capsys.readouterr().out)["explanations"]
+    assert [row["code"] for row in rows] == ["cudnn-9-missing"]
+
+
+def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "error.log"
+    file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
+    __main__.main(["explain", str(file), "--text-only"])
+
+    assert "The log is from an application with a Python of its own" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("gpus", "codes"), [(("8.0",), ["cpu-build-in-use"]), ((), [])])
+def test_a_build_without_cuda_is_wrong_where_there_is_a_gpu(
+    gpus: tuple[str, ...],
+    codes: list[str],
+    machine: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text("['AzureExecutionProvider', 'CPUExecutionProvider']\n")
+    facts = machine("onnxruntime 1.26.0", gpus=gpus)
+    __main__.main(["explain", str(file), "--facts", facts, "--json"])
+
+    rows = json.loads(capsys.readouterr().out)["explanations"]
+    assert [row["code"] for row in rows] == codes
 
 
 def test_of_one_file_no_name_is_told(run: Run, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["--drivr", "535"], "did you mean `--driver`?", "您是否想用 `--driver`"),
         (["--zzz"], "`--zzz` is not known here", "无法识别 `--zzz`"),
         (["verfy"], "did you mean `verify`?", "您是否想用 `verify`"),
+        (["diff", "a"], "`diff` goes with `OLD NEW`", "`OLD NEW`"),
         (["diff", "a", "b", "c"], "`c` is not known here", "无法识别 `c`"),
         (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),

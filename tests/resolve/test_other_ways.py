@@ -165,6 +165,7 @@ def test_the_training_api_keeps_its_cuda_11() -> None:
     assert made.build == Named("onnxruntime-training", "1.19.2")
     assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
     assert "newer-works" not in {row.code for row in made.findings}
+    assert made.unlock == ()
 
 
 def test_a_build_of_another_name_is_judged_by_its_code() -> None:

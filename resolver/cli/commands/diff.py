@@ -26,7 +26,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     `read_image` and `environments_of`.
     """
     del environ
-    files = [arguments.argument or "", *arguments.others]
+    files = [str(arguments.argument), *arguments.others]
     states = [_read_state(file) for file in files]
     if not any(states) and not arguments.json:  # most projects
         console.print_result(load_texts(language).label("diff-same"))
