@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BufferedIOBase
@@ -23,31 +22,32 @@ STDIN = "-"
 BLOCK = 1 << 20
 
 
-class Begins(NamedTuple):
-    """Where in texts that are read one after the other each of them begins."""
+class TextBegin(NamedTuple):
+    """Where one of several texts begins that are read one after the other."""
 
-    files: tuple[str, ...]
-    lines: tuple[int, ...]
-    """The first line of each, counted through all."""
+    file: str
+    line: int
+    """Its first line, counted through all."""
 
-    def place(self, line: int) -> str:
-        """Return where a line is, counted through all: `12`; of several files `pip.txt:12`."""
-        if len(self.files) == 1:
-            return str(line)
-        at = bisect_right(self.lines, line) - 1
-        return f"{self.files[at]}:{line - self.lines[at] + 1}"
+
+def place(begins: Sequence[TextBegin], line: int) -> str:
+    """Return where a line is, counted through all: `12`; of several files `pip.txt:12`."""
+    if len(begins) == 1:
+        return str(line)
+    begin = [each for each in begins if each.line <= line][-1]
+    return f"{begin.file}:{line - begin.line + 1}"
 
 
 def read_texts(
     files: Sequence[str], machine: MachineReader, search: Search | None = None
-) -> Begins:
+) -> tuple[TextBegin, ...]:
     """Read the texts of `files`, one after the other, for the machine and for what went wrong.
 
-    Raises Error `log-unreadable`.
+    Returns where each begins. Raises Error `log-unreadable`.
     """
     line, begins = 1, []
     for file in files:
-        begins.append(line)
+        begins.append(TextBegin(file, line))
         text = text_of(_blocks(file))
         whole = isinstance(text, str)
         for piece in chain([text] if isinstance(text, str) else text, ["\n"]):
@@ -56,7 +56,7 @@ def read_texts(
                 search.feed(piece, joined=whole)
             line += piece.count("\n")
         machine.end_text()
-    return Begins(tuple(files), tuple(begins))
+    return tuple(begins)
 
 
 def _blocks(file: str) -> Iterator[bytes]:

@@ -224,7 +224,8 @@ def _newest_that_works(matrix: Matrix, here: Situation, above: str | None) -> Na
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
         if chooses_torch(here) or is_usable(build, here):
-            return Named(here.judged(build).name, here.judged(build).version)
+            judged = here.judged(build)
+            return Named(judged.name, judged.version)
     return None
 
 

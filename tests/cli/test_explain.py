@@ -237,10 +237,11 @@ class Terminal(io.TextIOWrapper):
                                               (["FILE"], False)])  # fmt: skip
 def test_who_is_waited_for_is_told_so(
     given: list[str],
-    waits: bool,  # noqa: FBT001 - a parameter
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    *,
+    waits: bool,
 ) -> None:
     file = tmp_path / "error.log"
     file.write_text(MISSING)

@@ -27,17 +27,8 @@ from support.debian_archive import DebianArchive
 from support.local_index import make_wheel
 from support.prover import MODEL, Prover, call
 from support.pythons import find_python
-from support.standin_wheels import find_uv
 
-pytestmark = [
-    pytest.mark.online,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which("gcc") is None or shutil.which(find_uv()) is None,
-        reason="needs uv and gcc, on Linux",
-    ),
-    pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
-]
+pytestmark = [*environments.REAL_WHEELS, environments.NEEDS_GCC]
 LIBRARY = "libonnxruntime_providers_cuda.so"
 SOURCE = Path(__file__).parents[1] / "stubs" / "plugin.c"
 MODULE = f"""

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 
+import environments
 import pytest
 
 from prove import stays
 from support.prover import Prover
-from support.pythons import find_python
-from support.standin_wheels import find_uv
 
-pytestmark = [
-    pytest.mark.online,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which("gcc") is None or shutil.which(find_uv()) is None,
-        reason="needs uv and gcc, on Linux",
-    ),
-    pytest.mark.skipif(find_python(stays.PYTHON) is None, reason="needs its Python"),
-]
+pytestmark = [*environments.REAL_WHEELS, environments.NEEDS_GCC]
 
 
 @pytest.mark.parametrize("name", ["uv pip install -U magika", "uv sync"])

@@ -18,17 +18,8 @@ import pytest
 
 from support.prover import Prover, call
 from support.pythons import find_python
-from support.standin_wheels import find_uv
 
-pytestmark = [
-    pytest.mark.online,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which(find_uv()) is None, reason="needs uv, on Linux"
-    ),
-    pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
-]
+pytestmark = [*environments.REAL_WHEELS, pytest.mark.timeout(900)]
 WISH = ("--provider", "tensorrt-rtx")
 STEM = "onnxruntime-ep-nv-tensorrt-rtx-cu"
 APPLICATION = """

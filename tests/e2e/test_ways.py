@@ -12,21 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import environments
 import pytest
 
 from support.prover import Prover, call
 from support.pythons import find_python
-from support.standin_wheels import find_uv
 
-pytestmark = [
-    pytest.mark.online,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which(find_uv()) is None, reason="needs uv, on Linux"
-    ),
-    pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
-]
+pytestmark = [*environments.REAL_WHEELS, pytest.mark.timeout(600)]
 OLD, NEW = ("535.104.12", "8.0"), ("580.95.05", "8.9")
 GH200 = {
     "driver": {"version": "570.86.15", "cuda": "12.8"},

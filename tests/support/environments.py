@@ -15,6 +15,20 @@ from pathlib import Path
 
 import pytest
 
+from support.pythons import find_python
+from support.standin_wheels import find_uv
+
+REAL_WHEELS = (
+    pytest.mark.online,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which(find_uv()) is None, reason="needs uv, on Linux"
+    ),
+    pytest.mark.skipif(find_python("3.11") is None, reason="needs Python 3.11"),
+)
+"""The marks of tests that install PyPI's wheels for Python 3.11 with uv."""
+NEEDS_GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
 
 def require_ensurepip() -> None:
     """Leave the test out where no environment with pip can be made, as on a bare Debian."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from ..command_line import applying, command_line
 from ..flags import FLAGS, CommandLine, given
 from ..inputs import gather_inputs, plan_options_of
 from ..parser import parse
-from ..text_files import STDIN, Begins, machine_of, read_texts
+from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
 
 
 class Looked(NamedTuple):
@@ -86,21 +86,21 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_json(document | {"machine": told_json(machine)} | _files_json(begins))
     else:
         names = {each.code: each.name[language] for each in table.origins}
+        place_of = partial(place, begins)
         sections = explanation_sections(
-            found, texts, here, mends, command=command, origins=names, place=begins.place
+            found, texts, here, mends, command=command, origins=names, place=place_of
         )
         if only or (looked and is_another(machine, looked.facts)):
-            console.print_sections(told_sections(machine, texts, begins.place))
+            console.print_sections(told_sections(machine, texts, place_of))
         console.print_sections(sections)
     return 0
 
 
-def _files_json(begins: Begins) -> dict[str, object]:
+def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
     """Return where each of several files begins in the count of lines."""
-    if len(begins.files) == 1:
+    if len(begins) == 1:
         return {}
-    rows = zip(begins.files, begins.lines, strict=True)
-    return {"files": [{"file": file, "line_number": line} for file, line in rows]}
+    return {"files": [{"file": each.file, "line_number": each.line} for each in begins]}
 
 
 def _told(
