@@ -13,6 +13,7 @@ import base64
 import contextlib
 import csv
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +25,12 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..evidence.metadata import all_requirements, fields
+from ..evidence.onnxruntime import PROVIDER
 from ..facts.target import STATE_FOLDER
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
-from .environment_files import NAMESPACE
+from .environment_files import NAMESPACE, SHARED
 from .hashed_files import Identity, identity
 from .state_folder import Site, join
 
@@ -128,6 +130,24 @@ def _are_right(
         if row.digest:
             known = unchanged.get(identity(row.about)) or file_digest(Path(long_path(row.path)))
             yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
+
+
+def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
+    """Make the files of onnxruntime in the prefix `tree` files of their own, not links.
+
+    Each build of onnxruntime has files of the same names. Poetry and PDM write into those that are
+    there (https://github.com/pypa/installer/blob/main/src/installer/destinations.py), and so into
+    uv's cache, which would have nothing right left to bring back. The CUDA provider stays a link:
+    no other build that lies over this one has it, and it is five sixths of the bytes. Raises
+    OSError, and Error as `read_staged_tree`.
+    """
+    for root in _Places(tree, site, wheels).roots:
+        for folder, _, names in os.walk(long_path(join(root, SHARED))):
+            for path in (join(folder, name) for name in names):
+                if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
+                    own = f"{path}.own"
+                    shutil.copy2(path, own)
+                    Path(own).replace(path)
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:

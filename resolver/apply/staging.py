@@ -32,7 +32,13 @@ from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .chosen_wheels import Confirm, choose_wheels
 from .hashed_files import unchanged_files
-from .staged_tree import StagedTree, long_path, read_staged_tree, spoiled_wheels
+from .staged_tree import (
+    StagedTree,
+    long_path,
+    own_shared_files,
+    read_staged_tree,
+    spoiled_wheels,
+)
 from .state_folder import Site, remove_tree
 from .wheel_contents import read_wheel_contents
 
@@ -81,6 +87,7 @@ def stage_wheels(
         wheels, urls = choose_wheels(plan, target, index, engine, into.work, progress, confirm)
         with written_early(folder):
             fetched = _fetch(wheels, target, index.sources, into, engine, progress)
+            own_shared_files(into.folder, site, fetched)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
         _check_space(folder, to_download)
         paths = download_all(index, to_download, folder, progress, urls)

@@ -32,6 +32,7 @@ from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
 LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"
 MODULE = "onnxruntime/__init__.py"
+PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
 
 
 def inodes(folder: Path) -> dict[str, tuple[int, str]]:
@@ -78,7 +79,8 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     """Who writes into a file of one environment writes into the cache that it is a link to."""
     one = stand_of("uv")
     one.apply(one.plan(*CUDA))
-    right = {path: path.read_bytes() for path in (one.venv.site / LIBRARY, one.venv.site / MODULE)}
+    paths = [one.venv.site / LIBRARY, one.venv.site / PROVIDER]
+    right = {path: path.read_bytes() for path in paths}
     for path in right:
         assert path.stat().st_nlink > 1
         path.write_bytes(b"#" + right[path][1:])
@@ -90,6 +92,27 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert {path: path.read_bytes() for path in right} == right
     names = [values for code, values in said if code == "cache-spoiled"]
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
+
+
+def test_who_writes_the_cpu_build_into_the_files_changes_nothing_in_uv_s_cache(
+    stand_of: Callable[[str], Stand],
+) -> None:
+    """Poetry and PDM do; the set comes back all the same, without the network."""
+    one = stand_of("uv")
+    one.apply(one.plan(*CUDA))
+    module = one.venv.site / MODULE
+    right = module.read_bytes()
+    module.write_bytes(b"# another build")
+    said: list[str] = []
+
+    def note(code: str, /, **_: object) -> None:
+        said.append(code)
+
+    offline = IndexConfig(index_url=one.server.url, origin="flag", offline=True)
+    one.apply(one.plan(*CUDA), progress=note, index=Index(offline))
+
+    assert module.read_bytes() == right
+    assert "cache-spoiled" not in said
 
 
 def test_the_file_of_all_wheels_of_nvidia_is_one_that_a_wheel_brings(

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.apply.hashed_files import identity
-from ortgpu_fix.apply.staged_tree import StagedTree, read_staged_tree, spoiled_wheels
+from ortgpu_fix.apply.staged_tree import (
+    StagedTree,
+    own_shared_files,
+    read_staged_tree,
+    spoiled_wheels,
+)
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from ortgpu_fix.plan.wheels import Wheel
@@ -279,6 +284,28 @@ def test_a_file_that_is_not_what_its_hash_says_whatever_its_times_say(
     found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {})
 
     assert [wheel.name for wheel in found] == ["a"]
+
+
+def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> None:
+    """All but the CUDA provider, which is large, and which no CPU build has."""
+    paths = "onnxruntime/capi/state.so", "onnxruntime/__init__.py", "nvidia/x.so"
+    provider = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+    tree.add("a", *paths, provider)
+    files = [tree.folder / VENV / path for path in (*paths, provider)]
+    files[0].chmod(0o751)
+    links = [tree.folder / f"cache-{number}" for number in range(len(files))]
+    for link, file in zip(links, files, strict=True):
+        link.hardlink_to(file)
+
+    own_shared_files(tree.folder, tree.site(), tree.wheels)
+
+    pairs = zip(links, files, strict=True)
+    assert [link.samefile(file) for link, file in pairs] == [False, False, True, True]
+    assert files[0].read_text() == "x"
+    assert {*files[0].parent.iterdir()} == {files[0], files[3]}
+    assert files[0].stat().st_mode == links[0].stat().st_mode
+    assert files[0].stat().st_mtime_ns == links[0].stat().st_mtime_ns
+    assert tree.read().hashes[str(tree.environment / VENV / paths[0])] == SHA_OF_X
 
 
 @pytest.mark.parametrize(
