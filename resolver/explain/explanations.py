@@ -16,6 +16,10 @@ from .wordings import LibraryName
 
 ANYBODYS = frozenset({"driver", "gpu-code"})
 """What rows are about that any program can fail by, also one that has nothing of ours."""
+OF_ONNXRUNTIME = frozenset(
+    {"build", "cudnn", "fallback", "gpu-code", "libraries", "msvc", "native", "tensorrt", "zlib"}
+)
+"""What rows are about that a program which brings onnxruntime itself can fail by."""
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -74,13 +78,14 @@ def explanations(
     release: str | None,
     *,
     ours: bool = True,
+    python: bool = True,
     logged: str | None = None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     `origins`: the kinds of programs that the log has traces of; `ours`: whether it names anything
-    that this program can change; `release`: the onnxruntime-gpu that it is about, where known;
-    `logged`: the one that the log itself names.
+    that this program can change; `python`: whether it shows Python's packages; `release`: the
+    onnxruntime-gpu that it is about, where known; `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     for each in recognised:
@@ -94,7 +99,8 @@ def explanations(
     for code in roots:
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
-        one = _explanation(rows[code], origins, language, release, values)
+        kind = _program(rows[code][0].row, origins, python=python)
+        one = _explanation(rows[code], kind, language, release, values)
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
@@ -130,17 +136,31 @@ def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failu
     return table.by_code[by.inside]
 
 
+def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> ProgramKind | None:
+    """Return the kind of program whose remedy for `row` is another than that of Python's packages.
+
+    Of one that brings onnxruntime itself the remedy is as the row says it, where nothing more is
+    known, and no package is promised.
+    """
+    for each in origins:
+        if row.about in each.remedies:
+            return each
+    bundled = not python and row.about in OF_ONNXRUNTIME
+    return next((each for each in origins if bundled and each.bundled), None)
+
+
 def _explanation(
     found: Sequence[RecognisedFailure],
-    origins: Sequence[ProgramKind],
+    origin: ProgramKind | None,
     language: Language,
     release: str | None,
     values: Mapping[str, str],
 ) -> Explanation:
     first, row = found[0], found[0].row
-    origin = next((each for each in origins if row.about in each.remedies), None)
     named = [each.library for each in found if each.library and each.library.part]
-    cause, remedy = row.cause, origin.remedies[row.about] if origin else row.remedy
+    cause, remedy = row.cause, row.remedy
+    if origin is not None:
+        remedy = origin.remedies.get(row.about, remedy)
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
     return Explanation(

@@ -73,6 +73,8 @@ class ProgramKind(NamedTuple):
     traces: tuple[Pattern, ...]
     remedies: Mapping[str, ByLanguage]
     """By what a failure is about."""
+    bundled: bool = False
+    """Whether it brings an onnxruntime itself: no package of Python's mends that."""
 
 
 class Status(NamedTuple):
@@ -110,19 +112,21 @@ class FailureTable:
         wordings: tuple[Wording, ...] = (),
         gpu_wanted: tuple[Pattern, ...] = (),
         ours: tuple[Pattern, ...] = (),
+        python: tuple[Pattern, ...] = (),
     ) -> None:
         """Keep the rows.
 
         `owner_commands`: how commands begin that only a host's owner can run;
         `not_windows_commands`: those that Windows does not have; `gpu_wanted`: what shows that a
-        GPU was wanted; `ours`: that the program uses what this program can change.
+        GPU was wanted; `ours`: that the program uses what this program can change;
+        `python`: that it runs on Python's packages.
         """
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
         self.owner_commands, self.needed = owner_commands, needed
         self.not_windows_commands = not_windows_commands
         self.wordings = wordings
-        self.gpu_wanted, self.ours = gpu_wanted, ours
+        self.gpu_wanted, self.ours, self.python = gpu_wanted, ours, python
         self.by_code = {row.code: row for row in failures}
 
     @cached_property
@@ -151,6 +155,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         wordings=_rows(table, "wordings", _wording) if "wordings" in table else (),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         ours=_patterns(table.get("ours", ()), "ours"),
+        python=_patterns(table.get("python", ()), "python"),
     )
 
 
@@ -204,6 +209,7 @@ def _origin(row: Mapping[str, Any]) -> ProgramKind:
         name=row["name"],
         traces=_patterns(row["traces"], "traces"),
         remedies=row["remedy"],
+        bundled=row.get("bundled", False),
     )
 
 

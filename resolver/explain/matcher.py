@@ -74,6 +74,8 @@ class Search:
         self.origins: list[ProgramKind] = []
         self.wanted = False
         """Whether it shows that a GPU was wanted."""
+        self.python = False
+        """Whether it shows that the program runs on Python's packages."""
         self._ours = False
         self._found: dict[tuple[str, str], list[RecognisedFailure]] = {}
         self._novelty = Novelty()
@@ -178,6 +180,7 @@ class Search:
                 self.origins.append(origin)
         self.wanted = self.wanted or self._holds(self.table.gpu_wanted, view)
         self._ours = self._ours or self._holds(self.table.ours, view)
+        self.python = self.python or self._holds(self.table.python, view)
         if self.release is None:
             match = RELEASE.search(view.text)
             self.release = match["release"] if match else None
@@ -212,6 +215,7 @@ class Search:
             language,
             release,
             ours=self._ours,
+            python=self.python,
             logged=self.release,
         )
 

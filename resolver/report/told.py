@@ -24,9 +24,13 @@ def told_sections(
     return (Section(rows=tuple(rows)),) if rows else ()
 
 
-def unknown_names(machine: ToldMachine, texts: Texts) -> str:
-    """Return what a plan has to know and the text does not tell: `the driver, the GPU`."""
-    return ", ".join(texts.label(f"fact-{each}") for each in machine.unknown)
+def unknown_names(machine: ToldMachine, texts: Texts, *, python: bool = True) -> str:
+    """Return what a plan has to know and the text does not tell: `the driver, the GPU`.
+
+    `python`: whether it tells that the program runs on Python's packages.
+    """
+    unknown = (*machine.unknown, *(() if python else ("program",)))
+    return ", ".join(texts.label(f"fact-{each}") for each in unknown)
 
 
 def _contradiction(each: Contradiction, texts: Texts, place: Callable[[int], str]) -> str:

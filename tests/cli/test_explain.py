@@ -310,6 +310,7 @@ def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
     assert document["mending"]["code"] == "mend-depends"
     assert document["mending"]["command"] == "ortgpu-fix"
     assert document["machine"]["unknown"] == ["driver", "gpus", "python"]
+    assert document["mending"]["text"].count("brings onnxruntime itself") == 1
 
 
 def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(

@@ -87,3 +87,52 @@ def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
     mends = mending(explain_log(WANTED + SESSION, TABLE), (), None)
 
     assert (mends.why.code, mends.arguments) == ("mend-verify", ("verify",))
+
+
+# Whether the program runs on Python's packages
+
+KERNEL = "CUDA failure 209: no kernel image is available for execution on the device\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (KERNEL, "mend-by-python"),
+        ("Traceback (most recent call last):\n" + KERNEL, "mend-by"),
+        ("/opt/venv/lib/python3.11/site-packages/onnxruntime\n" + KERNEL, "mend-by"),
+        (KERNEL + "I ran pip install onnxruntime-gpu", "mend-by"),
+    ],
+)
+def test_packages_mend_it_where_the_program_runs_on_them(log: str, why: str) -> None:
+    search = Search(TABLE)
+    search.feed(log, joined=True)
+    mends = mending(search.explanations(), (), None, python=search.python)
+
+    assert mends.why.code == why
+    assert mends.arguments == ("--apply",)
+
+
+@pytest.mark.parametrize(
+    ("log", "origin"),
+    [
+        ("ai.onnxruntime.OrtException\n" + KERNEL, "java"),
+        ("onnxruntime-node\n" + KERNEL, "node"),
+        ("at site-packages/x.py\nai.onnxruntime.OrtException\n" + KERNEL, None),
+        ("Docker image, CUDA in a container\n" + KERNEL, None),
+        (
+            "ai.onnxruntime.OrtException\nCUDA failure 35: CUDA driver version is insufficient",
+            None,
+        ),
+    ],
+)
+def test_no_package_is_promised_to_a_program_that_brings_onnxruntime_itself(
+    log: str, origin: str | None
+) -> None:
+    """It says so in whatever it fails, also where only the row itself knows what to do."""
+    found = explain_log(log, TABLE)[0]
+
+    assert found.origin == origin
+    if origin:
+        assert not found.fixable
+        assert not found.commands
+        assert mending([found], (), None).why.code == "mend-other-program"

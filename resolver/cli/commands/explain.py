@@ -67,7 +67,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     found = search.explanations(texts.language, release, has_gpu=has_gpu)
     found = on_system(found, (looked or machine).facts.platform.system, table)
     here: tuple[Here, ...] = ()
-    mends = mending(found, here, None)
+    mends = mending(found, here, None, python=search.python)
     if looked:
         here = look(found, table, looked.facts, looked.plan, looked.releases)
         about = looked.plan, looked.plan_with
@@ -78,7 +78,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         plan = looked.plan_with(flags) if flags else looked.plan
         command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
     if not looked and only and mends.arguments[-1:] == ("--apply",):
-        depends = reason("mend-depends", facts=unknown_names(machine, texts))
+        facts = unknown_names(machine, texts, python=search.python)
+        depends = reason("mend-depends", facts=facts)
         mends = mends._replace(why=depends, arguments=mends.arguments[:-1])
         command = command_line(arguments, *mends.arguments)
     if arguments.json:
