@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Literal, cast
 
 from ..errors import Error
@@ -114,6 +115,7 @@ def encode(record: Record) -> str:
     return f"\n{json.dumps(table)}\n"
 
 
+@lru_cache(maxsize=8)  # a run reads each several times
 def decode(text: str) -> tuple[Record, ...]:
     """Return the records of the journal `text`.
 

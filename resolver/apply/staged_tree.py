@@ -141,13 +141,14 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     no other build that lies over this one has it, and it is five sixths of the bytes. Raises
     OSError, and Error as `read_staged_tree`.
     """
-    for root in _Places(tree, site, wheels).roots:
-        for folder, _, names in os.walk(long_path(join(root, SHARED))):
-            for path in (join(folder, name) for name in names):
-                if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
-                    own = f"{path}.own"
-                    shutil.copy2(path, own)
-                    Path(own).replace(path)
+    roots = (long_path(join(root, SHARED)) for root in _Places(tree, site, wheels).roots)
+    for path in (
+        join(at, name) for root in roots for at, _, names in os.walk(root) for name in names
+    ):
+        if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
+            own = f"{path}.own"
+            shutil.copy2(path, own)
+            Path(own).replace(path)
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:

@@ -2,7 +2,9 @@
 
     python scripts/prove/images.py [--only SUBSTRING …] [--work DIR]
 
-Each root is a Debian bookworm of mmdebstrap with real wheels in it. It is judged three times: from
+Each root is a Debian bookworm of mmdebstrap with real wheels in it; `aarch64` is one of arm64, and
+`musl` is Debian's package of musl alone. What conda itself installs is not to be had: `conda` has
+its folders, and the wheels. It is judged three times: from
 its folder, from a tar as `docker save` writes it, and from the OCI layout that Debian's Buildah
 writes. All three have to say the same, and what is expected.
 
@@ -40,7 +42,7 @@ from typing import IO, Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove.outcomes import record
-from support.debian_image import Builder, in_root, make_base
+from support.debian_image import Builder, in_root, make_base, make_debian, make_musl
 from support.pythons import find_python
 from support.standin_wheels import find_uv
 
@@ -75,17 +77,34 @@ class Shop:
         self.folder = folder
         self.base = make_base(folder / "debian", run)
 
-    def root(self) -> Path:
+    def root(self, base: str = "debian") -> Path:
         """Return a new root, whose files are links to those of the base."""
+        self.base = self._made(base)
         root = self.folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         run("cp", "-al", self.base, root)
+        return root
+
+    def _made(self, base: str) -> Path:
+        root = self.folder / base
+        if base == "arm64" and not root.is_dir():
+            make_debian(root, run, "bookworm", "python3,ca-certificates", "arm64")
+        if base == "musl" and not root.is_dir():
+            make_musl(root, run)
         return root
 
     def venv(self, root: Path, prefix: str = VENV) -> Path:
         """Make a venv with the root's own Python; return its site-packages."""
         run(*in_root(root, "python3", "-m", "venv", "--without-pip", f"/{prefix}"))
         return root / prefix / f"lib/python{PYTHON}/site-packages"
+
+    def foreign_venv(self, root: Path) -> Path:
+        """Make the files of a venv whose Python cannot run here; return its site-packages."""
+        venv = root / VENV
+        (venv / "bin").mkdir(parents=True)
+        (venv / "bin/python").symlink_to(f"/usr/bin/python{PYTHON}")
+        (venv / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {PYTHON}.2\n")
+        return venv / f"lib/python{PYTHON}/site-packages"
 
     def install(self, site: Path, *wanted: str) -> None:
         """Install into a folder, from uv's cache where it has the wheels."""
@@ -110,6 +129,7 @@ class Kind(NamedTuple):
     """The codes of the errors of each environment."""
     of_image: frozenset[str] = frozenset()
     """The codes of the findings of the image."""
+    base: str = "debian"
 
 
 def right(shop: Shop, root: Path) -> Sequence[str]:
@@ -164,6 +184,43 @@ def several(shop: Shop, root: Path) -> Sequence[str]:
     return [VENV, "opt/tools", "srv/other env"]
 
 
+def conda(shop: Shop, root: Path) -> Sequence[str]:
+    """Install the set where conda has its Python's packages."""
+    (root / "opt/conda/conda-meta").mkdir(parents=True)
+    (root / "opt/conda/conda-meta/history").touch()
+    (root / "opt/conda/bin").mkdir()
+    shutil.copy2(root / f"usr/bin/python{PYTHON}", root / "opt/conda/bin")
+    shop.install(root / f"opt/conda/lib/python{PYTHON}/site-packages", *shop.pins(*MACHINE))
+    return ["opt/conda"]
+
+
+def prefix(shop: Shop, root: Path) -> Sequence[str]:
+    """Make the venv below another folder, with a blank in its name."""
+    shop.install(shop.venv(root, "srv/a b/env"), *shop.pins(*MACHINE))
+    return ["srv/a b/env"]
+
+
+def tensorrt_8(shop: Shop, root: Path) -> Sequence[str]:
+    """Install TensorRT 8 beside a release that loads TensorRT 10; its wheel is for Python 3.10."""
+    right(shop, root)
+    site = root / VENV / f"lib/python{PYTHON}/site-packages"
+    shop.install(site, "tensorrt==8.6.0", "--no-deps", "--python-version", "3.10")
+    return [VENV]
+
+
+def musl(shop: Shop, root: Path) -> Sequence[str]:
+    """Install the set where there is no glibc."""
+    shop.install(shop.foreign_venv(root), *shop.pins(*MACHINE))
+    return [VENV]
+
+
+def aarch64(shop: Shop, root: Path) -> Sequence[str]:
+    """Install the CPU build for another machine: there is no GPU build for it."""
+    site = shop.foreign_venv(root)
+    shop.install(site, "onnxruntime==1.22.1", "--python-platform", "aarch64-manylinux_2_28")
+    return [VENV]
+
+
 KINDS = {
     "right": Kind(right, 0, {"/opt/venv": set()}),
     "cpu": Kind(cpu_build, 1, {"/opt/venv": CPU_ALONE}),
@@ -176,6 +233,11 @@ KINDS = {
         {"/opt/venv": set()},
         frozenset({"image-cuda-unused", "image-cuda-twice"}),
     ),
+    "conda": Kind(conda, 0, {"/opt/conda": set()}),
+    "prefix": Kind(prefix, 0, {"/srv/a b/env": set()}),
+    "tensorrt-8": Kind(tensorrt_8, 0, {"/opt/venv": {"tensorrt-unfit"}}),
+    "musl": Kind(musl, 3, {"/opt/venv": {"musl", "library-glibc"}}, base="musl"),
+    "aarch64": Kind(aarch64, 3, {"/opt/venv": {"no-wheel-platform"} | CPU_ALONE}, base="arm64"),
     "several": Kind(several, 1, {"/opt/venv": set(), "/srv/other env": CPU_ALONE}),
 }
 
@@ -200,7 +262,7 @@ def checked(path: Path, *machine: str) -> tuple[int, dict[str, Any], dict[str, f
 
 def judge(shop: Shop, kind: Kind) -> dict[str, Any]:
     """Make a root, judge its three forms, and return what was seen. Raises Failed."""
-    root = shop.root()
+    root = shop.root(kind.base)
     new = kind.make(shop, root)
     seen: dict[str, Any] = {}
     documents = []
@@ -215,7 +277,7 @@ def judge(shop: Shop, kind: Kind) -> dict[str, Any]:
                 row["code"]
                 for machine in one["machines"]
                 for row in machine["findings"]
-                if row["severity"] == "error"
+                if row["severity"] == "error" or row["code"] == "tensorrt-unfit"
             }
             for one in document["environments"]
         }

@@ -102,13 +102,28 @@ def make_base(root: Path, run: Run) -> Path:
     return root
 
 
-def make_debian(root: Path, run: Run, suite: str, packages: str) -> Path:
-    """Make the root file system of a Debian release with these packages, and return it."""
-    made = ("mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", suite, root)
-    run(*made, MIRROR)
+def make_debian(root: Path, run: Run, suite: str, packages: str, architecture: str = "") -> Path:
+    """Make the root file system of a Debian release with these packages, and return it.
+
+    That of another `architecture` is unpacked and not configured: its programs do not run here.
+    """
+    kind = ["--variant=extract", f"--architectures={architecture}"] if architecture else []
+    made = ["mmdebstrap", "--quiet", *(kind or ["--variant=minbase"]), f"--include={packages}"]
+    run(*made, suite, root, MIRROR)
     for name in ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"):
         if Path("/", name).exists():
             shutil.copy(Path("/", name), root / name)
+    return root
+
+
+def make_musl(root: Path, run: Run) -> Path:
+    """Make a root file system that has musl and nothing else, and return it."""
+    place = root.with_name("packages")
+    place.mkdir()
+    run("sh", "-c", 'cd "$1" && apt-get -qq download musl', "sh", place)
+    root.mkdir()
+    for package in place.glob("musl_*.deb"):
+        run("dpkg", "-x", package, root)
     return root
 
 

@@ -32,7 +32,6 @@ from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
 LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"
 MODULE = "onnxruntime/__init__.py"
-PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
 
 
 def inodes(folder: Path) -> dict[str, tuple[int, str]]:
@@ -79,8 +78,7 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     """Who writes into a file of one environment writes into the cache that it is a link to."""
     one = stand_of("uv")
     one.apply(one.plan(*CUDA))
-    paths = [one.venv.site / LIBRARY, one.venv.site / PROVIDER]
-    right = {path: path.read_bytes() for path in paths}
+    right = {path: path.read_bytes() for path in (one.venv.site / LIBRARY, one.venv.site / MODULE)}
     for path in right:
         assert path.stat().st_nlink > 1
         path.write_bytes(b"#" + right[path][1:])
@@ -94,14 +92,20 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
 
 
+@pytest.mark.parametrize(("tool", "own"), [("Poetry 2.5.1", True), ("pdm", True), ("uv", False)])
 def test_who_writes_the_cpu_build_into_the_files_changes_nothing_in_uv_s_cache(
-    stand_of: Callable[[str], Stand],
+    stand_of: Callable[[str], Stand], tool: str, *, own: bool
 ) -> None:
     """Poetry and PDM do; the set comes back all the same, without the network."""
     one = stand_of("uv")
+    one.have("bystander 1.0")
+    (one.venv.site / "bystander-1.0.dist-info" / "INSTALLER").write_text(f"{tool}\n")
     one.apply(one.plan(*CUDA))
     module = one.venv.site / MODULE
     right = module.read_bytes()
+    assert (module.stat().st_nlink == 1) is own
+    if not own:
+        return
     module.write_bytes(b"# another build")
     said: list[str] = []
 
