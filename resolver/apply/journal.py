@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Literal, cast
 
@@ -109,7 +109,8 @@ def encode(record: Record) -> str:
     """
     if isinstance(record, Mark):
         return f'\n{{"step": "{record.step}"}}\n'
-    table = {"step": _NAMES[type(record)], **asdict(record)}
+    names = (field.name for field in fields(record))
+    table = {"step": _NAMES[type(record)], **{name: getattr(record, name) for name in names}}
     if isinstance(record, Begin):
         table["version"] = VERSION
     return f"\n{json.dumps(table)}\n"

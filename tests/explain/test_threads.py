@@ -87,9 +87,11 @@ class Thread(NamedTuple):
         first, mends = said[0], self.mends
         if mends.arguments == ("verify",):
             return set()
-        if first.origin:
-            return OTHERS.get(first.origin, {"program"})
-        fits = set(FITS.get(TABLE.by_code[first.code].about, ()))
+        about = TABLE.by_code[first.code].about
+        if first.origin:  # the libraries that it needs are named, and the wheels that have them
+            more = {"set"} if about in {"libraries", "cudnn"} else set()
+            return OTHERS.get(first.origin, {"program"} | more)
+        fits = set(FITS.get(about, ()))
         if mends.arguments[-1:] == ("--apply",):
             fits |= {"torch"} if "--torch" in mends.arguments else {"set"}
             fits |= {"program"} if mends.why.code == "mend-by-python" else set()
