@@ -5,13 +5,13 @@ In: the places where rows were recognised; out: explanations in the reader's lan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts.model import System
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
-from .failures import SEVERITIES, Failure, FailureTable, NeededFiles, ProgramKind
+from .failures import SEVERITIES, ByLanguage, Failure, FailureTable, NeededFiles, ProgramKind
 from .wordings import LibraryName
 
 ANYBODYS = frozenset({"driver", "gpu-code"})
@@ -104,10 +104,9 @@ def explanations(
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
-        to_use = rows[code][0].row.to_use
-        if to_use and not origins:
-            between = " " if language == "en" else ""
-            one = one._replace(remedy=one.remedy + between + to_use[language])
+        between = " " if language == "en" else ""
+        for more in _besides(rows[code][0].row, origins):
+            one = one._replace(remedy=one.remedy + between + more[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
         made.append(one._replace(owner_commands=commands, consequences=consequences))
@@ -143,10 +142,22 @@ def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> P
     known, and no package is promised.
     """
     for each in origins:
-        if row.about in each.remedies:
+        if row.about in each.remedies and not each.besides:
             return each
     bundled = not python and row.about in OF_ONNXRUNTIME
     return next((each for each in origins if bundled and each.bundled), None)
+
+
+def _besides(row: Failure, origins: Sequence[ProgramKind]) -> Iterator[ByLanguage]:
+    """Yield what is added to the remedy of `row`."""
+    if row.to_use and all(each.besides for each in origins):
+        yield row.to_use
+    if _program(row, origins, python=True) is None:
+        yield from (
+            each.remedies[row.about]
+            for each in origins
+            if each.besides and row.about in each.remedies
+        )
 
 
 def _explanation(

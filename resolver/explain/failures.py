@@ -75,6 +75,9 @@ class ProgramKind(NamedTuple):
     """By what a failure is about."""
     bundled: bool = False
     """Whether it brings an onnxruntime itself: no package of Python's mends that."""
+    besides: bool = False
+    """Whether its remedy stands beside the row's: it runs on Python's packages, and loads CUDA by
+    itself."""
 
 
 class Status(NamedTuple):
@@ -210,6 +213,7 @@ def _origin(row: Mapping[str, Any]) -> ProgramKind:
         traces=_patterns(row["traces"], "traces"),
         remedies=row["remedy"],
         bundled=row.get("bundled", False),
+        besides=row.get("besides", False),
     )
 
 

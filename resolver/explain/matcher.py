@@ -219,6 +219,14 @@ class Search:
             logged=self.release,
         )
 
+    def mended_by(self, found: Sequence[Explanation]) -> str:
+        """Return the label of what a command does for the first of `found`, on no known machine."""
+        if not self.python:
+            return "mend-by-python"
+        about = self.table.by_code[found[0].code].about if found else ""
+        besides = any(each.besides and about in each.remedies for each in self.origins)
+        return "mend-by-besides" if besides else "mend-by"
+
 
 def explain_log(
     log: str | Iterable[str],

@@ -37,13 +37,13 @@ def mending(
     plan_with: Callable[[tuple[str, ...]], Plan] | None = None,
     *,
     by_user: Callable[[Finding], bool] = lambda _: False,
-    python: bool = True,
+    by: str = "mend-by",
 ) -> Mending:
     """Return what mends it, on this machine where it was looked at.
 
     `plan_with` makes the plan for flags that a remedy has (`--torch match`, `--ort SPEC`): where
     the plan without them changes nothing, that one may. `by_user`: whether no package mends a
-    finding; `python`: whether the log shows that the program runs on Python's packages.
+    finding; `by`: the label of what a command does where no machine was looked at.
     """
     if not explanations:
         return Mending(reason("mend-nothing-known"), ("verify",))
@@ -54,7 +54,6 @@ def mending(
     if plan is None and worst[0].fixable and not arguments:
         return Mending(reason("mend-verify"), ("verify",))
     if plan is None:
-        by = "mend-by" if python else "mend-by-python"
         return Mending(reason(by if arguments else "mend-by-hand"), arguments)
     said = here[explanations.index(worst[0])]
     if said.findings and all(map(by_user, said.findings)):

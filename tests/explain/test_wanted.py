@@ -91,6 +91,7 @@ def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
 
 # Whether the program runs on Python's packages
 
+MISSING = "libcublas.so.12: cannot open shared object file: No such file or directory\n"
 KERNEL = "CUDA failure 209: no kernel image is available for execution on the device\n"
 
 
@@ -106,7 +107,8 @@ KERNEL = "CUDA failure 209: no kernel image is available for execution on the de
 def test_packages_mend_it_where_the_program_runs_on_them(log: str, why: str) -> None:
     search = Search(TABLE)
     search.feed(log, joined=True)
-    mends = mending(search.explanations(), (), None, python=search.python)
+    found = search.explanations()
+    mends = mending(found, (), None, by=search.mended_by(found))
 
     assert mends.why.code == why
     assert mends.arguments == ("--apply",)
@@ -136,3 +138,32 @@ def test_no_package_is_promised_to_a_program_that_brings_onnxruntime_itself(
         assert not found.fixable
         assert not found.commands
         assert mending([found], (), None).why.code == "mend-other-program"
+
+
+BLAS = "Library cublas64_12.dll is not found or cannot be loaded\n"
+ITS_OWN = "CTranslate2 (faster-whisper, WhisperX) loads CUDA by itself"
+
+
+@pytest.mark.parametrize(
+    ("log", "why", "besides"),
+    [
+        ("import ctranslate2  # in site-packages\n" + MISSING, "mend-by-besides", True),
+        (BLAS, "mend-by-python", True),
+        ("site-packages\n" + MISSING, "mend-by", False),
+        ("ctranslate2, site-packages\n" + KERNEL, "mend-by", False),
+        ("ctranslate2\nai.onnxruntime.OrtException\n" + MISSING, "mend-other-program", False),
+    ],
+)
+def test_what_loads_cuda_by_itself_is_told_which_of_its_releases_fit(
+    log: str, why: str, *, besides: bool
+) -> None:
+    search = Search(TABLE)
+    search.feed(log, joined=True)
+    found = search.explanations()
+
+    assert mending(found, (), None, by=search.mended_by(found)).why.code == why
+    assert (ITS_OWN in found[0].remedy) is besides
+
+
+def test_nothing_is_mended_where_nothing_was_found() -> None:
+    assert Search(TABLE).mended_by(()) == "mend-by-python"

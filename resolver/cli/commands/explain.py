@@ -67,7 +67,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     found = search.explanations(texts.language, release, has_gpu=has_gpu)
     found = on_system(found, (looked or machine).facts.platform.system, table)
     here: tuple[Here, ...] = ()
-    mends = mending(found, here, None, python=search.python)
+    mends = mending(found, here, None, by=search.mended_by(found))
     if looked:
         here = look(found, table, looked.facts, looked.plan, looked.releases)
         about = looked.plan, looked.plan_with
