@@ -18,6 +18,9 @@ MOST = 8_000_000
 """How many characters are looked at: people paste a machine at the begin of what they write."""
 KEPT = 5_000
 """How many things are kept of what a text tells."""
+MOST_LOOKED_AT = 10_000
+"""How many lines are taken apart that may tell something: the log of a server has that many in its
+first megabytes, and tells nothing in them."""
 NEAR = 3
 """How many lines of something else a list of packages may have between its lines."""
 PRINTED, WRITTEN, PATH = 2, 1, 0
@@ -46,6 +49,7 @@ class MachineReader:
         self.gpu_build_named = False
         self._line = 0
         self._read = 0
+        self._looked = 0
         self._block = 0
         self._last_package = -NEAR
         self._in_table = False
@@ -62,14 +66,15 @@ class MachineReader:
             line = text[: p.LONGEST].rstrip()
             if self._in_table or self._is_asked or p.HINT.search(line):
                 self._look(line)
-            if len(self.seen) >= KEPT:
+                self._looked += 1
+            if len(self.seen) >= KEPT or self._looked >= MOST_LOOKED_AT:
                 self._read = MOST
                 return
         self._line = before + piece.count("\n")
 
     def end_text(self) -> None:
         """End what the lines began: what comes next is of another text."""
-        self._read = 0
+        self._read = self._looked = 0
         self._in_table = self._asked_version = self._asked_python = False
         self._shown, self._last_package = None, -NEAR
 

@@ -19,11 +19,14 @@ with the set that the resolver chooses, from the index. Then:
   it is asked for a CUDA session, and for a value on the GPU in a thread and in a fork. Looked at
   are the libraries in the process, the processor time of the import, private memory, and whether
   the import works with a limit of address space wherever it works without the companion.
+- **The small set is whole, too**: the one of `--prefer small`, where it is another (CUDA 12 and
+  13). Not only what the provider loads: each library of each of its wheels is opened in the process
+  of the session, every symbol bound.
 - **Silent while the set is whole**: whoever asks for providers, for CUDA with a driver that knows
   no GPU and without one, or for the CPU, hears nothing of the loader. With one library taken away
   they do.
 
-`--parts` names what to do: release, application, demand, silence; all of it without.
+`--parts` names what to do: release, small, application, demand, silence; all of it without.
 
 The driver is the real 550 of Debian's non-free archive, unpacked below DIR; where that cannot be
 had, a stub compiled with gcc, with which some releases crash. Needs Linux, uv, gcc, a network and
@@ -152,10 +155,11 @@ print(json.dumps({"later": said, "mapped": sorted(paths)}))
 """
 
 
-def load(prover: Prover, python: Path, build: Build) -> dict[str, Any]:
+def load(prover: Prover, python: Path, build: Build, *more: Path) -> dict[str, Any]:
     """Open the provider in an environment; return what was said, and what is missing.
 
-    The libraries that it links are found by LD_LIBRARY_PATH alone: nothing else helps.
+    The libraries that it links are found by LD_LIBRARY_PATH alone: nothing else helps. `more`:
+    libraries that are opened after those that it loads by name.
     """
     site = site_packages(python)
     folders = sorted({str(path.parent) for path in (site / "nvidia").rglob("lib*.so*")})
@@ -164,6 +168,7 @@ def load(prover: Prover, python: Path, build: Build) -> dict[str, Any]:
         LOAD,
         MODEL,
         *(need.library for need in build.needs if need.how == "loads"),
+        *more,
         LD_LIBRARY_PATH=":".join([*folders, prover.driver]),
         LD_BIND_NOW="1",
     )
@@ -179,12 +184,12 @@ def load(prover: Prover, python: Path, build: Build) -> dict[str, Any]:
     return {"said": said, "later": answer["later"], "missing": missing}
 
 
-def make(prover: Prover, build: Build) -> tuple[Path, tuple[Wheel, ...]]:
+def make(prover: Prover, build: Build, *, small: bool = False) -> tuple[Path, tuple[Wheel, ...]]:
     """Install the set for a build into a fresh environment; return its interpreter and the set."""
     version = python_for(build)
     assert version is not None, build.version  # noqa: S101
-    plan = prover.plan(build.version, version)
-    python = prover.environment(f"env-{build.version}", version)
+    plan = prover.plan(build.version, version, small=small)
+    python = prover.environment(f"env-{build.version}{'-small' * small}", version)
     chosen = [f"{wheel.name}=={wheel.version}" for wheel in plan.selection]
     prover.install(python, "--link-mode", "hardlink", *chosen, *plan.requires, "pip")
     return python, plan.selection
@@ -215,6 +220,29 @@ def prove_release(prover: Prover, build: Build, python: Path, chosen: tuple[Whee
         **found,
         packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
     )
+
+
+def prove_small(prover: Prover, build: Build, _python: Path, newest: tuple[Wheel, ...]) -> None:
+    """Load the small set, and every library of its wheels."""
+    python, chosen = make(prover, build, small=True)
+    if chosen != newest:
+        site = site_packages(python)
+        every = sorted((site / "nvidia").rglob("lib*.so*"))
+        found = load(prover, python, build, *every)
+        prover.say(
+            "small",
+            build.version,
+            good=found["said"].startswith("CUDA failure")
+            and not (found["missing"] or found["later"]),
+            cuda=build.cuda,
+            python=python_of(python),
+            **found,
+            libraries=len(every),
+            megabytes=round(sum(wheel.size for wheel in chosen) / 1e6),
+            megabytes_newest=round(sum(wheel.size for wheel in newest) / 1e6),
+            packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
+        )
+    prover.drop(python)
 
 
 def python_of(python: Path) -> str:
@@ -437,6 +465,7 @@ def major(build: Build) -> str:
 
 PARTS = {
     "release": prove_release,
+    "small": prove_small,
     "application": prove_application,
     "demand": prove_demand,
     "silence": prove_silence,

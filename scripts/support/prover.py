@@ -68,7 +68,9 @@ class Prover:
         text = " ".join(f"{name}={value}" for name, value in values.items())
         print(f"{'ok  ' if good else 'FAIL'} {part} {subject}: {text[:300]}", flush=True)
 
-    def plan(self, release: str, python: str, system: str = "linux") -> Plan:
+    def plan(
+        self, release: str, python: str, system: str = "linux", *, small: bool = False
+    ) -> Plan:
         """Return the resolver's plan for this release on a recent driver and two GPUs."""
         document = {
             "schema": 1,
@@ -78,7 +80,7 @@ class Prover:
             "python": {"version": f"{python}.0"},
             "packages": [],
         }
-        options = PlanOptions(onnxruntime=f"=={release}")
+        options = PlanOptions(onnxruntime=f"=={release}", small=small)
         return resolve(facts_json.from_json(document), options, self.matrix)
 
     def environment(self, name: str, python: str) -> Path:

@@ -467,3 +467,16 @@ def test_a_table_with_a_card_that_nobody_knows_tells_no_cards() -> None:
 )
 def test_a_number_alone_is_no_release(text: str, told: list[str]) -> None:
     assert [each.value for each in machine(text).told] == told
+
+
+def test_so_many_lines_are_taken_apart_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_LOOKED_AT", 2)
+    nothing, driver = "a word\n" * 9, "driver 566.36\n"
+
+    assert "driver" not in machine(f"{nothing}Python 3.10\n{nothing}{driver}").unknown
+    assert "driver" in machine(f"Python 3.10\npython 3.10\n{driver}", driver).unknown
+    reader = MachineReader()
+    reader.feed("Python 3.10\nPython 3.10\n")
+    reader.end_text()
+    reader.feed(driver)
+    assert reader.seen[-1].fact == "driver"
