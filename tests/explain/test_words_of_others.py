@@ -1,0 +1,82 @@
+"""What NVML, Docker, Kubernetes, PyTorch, CUDA's libraries, .NET and Java say, as they say it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.explain.matcher import explain_log
+
+TABLE = parse_failures(load_table("failures"))
+NVML = "Failed to initialize NVML: "
+CLI = "nvidia-container-cli: "
+SAID = {
+    "no-gpu-visible": [
+        f"{NVML}Unknown Error",
+        f"{NVML}Insufficient Permissions",
+        "RuntimeError: No CUDA GPUs are available",
+        f"{CLI}device error: 7: unknown device: unknown",
+        f"{CLI}initialization error: WSL environment detected but no adapters were found: unknown",
+        "docker: Error response from daemon: Unknown runtime specified nvidia.",
+        "unknown or invalid runtime name: nvidia",
+        "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
+        "No devices found. Waiting indefinitely.",
+        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        "CUDA driver initialization failed, you might not have a CUDA gpu.",
+    ],
+    "driver-library-missing": [
+        f"{NVML}GPU access blocked by the operating system",
+        "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
+        "bash: nvidia-smi: command not found",
+        "/bin/sh: 1: nvidia-smi: not found",
+        'exec: "nvidia-smi": executable file not found in $PATH',
+        "'nvidia-smi' is not recognized as an internal or external command",
+        "'nvidia-smi' 不是内部或外部命令，也不是可运行的程序",
+        "failed call to cuInit: UNKNOWN ERROR (303)",
+    ],
+    "driver-not-running": [
+        f"{NVML}Driver Not Loaded",
+        f"{CLI}initialization error: nvml error: driver not loaded: unknown",
+    ],
+    "driver-mismatch": [
+        f"{CLI}mount error: file creation failed: /x/libnvidia-ml.so.1: file exists: unknown",
+    ],
+    "driver-too-old": [
+        f"{CLI}requirement error: unsatisfied condition: cuda>=12.8, please update your driver",
+        "PTX was compiled with an unsupported toolchain",
+    ],
+    "cuda-library-failed": [
+        "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+        "RuntimeError: GET was unable to find an engine to execute this computation",
+        "CUFFT failure 5: CUFFT_INTERNAL_ERROR",
+        "RuntimeError: cuFFT error: CUFFT_INTERNAL_ERROR",
+    ],
+    "torch-without-this-gpu": [
+        "Found GPU0 Tesla K80 which is of cuda capability 3.7.",
+    ],
+    "nvrtc-missing": ["nvrtc: error: failed to open libnvrtc-builtins.so.12.1."],
+    "no-kernel-image": [
+        "nvrtc: error: invalid value for --gpu-architecture (-arch)",
+        "nvrtc: error: failed to load builtins for compute_120.",
+    ],
+    "tensorrt-unavailable": ["Please install TensorRT libraries as mentioned in the page"],
+    "provider-files-missing": [
+        "The type initializer for 'Microsoft.ML.OnnxRuntime.NativeMethods' threw an exception",
+        "java.lang.UnsatisfiedLinkError: no onnxruntime in java.library.path",
+    ],
+    "cpu-fallback": [
+        "CUDAExecutionProvider is not available. Falling back to CPU",
+        "ONNX Runtime: CUDA provider is not available",
+    ],
+    "cuda-11-libraries-missing": [
+        "Could not load dynamic library 'libcudart.so.11.0'",
+        "\tlibcublas.so.11 => not found",
+        "The program can't start because cublas64_11.dll is missing from your computer.",
+    ],
+}
+
+
+@pytest.mark.parametrize(("code", "said"), [(code, x) for code, all_ in SAID.items() for x in all_])
+def test_it_is_known(code: str, said: str) -> None:
+    assert [each.code for each in explain_log(f"{said}\n", TABLE)] == [code]
