@@ -237,7 +237,7 @@ KINDS = {
     "prefix": Kind(prefix, 0, {"/srv/a b/env": set()}),
     "tensorrt-8": Kind(tensorrt_8, 0, {"/opt/venv": {"tensorrt-unfit"}}),
     "musl": Kind(musl, 3, {"/opt/venv": {"musl", "library-glibc"}}, base="musl"),
-    "aarch64": Kind(aarch64, 3, {"/opt/venv": {"no-wheel-platform"} | CPU_ALONE}, base="arm64"),
+    "aarch64": Kind(aarch64, 3, {"/opt/venv": CPU_ALONE - {"library-missing"}}, base="arm64"),
     "several": Kind(several, 1, {"/opt/venv": set(), "/srv/other env": CPU_ALONE}),
 }
 
