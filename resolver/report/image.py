@@ -16,6 +16,7 @@ from ..plan.model import Plan
 from ..plan.reasons import Finding
 from ..resolve.serving import Serving
 from .plan_document import SCHEMA, findings_json
+from .rejected import rejected_section
 
 _STYLES = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
 
@@ -65,9 +66,12 @@ def _environment(one: JudgedEnvironment, texts: Texts) -> Iterator[Section]:
 
 
 def judged_rows(plan: Plan, texts: Texts) -> Iterator[Row]:
-    """Yield what a plan finds, and whether sessions can use the GPU."""
+    """Yield what a plan finds, whether sessions can use the GPU, and why no set would."""
     yield from finding_rows(plan.findings, texts)
     yield Row(text=texts.label(f"image-is-{plan.verdict}"), style=_STYLES[plan.verdict])
+    if plan.verdict == "impossible":
+        for row in rejected_section(plan, texts, verbose=False).rows:
+            yield Row(text=f"{row.head}: {row.text}", style="dim")
 
 
 def serves_row(serving: Serving, texts: Texts) -> Row:

@@ -372,3 +372,15 @@ def test_what_is_no_image(tmp_path: Path, argv: tuple[str, ...], code: int) -> N
 
     assert done.returncode == code
     assert done.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("kind", ["aarch64", "right"])
+def test_where_no_set_works_it_is_said_why(root: Path, kind: str) -> None:
+    ROOTS[kind][0](root)
+    done = run_here(
+        *("check-image", str(root), *OLD_DRIVER), cwd=root, env={"PATH": os.environ["PATH"]}
+    )
+    why = "there is no wheel for linux_aarch64"
+
+    assert done.stdout.count("No set of packages can use the GPU there") == (kind == "aarch64")
+    assert (why in done.stdout) is (kind == "aarch64")
