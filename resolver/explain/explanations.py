@@ -105,7 +105,7 @@ def explanations(
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
         between = " " if language == "en" else ""
-        for more in _besides(rows[code][0].row, origins):
+        for more in _besides(rows[code][0].row, origins, kind):
             one = one._replace(remedy=one.remedy + between + more[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
@@ -148,16 +148,14 @@ def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> P
     return next((each for each in origins if bundled and each.bundled), None)
 
 
-def _besides(row: Failure, origins: Sequence[ProgramKind]) -> Iterator[ByLanguage]:
-    """Yield what is added to the remedy of `row`."""
+def _besides(
+    row: Failure, origins: Sequence[ProgramKind], kind: ProgramKind | None
+) -> Iterator[ByLanguage]:
+    """Yield what is added to the remedy of `row`, if that is not of a `kind` of program."""
     if row.to_use and all(each.besides for each in origins):
         yield row.to_use
-    if _program(row, origins, python=True) is None:
-        yield from (
-            each.remedies[row.about]
-            for each in origins
-            if each.besides and row.about in each.remedies
-        )
+    if kind is None:
+        yield from (each.remedies[row.about] for each in origins if row.about in each.remedies)
 
 
 def _explanation(

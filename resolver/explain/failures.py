@@ -73,9 +73,9 @@ class ProgramKind(NamedTuple):
     traces: tuple[Pattern, ...]
     remedies: Mapping[str, ByLanguage]
     """By what a failure is about."""
-    bundled: bool = False
+    bundled: bool
     """Whether it brings an onnxruntime itself: no package of Python's mends that."""
-    besides: bool = False
+    besides: bool
     """Whether its remedy stands beside the row's: it runs on Python's packages, and loads CUDA by
     itself."""
 

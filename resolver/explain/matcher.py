@@ -220,11 +220,14 @@ class Search:
         )
 
     def mended_by(self, found: Sequence[Explanation]) -> str:
-        """Return the label of what a command does for the first of `found`, on no known machine."""
+        """Return the label of what a command does for the first of `found`, on no known machine.
+
+        It has no origin, for then no command does anything.
+        """
         if not self.python:
             return "mend-by-python"
-        about = self.table.by_code[found[0].code].about if found else ""
-        besides = any(each.besides and about in each.remedies for each in self.origins)
+        about = {self.table.by_code[each.code].about for each in found[:1]}
+        besides = any(about & each.remedies.keys() for each in self.origins)
         return "mend-by-besides" if besides else "mend-by"
 
 

@@ -92,14 +92,17 @@ def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
     assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
 
 
-@pytest.mark.parametrize(("tool", "own"), [("Poetry 2.5.1", True), ("pdm", True), ("uv", False)])
+@pytest.mark.parametrize(
+    ("tool", "own"), [("Poetry 2.5.1", True), ("pdm", True), ("uv", False), (None, False)]
+)
 def test_who_writes_the_cpu_build_into_the_files_changes_nothing_in_uv_s_cache(
-    stand_of: Callable[[str], Stand], tool: str, *, own: bool
+    stand_of: Callable[[str], Stand], tool: str | None, *, own: bool
 ) -> None:
     """Poetry and PDM do; the set comes back all the same, without the network."""
     one = stand_of("uv")
     one.have("bystander 1.0")
-    (one.venv.site / "bystander-1.0.dist-info" / "INSTALLER").write_text(f"{tool}\n")
+    installer = one.venv.site / "bystander-1.0.dist-info" / "INSTALLER"
+    installer.write_text(f"{tool}\n") if tool else installer.unlink()
     one.apply(one.plan(*CUDA))
     module = one.venv.site / MODULE
     right = module.read_bytes()

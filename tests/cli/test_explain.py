@@ -18,6 +18,8 @@ from command import run_here
 
 import synthetic
 from ortgpu_fix import __main__
+from ortgpu_fix.cli.commands import explain
+from ortgpu_fix.errors import Error
 from ortgpu_fix.utils.process import install_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -269,6 +271,23 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     __main__.main(["explain", str(file), "--text-only"])
 
     assert "The log is from an application with a Python of its own" in capsys.readouterr().out
+
+
+def test_a_machine_that_cannot_be_looked_at_promises_no_more_than_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Error("python-not-found", path="python3")
+
+    monkeypatch.setattr(explain, "gather_inputs", refuse)
+    file = tmp_path / "error.log"
+    said = []
+    for text in (MISSING, f"Traceback (most recent call last):\n{MISSING}"):
+        file.write_text(text)
+        __main__.main(["explain", str(file), "--json"])
+        said.append(json.loads(capsys.readouterr().out)["mending"]["code"])
+
+    assert said == ["mend-by-python", "mend-by"]
 
 
 @pytest.mark.parametrize(("gpus", "codes"), [(("8.0",), ["cpu-build-in-use"]), ((), [])])

@@ -167,3 +167,11 @@ def test_what_loads_cuda_by_itself_is_told_which_of_its_releases_fit(
 
 def test_nothing_is_mended_where_nothing_was_found() -> None:
     assert Search(TABLE).mended_by(()) == "mend-by-python"
+
+
+def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
+    besides = [each.code for each in TABLE.origins if each.besides]
+    bundled = {each.code for each in TABLE.origins if each.bundled}
+
+    assert besides == ["ctranslate2"]
+    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp"}

@@ -478,5 +478,5 @@ def test_so_many_lines_are_taken_apart_and_no_more(monkeypatch: pytest.MonkeyPat
     reader = MachineReader()
     reader.feed("Python 3.10\nPython 3.10\n")
     reader.end_text()
-    reader.feed(driver)
+    reader.feed(f"Python 3.10\n{driver}")
     assert reader.seen[-1].fact == "driver"
