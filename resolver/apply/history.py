@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import Error
@@ -152,6 +153,12 @@ def read_journal(site: Site, folder: Path) -> tuple[Record, ...]:
         return ()
     except OSError as error:
         raise Error("journal-damaged", line=0) from error
+    return _records(site, folder, data)
+
+
+@lru_cache(maxsize=8)  # a run reads each several times, and has thousands of paths
+def _records(site: Site, folder: Path, data: bytes) -> tuple[Record, ...]:
+    """Return the records of a journal that may be followed. Raises as `read_journal`."""
     try:
         records = decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import Literal, cast
 
 from ..errors import Error
@@ -116,7 +115,6 @@ def encode(record: Record) -> str:
     return f"\n{json.dumps(table)}\n"
 
 
-@lru_cache(maxsize=8)  # a run reads each several times
 def decode(text: str) -> tuple[Record, ...]:
     """Return the records of the journal `text`.
 

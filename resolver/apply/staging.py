@@ -131,7 +131,8 @@ def _unpack(companions: Sequence[LocalWheel], target: Target, into: Prefix, engi
     for companion in companions:
         with zipfile.ZipFile(io.BytesIO(companion.content)) as file:
             file.extractall(long_path(str(root)))
-    engine.compile_modules(root, target, into)
+    if any(root.rglob("*.py")):  # a stand-in has none
+        engine.compile_modules(root, target, into)
 
 
 def _fetch(  # noqa: PLR0917
