@@ -76,6 +76,10 @@ def gather_inputs(
     )
 
 
+PREFERRED = {"dockerfile": "small"}
+"""What is preferred for a format of `lock` where nobody says so: an image is sent to each host."""
+
+
 def plan_options_of(arguments: CommandLine) -> PlanOptions:
     """Return the options of a plan. Raises what `parse_plan_options` raises."""
     return parse_plan_options(
@@ -88,7 +92,7 @@ def plan_options_of(arguments: CommandLine) -> PlanOptions:
         provide=not arguments.no_provide,
         keep=True if arguments.keep else False if arguments.no_keep else None,
         torch=arguments.torch,
-        small=arguments.prefer == "small",
+        small=(arguments.prefer or PREFERRED.get(arguments.format)) == "small",
         conflicts="conflicts" in arguments.allow,
         providers="provider" in arguments.allow,
         torch_index=arguments.torch_index_url,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -217,6 +218,22 @@ def test_one_lock_for_two_systems(run: Run, tmp_path: Path) -> None:
     assert "; sys_platform == 'win32'" in done.stdout
     assert docker.returncode == 2
     assert "needs machines with the same Python on Linux" in docker.stderr
+
+
+def test_an_image_gets_the_smallest_wheels_unless_the_newest_are_wanted(
+    run: Run, tmp_path: Path
+) -> None:
+    facts = machine(tmp_path, "server", driver="535.104.12")
+
+    def wheels(*flags: str) -> set[str]:
+        done = run("lock", *facts, *flags)
+        assert done.returncode == 0, done.stderr
+        return {*re.findall(r"nvidia-[\w-]+==[\d.]+", done.stdout)}
+
+    small, newest = wheels("--prefer", "small"), wheels()
+    assert small != newest
+    assert wheels("--format", "dockerfile") == small
+    assert wheels("--format", "dockerfile", "--prefer", "newest") == newest
 
 
 @pytest.mark.parametrize("command", [["lock"], ["download", "-d", "wheels"]])
