@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..evidence.metadata import all_requirements, fields
 from ..evidence.onnxruntime import PROVIDER
-from ..facts.target import STATE_FOLDER
+from ..facts.target import STATE_FOLDER, Installed
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
@@ -34,6 +34,8 @@ from .environment_files import NAMESPACE, SHARED
 from .hashed_files import Identity, identity
 from .state_folder import Site, join
 
+_IN_PLACE = ("poetry", "pdm")
+"""How INSTALLER begins of the tools that do: see `own_shared_files`."""
 _SCRIPTS = frozenset({"bin", "Scripts"})
 
 
@@ -130,6 +132,11 @@ def _are_right(
         if row.digest:
             known = unchanged.get(identity(row.about)) or file_digest(Path(long_path(row.path)))
             yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
+
+
+def writes_in_place(installed: Iterable[Installed]) -> bool:
+    """Return whether a tool has installed something that writes into the files that are there."""
+    return any((one.installer or "").lower().startswith(_IN_PLACE) for one in installed)
 
 
 def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:

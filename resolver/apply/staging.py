@@ -38,13 +38,11 @@ from .staged_tree import (
     own_shared_files,
     read_staged_tree,
     spoiled_wheels,
+    writes_in_place,
 )
 from .state_folder import Site, remove_tree
 from .wheel_contents import read_wheel_contents
 
-IN_PLACE = ("poetry", "pdm")
-"""How INSTALLER begins of the tools that write into the files that are there: see
-`own_shared_files`."""
 _UNPACKED = 1.7
 """Unpacked size over wheel size, assumed until the wheels are here; NVIDIA's have 1.3 to 1.7."""
 _MARGIN = 64 << 20
@@ -90,7 +88,7 @@ def stage_wheels(
         wheels, urls = choose_wheels(plan, target, index, engine, into.work, progress, confirm)
         with written_early(folder):
             fetched = _fetch(wheels, target, index.sources, into, engine, progress)
-            if any((one.installer or "").lower().startswith(IN_PLACE) for one in target.installed):
+            if writes_in_place(target.installed):
                 own_shared_files(into.folder, site, fetched)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
         _check_space(folder, to_download)

@@ -76,10 +76,12 @@ class Shop:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.base = make_base(folder / "debian", run)
+        self.architecture = "amd64"
 
     def root(self, base: str = "debian") -> Path:
         """Return a new root, whose files are links to those of the base."""
         self.base = self._made(base)
+        self.architecture = "arm64" if base == "arm64" else "amd64"
         root = self.folder / "root"
         shutil.rmtree(root, ignore_errors=True)
         run("cp", "-al", self.base, root)
@@ -299,7 +301,7 @@ def _folder(shop: Shop, root: Path, new: Sequence[str]) -> Path:
 
 def _docker(shop: Shop, root: Path, new: Sequence[str]) -> Path:
     layers = [lambda tar: tar.add(shop.base, "."), lambda tar: _add(tar, root, new)]
-    return docker_save(shop.folder / "image.tar", layers)
+    return docker_save(shop.folder / "image.tar", layers, shop.architecture)
 
 
 def _add(tar: tarfile.TarFile, root: Path, new: Sequence[str]) -> None:
@@ -310,16 +312,20 @@ def _add(tar: tarfile.TarFile, root: Path, new: Sequence[str]) -> None:
 def _oci(shop: Shop, root: Path, new: Sequence[str]) -> Path:
     builder = Builder(shop.folder, run)
     try:
-        return builder.pack(shop.base, root, new, shop.folder / "oci")
+        return builder.pack(shop.base, root, new, shop.folder / "oci", shop.architecture)
     finally:
         builder.remove()
 
 
 Fill = Callable[[tarfile.TarFile], None]
-CONFIG = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Env": []}}).encode()
 
 
-def docker_save(path: Path, layers: Sequence[Fill]) -> Path:
+def configuration(architecture: str) -> bytes:
+    """Return the configuration of an image."""
+    return json.dumps({"architecture": architecture, "os": "linux", "config": {"Env": []}}).encode()
+
+
+def docker_save(path: Path, layers: Sequence[Fill], architecture: str = "amd64") -> Path:
     """Write a tar as `docker save` does, each layer straight into it."""
     names = [f"{number}/layer.tar" for number in range(len(layers))]
     manifest = [{"Config": "config.json", "RepoTags": ["app:1"], "Layers": names}]
@@ -327,7 +333,7 @@ def docker_save(path: Path, layers: Sequence[Fill]) -> Path:
         for name, fill in zip(names, layers, strict=True):
             _member(out, name, lambda fill=fill: _layer(out, fill))  # type: ignore[misc]
         for name, content in (
-            ("config.json", CONFIG),
+            ("config.json", configuration(architecture)),
             ("manifest.json", json.dumps(manifest).encode()),
         ):
             info = tarfile.TarInfo(name)
@@ -373,7 +379,7 @@ def oci_layout(folder: Path, layers: Sequence[Fill]) -> Path:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = list(pool.map(packed, range(len(layers))))
-    manifest = blob(json.dumps({"config": blob(CONFIG), "layers": rows}).encode())
+    manifest = blob(json.dumps({"config": blob(configuration("amd64")), "layers": rows}).encode())
     (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
     return folder
 

@@ -57,7 +57,9 @@ class Builder:
         self._do(*words, *network, "--tag", NAME, context)
         return self._do("from", "--pull-never", NAME)
 
-    def pack(self, base: Path, root: Path, new: Sequence[str], path: Path) -> Path:
+    def pack(
+        self, base: Path, root: Path, new: Sequence[str], path: Path, architecture: str = "amd64"
+    ) -> Path:
         """Write an OCI layout of two layers: the root `base`, and what is `new` in `root`."""
         container = self._do("from", "scratch")
         self._do("add", "--quiet", container, base, "/")
@@ -65,6 +67,7 @@ class Builder:
         container = self._do("from", "--pull-never", "base")
         for name in new:
             self._do("add", "--quiet", container, root / name, f"/{name}")
+        self._do("config", "--arch", architecture, container)
         self._do("commit", "--quiet", "--rm", container, NAME)
         return self.save(path)
 

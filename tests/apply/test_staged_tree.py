@@ -16,9 +16,11 @@ from ortgpu_fix.apply.staged_tree import (
     own_shared_files,
     read_staged_tree,
     spoiled_wheels,
+    writes_in_place,
 )
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layouts of Unix")
@@ -284,6 +286,22 @@ def test_a_file_that_is_not_what_its_hash_says_whatever_its_times_say(
     found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {})
 
     assert [wheel.name for wheel in found] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        ([], False),
+        (["pip", None, "uv"], False),
+        (["pip", "Poetry 2.5.1"], True),
+        (["pdm", "uv"], True),
+        (["our poetry"], False),
+    ],
+)
+def test_the_tools_that_write_in_place(tools: list[str | None], *, expected: bool) -> None:
+    installed = [Installed("a", "1", "a-1.dist-info", installer=tool) for tool in tools]
+
+    assert writes_in_place(installed) is expected
 
 
 def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> None:

@@ -1,0 +1,25 @@
+"""Which wheels are preferred where nobody says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.cli.inputs import plan_options_of
+from ortgpu_fix.cli.parser import parse
+
+
+@pytest.mark.parametrize(
+    ("words", "small"),
+    [
+        ((), False),
+        (("--prefer", "small"), True),
+        (("--prefer", "newest"), False),
+        (("lock",), False),
+        (("lock", "--format", "pylock"), False),
+        (("lock", "--format", "dockerfile"), True),
+        (("lock", "--format", "dockerfile", "--prefer", "newest"), False),
+        (("lock", "--format", "requirements", "--prefer", "small"), True),
+    ],
+)
+def test_an_image_gets_the_smallest(words: tuple[str, ...], *, small: bool) -> None:
+    assert plan_options_of(parse(words)).small is small
