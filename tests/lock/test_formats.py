@@ -617,6 +617,8 @@ def test_a_dockerfile_says_how_it_is_built_and_run() -> None:
 
     assert "# build with: docker build " in said
     assert "# run with: docker run --gpus all " in said
+    wheels = "default of this format; --prefer newest takes the newest wheels"
+    assert f"# --prefer small is the {wheels}" in said
     without = dockerfile(cpu(), b"")
     assert "# build with: docker build " in without
     assert "LD_LIBRARY_PATH" not in without

@@ -24,7 +24,7 @@ VENV = "/opt/venv"
 INSTALL = (
     "build with: docker build -t gpu-base -f FILE FOLDER; then FROM gpu-base, or add to it here",
     "run with: docker run --gpus all …; unchecked: -e GPU_CHECK=off -e ORTGPU_FIX_REQUIRE=",
-    "its wheels are those with the fewest bytes that are right together; else: --prefer newest",
+    "--prefer small is the default of this format; --prefer newest takes the newest wheels",
 )
 _CHECK = '''\
 """Before the application: does onnxruntime really compute on the GPU?"""
