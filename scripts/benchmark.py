@@ -3,11 +3,13 @@
     python scripts/benchmark.py [--only ROW ...] [--work DIR] [--record]
 
 Rows: `install` (the set for an A100 with driver 535.104.12 into a fresh environment, by uv and by
-pip, from empty caches and from full ones; undo; the bytes that were written), `plan` (and
-`--check`, with nothing and with 1,000 distributions installed), `fleet` (1,000 machines of 30 and
-of 1,000 kinds), `explain` (a log of a gigabyte) and `site` (what `scripts/site.py` writes: its
-bytes, and how soon a browser shows and answers, which needs Chromium and npm). The verification,
-which neither uv nor pip does, is told apart. `install` needs 15 GB of disk and downloads 8 GB.
+pip, from empty caches and from full ones; undo; the bytes that were written), `sets` (the newest
+set and the smallest, beside onnxruntime-gpu's own extras by uv and by pip, from empty caches: the
+bytes that come over the network and stay on the disk, and the seconds), `plan` (and `--check`, with
+nothing and with 1,000 distributions installed), `fleet` (1,000 machines of 30 and of 1,000 kinds),
+`explain` (a log of a gigabyte) and `site` (what `scripts/site.py` writes: its bytes, and how soon a
+browser shows and answers, which needs Chromium and npm). The verification, which neither uv nor pip
+does, is told apart. `install` and `sets` need 15 GB of disk and download 8 GB each.
 
 With --record the numbers go into scripts/prove/results/. They mean something on an idle machine.
 """
@@ -109,6 +111,18 @@ def measured(
         written=used.ru_oublock * 512,
         memory=used.ru_maxrss * 1024,
     )
+
+
+def received_bytes() -> int:
+    """Return what came over the network since the machine started: that of its busiest device."""
+    lines = Path("/proc/net/dev").read_text().splitlines()[2:]
+    return max(int(line.partition(":")[2].split()[0]) for line in lines)
+
+
+def on_disk(folder: Path) -> int:
+    """Return the bytes that a folder takes, a file of several names once."""
+    known = {(row.st_ino, row.st_blocks) for row in (path.lstat() for path in folder.rglob("*"))}
+    return sum(blocks for _, blocks in known) * 512
 
 
 class Round(NamedTuple):
@@ -222,6 +236,38 @@ class Bench:
         seconds, verifying = median("again", "wall"), round(median("again", "verifying"), 2)
         row = f"apply after it, {time_of}, {engine}"
         self.say(row, f"{seconds:7.2f} s", seconds=round(seconds, 3), verifying=verifying)
+
+    # -- sets ------------------------------------------------------------------------------------
+
+    def sets(self) -> None:
+        """Measure what the sets weigh: forth and back, for a machine may give less later."""
+        argv = [str(self.tool), "--json", *MACHINE, "--python", str(self.venv("planned"))]
+        plan = json.loads(subprocess.run(argv, check=False, capture_output=True).stdout)
+        (release,) = (row for row in plan["install"] if row["name"] == "onnxruntime-gpu")
+        extras = ["install", "--quiet", f"onnxruntime-gpu[cuda,cudnn]=={release['version']}"]
+        apply = [self.tool, "--apply", "--yes", *MACHINE]
+        ways: dict[str, list[object]] = {
+            "newest": apply,
+            "small": [*apply, "--prefer", "small"],
+            "extras, uv": [self.uv, "pip", *extras],
+            "extras, pip": ["-m", "pip", *extras, "--disable-pip-version-check"],
+        }
+        taken: dict[str, list[tuple[float, int, int]]] = {name: [] for name in ways}
+        for name in (*ways, *reversed(ways)):
+            python, caches = self.venv("set"), self.caches("set-caches")
+            before, received = on_disk(python.parents[1]), received_bytes()
+            caches["PATH"] = f"{self.uv.parent}:/usr/bin:/bin"
+            words = [python, *ways[name]] if "pip" in name else [*ways[name], "--python", python]
+            seconds = measured(words, caches, rests=RESTS).wall
+            more = on_disk(python.parents[1]) - before
+            taken[name].append((seconds, received_bytes() - received, more))
+        for name, rows in taken.items():
+            seconds, received, disk = map(statistics.mean, zip(*rows, strict=True))
+            text = (
+                f"{received / 1e6:7.0f} MB received, {disk / 1e6:.0f} MB of disk, {seconds:.1f} s"
+            )
+            runs = [round(row[0], 2) for row in rows]
+            self.say(f"set: {name}", text, received=round(received), disk=round(disk), runs=runs)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -378,7 +424,7 @@ def machines(kinds: int) -> list[dict[str, object]]:
 
 def main() -> int:
     """Measure, print, and record."""
-    kinds = ("install", "plan", "fleet", "explain", "site")
+    kinds = ("install", "sets", "plan", "fleet", "explain", "site")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds, metavar="ROW")
     parser.add_argument("--work", type=Path, metavar="DIR")
