@@ -125,10 +125,16 @@ class _Folder:
     def has(self, name: str) -> bool:
         return (self._path / name).is_file()
 
+    def size(self, name: str) -> int:
+        return self._file(name).stat().st_size
+
     def open(self, name: str) -> IO[bytes]:
+        return self._file(name).open("rb")
+
+    def _file(self, name: str) -> Path:
         if ".." in Path(name).parts:
             raise ValueError(name)
-        return (self._path / name.lstrip("/")).open("rb")
+        return self._path / name.lstrip("/")
 
 
 class _Tar:
@@ -143,6 +149,9 @@ class _Tar:
 
     def has(self, name: str) -> bool:
         return name in self._members
+
+    def size(self, name: str) -> int:
+        return self._members[name].size
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
@@ -162,7 +171,11 @@ class _Tar:
 
 
 def _layered(blobs: _Folder | _Tar, config: Mapping[str, Any], layers: list[str]) -> Image:
-    """Return the image of these layers, which are read side by side: to unpack them takes long."""
+    """Return the image of these layers.
+
+    They are read side by side, for to unpack them takes long; the largest first, or the others
+    would be done when it begins.
+    """
     tree, allowance = Tree(), Allowance()
 
     def members(number: int, name: str) -> Sequence[LayerMember]:
@@ -171,16 +184,17 @@ def _layered(blobs: _Folder | _Tar, config: Mapping[str, Any], layers: list[str]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            jobs = [pool.submit(members, *row) for row in enumerate(layers)]
+            rows = sorted(enumerate(layers), key=lambda row: blobs.size(row[1]), reverse=True)
+            jobs = {number: pool.submit(members, number, name) for number, name in rows}
             read = [
-                apply_members(job.result(), name, tree, number)
-                for number, (name, job) in enumerate(zip(layers, jobs, strict=True))
+                apply_members(jobs[number].result(), name, tree, number)
+                for number, name in enumerate(layers)
             ]
         finally:
             allowance.end()
             pool.shutdown(cancel_futures=True)
-    rows = config.get("config", {}).get("Env") or ()
-    environment = dict(row.partition("=")[::2] for row in rows)
+    variables = config.get("config", {}).get("Env") or ()
+    environment = dict(row.partition("=")[::2] for row in variables)
     return Image(tree, tuple(read), environment, str(config.get("architecture", "")))
 
 

@@ -167,6 +167,27 @@ def test_layers_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.Monkey
         read_image(path)
 
 
+@pytest.mark.parametrize("form", [docker_save, oci_layout])
+def test_the_largest_layer_is_read_first(
+    form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = [10, 90_000, 40_000]
+    layers = [tar_of((f"file{size}", os.urandom(size))) for size in sizes]
+    form(tmp_path / "image", layers)
+    seen: list[int] = []
+    read = layers_module.read_members
+
+    def noted(stream: Any, name: str, number: int, allowance: Any) -> Any:
+        seen.append(number)
+        return read(stream, name, number, allowance)
+
+    monkeypatch.setattr(archive_module, "read_members", noted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+    assert [layer.size for layer in read_image(tmp_path / "image").layers] == sizes
+    assert seen == [1, 2, 0]
+
+
 def test_damaged_layers() -> None:
     whole = gzip.compress(tar_of(("a", os.urandom(9000)), ("b", b"")))
     for broken in (
