@@ -73,8 +73,10 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
 def _with_plugin(package: Package, target: Target, matrix: Matrix) -> Package:
     """Return a plugin of onnxruntime with what its provider says, where that is not known."""
     row = matrix.plugins.get(package.name)
+    if not package.name.startswith(PLUGINS) or (row and row.sass):
+        return package
     installed = target.find(package.name)
-    if not package.name.startswith(PLUGINS) or (row and row.sass) or installed is None:
+    if installed is None:
         return package
     from ..probe.provider import read_plugin
 
