@@ -16,7 +16,6 @@ import os
 import shutil
 import stat
 import sys
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -152,7 +151,8 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     roots = (long_path(join(root, SHARED)) for root in _Places(tree, site, wheels).roots)
     paths = (join(at, name) for root in roots for at, _, names in os.walk(root) for name in names)
     with ThreadPoolExecutor() as pool:
-        deque(pool.map(_own, paths), maxlen=0)
+        for _ in pool.map(_own, paths):
+            pass
 
 
 def _own(path: str) -> None:
