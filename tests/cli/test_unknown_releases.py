@@ -17,7 +17,15 @@ from drivers import Card
 from environments import put, put_onnxruntime, site_packages
 
 from ortgpu_fix import __main__
-from ortgpu_fix.facts.target import Installed, Target
+from ortgpu_fix.cli.machine import with_unknown_releases
+from ortgpu_fix.data_files import example_machine
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.facts.model import Provider
+from ortgpu_fix.facts.target import Installed, Target, in_environment
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.probe import provider as provider_module
+from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.utils import process
 
 L4 = Card(name="NVIDIA L4", capability=(8, 9), memory_mib=23034)
 NEWER = {
@@ -155,6 +163,24 @@ def test_the_environment_is_not_searched_once_for_each_distribution(
 
     assert asked
     assert not any(name.startswith("package-") for name in asked)
+
+
+def test_a_plugin_that_no_matrix_knows_is_read_where_it_is(
+    venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(site_packages(venv), "onnxruntime-ep-new", "1.0")
+    read = Provider(links=("libcudart.so.13",))
+    monkeypatch.setattr(provider_module, "read_plugin", lambda *_: read)
+    target = target_of(str(venv), environ={}, cwd=Path("/"), runner=process.run)
+    facts = in_environment(from_json(example_machine()), target)
+    gone = next(row for row in facts.packages if row.name == "onnxruntime-ep-new")
+    gone = gone._replace(name="onnxruntime-ep-gone")
+    facts = facts._replace(packages=(*facts.packages, gone))
+
+    found = with_unknown_releases(facts, target, load_matrix(torch=False)).packages
+
+    plugins = {row.name: row.provider for row in found if row.name.startswith("onnxruntime-ep")}
+    assert plugins == {"onnxruntime-ep-new": read, "onnxruntime-ep-gone": None}
 
 
 def test_a_newer_wheel_without_a_library_that_is_needed_is_wrong(venv: Path, run: Run) -> None:
