@@ -7,15 +7,15 @@ check the sums and let other threads run; what is passed over is never copied.
 from __future__ import annotations
 
 import io
+import zlib
 from typing import IO, cast
 
 try:
-    from isal import isal_zlib as zlib
+    from isal import isal_zlib as inflater
 except ImportError:
-    import zlib  # type: ignore[no-redef]
+    inflater = zlib  # type: ignore[misc]
 
-DAMAGED = cast("type[Exception]", zlib.error)
-"""What is raised where a stream is no gzip, or not the one that was written."""
+_DAMAGED = cast("type[Exception]", inflater.error)
 _GZIP = 31
 """The window of zlib for a member of gzip: https://docs.python.org/3/library/zlib.html"""
 _PACKED, _PIECE = 1 << 16, 1 << 20
@@ -27,7 +27,7 @@ class Inflated:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._member = zlib.decompressobj(_GZIP)
+        self._member = inflater.decompressobj(_GZIP)
         self._piece = b""
         self._start = self._used = 0
 
@@ -36,7 +36,7 @@ class Inflated:
         return self._start + self._used
 
     def read(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer at the end. Raises EOFError and DAMAGED."""
+        """Return the next `size` bytes, fewer at the end. Raises EOFError and zlib.error."""
         parts = []
         while size and (self._used < len(self._piece) or self._fill()):
             part = self._piece[self._used : self._used + size]
@@ -46,7 +46,7 @@ class Inflated:
         return b"".join(parts)
 
     def seek(self, offset: int) -> int:
-        """Go on to `offset`, or to the end. Raises EOFError, DAMAGED and OSError."""
+        """Go on to `offset`, or to the end. Raises EOFError, zlib.error and OSError."""
         if offset < self._start:
             raise io.UnsupportedOperation(str(offset))
         while offset > self._start + len(self._piece) and self._fill():
@@ -64,8 +64,11 @@ class Inflated:
             if self._member.eof:
                 if not packed:
                     return False
-                self._member = zlib.decompressobj(_GZIP)
-            self._piece = self._member.decompress(packed, _PIECE)
+                self._member = inflater.decompressobj(_GZIP)
+            try:
+                self._piece = self._member.decompress(packed, _PIECE)
+            except _DAMAGED as error:
+                raise zlib.error(str(error)) from error
             if not packed and not self._piece and not self._member.eof:
                 raise EOFError("the stream of gzip ends too early")
         return True

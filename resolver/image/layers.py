@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import tarfile
 import threading
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, NamedTuple, cast
 
 from ..errors import Cause, Error, cause
 from ..messages.sections import size
-from .inflated import DAMAGED, Inflated
+from .inflated import Inflated
 from .tree import MOST_NODES, File, Folder, Node, Tree, size_of
 from .wanted import most_bytes
 
@@ -105,7 +106,7 @@ def read_members(
     """
     try:
         return [_member(info, kept, number) for info, kept in _members(stream, allowance)]
-    except (tarfile.TarError, OSError, EOFError, ValueError, DAMAGED, RecursionError) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
         raise Error("image-unreadable", file=name, cause=why(error)) from error
 
 

@@ -168,7 +168,9 @@ def test_the_environment_is_not_searched_once_for_each_distribution(
 def test_a_plugin_that_no_matrix_knows_is_read_where_it_is(
     venv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(site_packages(venv), "onnxruntime-ep-new", "1.0")
+    known = "onnxruntime-ep-nv-tensorrt-rtx-cu13"
+    for name in ("onnxruntime-ep-new", "onnxruntime-ep-cuda13", known):
+        put(site_packages(venv), name, "1.0")
     read = Provider(links=("libcudart.so.13",))
     monkeypatch.setattr(provider_module, "read_plugin", lambda *_: read)
     target = target_of(str(venv), environ={}, cwd=Path("/"), runner=process.run)
@@ -180,7 +182,8 @@ def test_a_plugin_that_no_matrix_knows_is_read_where_it_is(
     found = with_unknown_releases(facts, target, load_matrix(torch=False)).packages
 
     plugins = {row.name: row.provider for row in found if row.name.startswith("onnxruntime-ep")}
-    assert plugins == {"onnxruntime-ep-new": read, "onnxruntime-ep-gone": None}
+    unread = {known: None, "onnxruntime-ep-gone": None}
+    assert plugins == {"onnxruntime-ep-new": read, "onnxruntime-ep-cuda13": read, **unread}
 
 
 def test_a_newer_wheel_without_a_library_that_is_needed_is_wrong(venv: Path, run: Run) -> None:

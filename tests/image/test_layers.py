@@ -302,5 +302,16 @@ def test_nothing_outside_of_a_layout_is_opened(tmp_path: Path) -> None:
 
     with pytest.raises(Error, match="image-unreadable"):
         read_image(layout)
+    images.write(tmp_path / "layer", tar_of(("a", b"1")))
+    images.write(layout / "config.json", b"{}")
+    row = {"Config": "/config.json", "Layers": [str(tmp_path / "layer")]}
+    images.write(layout / "manifest.json", json.dumps([row]).encode())
+    with pytest.raises(Error, match="image-unreadable"):
+        read_image(layout)
+    images.write(layout / "layer", tar_of(("a", b"1")))
+    row["Layers"] = ["/layer"]
+    images.write(layout / "manifest.json", json.dumps([row]).encode())
+    image = read_image(layout)
+    assert (image.environment, image.layers[0].size) == ({}, 1)
     with pytest.raises(Error, match="image-unreadable"):
         read_image(tmp_path / "none")
