@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import random
+import sys
 import zlib
 
 import pytest
@@ -65,3 +67,12 @@ def test_what_is_damaged_or_cut_off() -> None:
         with pytest.raises(expected):
             Inflated(io.BytesIO(broken)).read(len(CONTENT) + 1)
     assert Inflated(io.BytesIO(gzip.compress(b""))).read(1) == b""
+
+
+def test_zlib_serves_where_isal_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "isal", None)
+    try:
+        assert importlib.reload(inflated).inflater is zlib
+    finally:
+        monkeypatch.undo()
+        importlib.reload(inflated)

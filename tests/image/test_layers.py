@@ -8,6 +8,7 @@ import json
 import os
 import tarfile
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,17 @@ def test_the_largest_layer_is_read_first(
 
     assert [layer.size for layer in read_image(tmp_path / "image").layers] == sizes
     assert seen == [1, 2, 0]
+
+
+@pytest.mark.parametrize("kind", [OSError, ValueError, EOFError, zlib.error, RecursionError])
+def test_whatever_its_stream_raises_the_layer_is_named(kind: type[Exception]) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise kind(size)
+
+    with pytest.raises(Error, match="image-unreadable") as caught:
+        read_layer(Broken(), "the layer", Tree(), 0)
+    assert "the layer" in str(caught.value)
 
 
 def test_damaged_layers() -> None:
