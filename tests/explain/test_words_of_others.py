@@ -11,7 +11,20 @@ from ortgpu_fix.explain.matcher import explain_log
 TABLE = parse_failures(load_table("failures"))
 NVML = "Failed to initialize NVML: "
 CLI = "nvidia-container-cli: "
+SHADOWED = "cannot import name 'InferenceSession' from partially initialized module 'onnxruntime'"
 SAID = {
+    "onnxruntime-shadowed": [f"ImportError: {SHADOWED} (/app/onnxruntime.py)"],
+    "msvc-runtime-too-old": [
+        "ImportError: cannot import name 'RunOptions' from 'onnxruntime.capi._pybind_state'",
+        "onnxruntime.dll: A dynamic link library (DLL) initialization routine failed",
+    ],
+    "cudnn-mismatch": [
+        "cuDNN version mismatch: PyTorch was compiled against 7102 but linked against 7605",
+    ],
+    "driver-unknown-error": ["cudart init failure: 999", "cudaSetDevice err: 999"],
+    "provider-not-loaded": [
+        "LoadLibrary failed with error 126 when trying to use `onnxruntime_providers_cuda.dll`",
+    ],
     "no-gpu-visible": [
         f"{NVML}Unknown Error",
         f"{NVML}Insufficient Permissions",
