@@ -149,17 +149,13 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     OSError, and Error as `read_staged_tree`.
     """
     roots = (long_path(join(root, SHARED)) for root in _Places(tree, site, wheels).roots)
-    paths = (join(at, name) for root in roots for at, _, names in os.walk(root) for name in names)
-    with ThreadPoolExecutor() as pool:
-        for _ in pool.map(_own, paths):
-            pass
-
-
-def _own(path: str) -> None:
-    if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
-        own = f"{path}.own"
-        shutil.copy2(path, own)
-        Path(own).replace(path)
+    for path in (
+        join(at, name) for top in roots for at, _, names in os.walk(top) for name in names
+    ):
+        if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
+            own = f"{path}.own"
+            shutil.copy2(path, own)
+            Path(own).replace(path)
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
