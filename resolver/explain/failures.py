@@ -155,7 +155,11 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         owner_commands=tuple(table.get("owner_commands", ())),
         not_windows_commands=tuple(table.get("not_windows_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
-        wordings=_rows(table, "wordings", _wording) if "wordings" in table else (),
+        wordings=(
+            *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
+            *(_absent(word, after=True) for word in table.get("absent_after", ())),
+            *(_absent(word, after=False) for word in table.get("absent_before", ())),
+        ),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         ours=_patterns(table.get("ours", ()), "ours"),
         python=_patterns(table.get("python", ()), "python"),
@@ -191,6 +195,23 @@ def _status(row: Sequence[Any]) -> Status:
 def _wording(row: Sequence[str]) -> Wording:
     kind, source = row
     return Wording(pattern(source), kind)
+
+
+_LIBRARY = r"(?P<library>(?<![\w.+-])[\w.+-]{1,80}\.(?:dll|so)(?:\.\d[.\d]{0,10})?)"
+_BETWEEN = r"(?:(?!\. |\.dll|\.so|module)[^\n;])"
+"""What may stand in a line between the name of a library and that it is not there.
+
+That a module was not found is what Windows says of a library that is there, and needs another."""
+_NEEDED = "(?! dependent|指定的模块)"
+"""The same, after it."""
+
+
+def _absent(word: str, *, after: bool) -> Wording:
+    """Return that a library is not there, by `word` after its name, or before it."""
+    wanted = pattern(re.escape(word), word)
+    name, text = _LIBRARY, f"{wanted.regex.pattern}{_NEEDED}"
+    source = f"{name}{_BETWEEN}{{0,40}}?{text}" if after else f"{text}{_BETWEEN}{{0,12}}?{name}"
+    return Wording(wanted._replace(regex=re.compile(source)), "missing")
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 SHORTEST = 6
-"""The least fixed text that is quick to look for."""
+"""The bytes of the least fixed text that is quick to look for."""
 
 REACH = 1_000
 """How far from its fixed text a pattern can see."""
@@ -58,7 +58,7 @@ def pattern(source: str, key: str = "pattern") -> Pattern:
     anchor = "".join(
         chr(ord(char) - _PRIVATE) if ord(char) >= _PRIVATE else char for char in max(fixed, key=len)
     )
-    if len(anchor) < SHORTEST or any("|" in text for text in fixed):
+    if len(anchor.encode()) < SHORTEST or any("|" in text for text in fixed):
         raise ValueError(f"{key}: fixed text is needed, and alternatives only in a group")
     return Pattern(regex=expression, anchor=anchor)
 

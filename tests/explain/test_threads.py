@@ -178,6 +178,8 @@ UNSAID = {
     "https://github.com/thewh1teagle/kokoro-onnx/issues/75",
     "https://github.com/vegidio/open-photo-ai/issues/47",
     "https://github.com/yakhyo/uniface/issues/77",
+    "https://github.com/danielgatis/rembg/issues/661",
+    "https://github.com/dusty-nv/jetson-containers/issues/1283",
 }
 """They tell it in their own words; one is a library of onnxruntime's whose initialisation failed,
 of which nobody found out why, and two another program's kernel, said in PyTorch's words. What
@@ -204,6 +206,11 @@ UNHELPED = {
     "https://github.com/Zyphra/Zonos/pull/161",
     "https://github.com/commaai/openpilot/issues/31708",
     "https://github.com/facebookresearch/nougat/issues/105",
+    "https://github.com/ameli/manylinux-cuda/issues/5",
+    "https://github.com/devnen/Chatterbox-TTS-Server/issues/15",
+    "https://github.com/lazydog28/mc_auto_boss/issues/297",
+    "https://github.com/petermg/Chatterbox-TTS-Extended/issues/48",
+    "https://github.com/savbell/whisper-writer/issues/29",
 }
 """An extension of torch's, not torch, had to be built anew; a machine without a GPU wanted the
 build for CPUs; a rented machine with another image helped; another torch, another TensorRT or the
@@ -244,6 +251,10 @@ def test_the_rules_do_what_they_were_written_for() -> None:
 # 122 more, as they were labelled by who had not read the rules either, 66 of 102 were right and 74
 # of 82 helped or promised nothing, with three alarms in 20, of which two named what the text tells
 # (they are labelled so now); those aside: 25 of 37 and 26 of 29, also after the others were read.
+# Of 139 more on 2026-11-26, by somebody who had not read them either, 121 were right and 29 of 36
+# helped or promised nothing, with no alarm in 17; those aside: 53 of 58 and 10 of 12. Then
+# 648 wordings from two who had not read them either (`cases/wordings.txt`) made six more right of
+# all that are aside.
 
 MISSED = {
     "https://github.com/AUTOMATIC1111/stable-diffusion-webui/issues/17296",
@@ -257,9 +268,7 @@ MISSED = {
     "https://github.com/onnx/onnx-tensorrt/issues/775",
     "https://github.com/yolain/ComfyUI-Easy-Use/issues/955",
     "https://github.com/Comfy-Org/ComfyUI/issues/9929",
-    "https://github.com/IliasHad/edit-mind/pull/89",
     "https://github.com/VisionDepth/VisionDepth3D/issues/26",
-    "https://github.com/bobmatnyc/trusty-tools/issues/600",
     "https://github.com/facefusion/facefusion/issues/269",
     "https://github.com/getomnico/omni/issues/233",
     "https://github.com/ilyaizen/CopySpeak/issues/51",
@@ -275,8 +284,6 @@ MISSED = {
     "https://github.com/fictions-ai/autocaption/issues/3",
     "https://github.com/m-bain/whisperX/issues/575",
     "https://github.com/NVIDIA/k8s-device-plugin/issues/1805",
-    "https://github.com/NVIDIA/k8s-device-plugin/issues/478",
-    "https://github.com/NVIDIA/k8s-device-plugin/issues/604",
     "https://github.com/NVIDIA/nvidia-container-toolkit/issues/105",
     "https://github.com/ali-vilab/dreamtalk/issues/3",
     "https://github.com/chelsea0x3b/cudarc/issues/255",
@@ -288,17 +295,21 @@ MISSED = {
     "https://github.com/cncf-tags/container-device-interface/issues/239",
     "https://github.com/microsoft/onnxruntime-genai/issues/716",
     "https://github.com/microsoft/onnxruntime/issues/15389",
-    "https://github.com/microsoft/onnxruntime/issues/22198",
     "https://github.com/microsoft/onnxruntime/issues/6608",
     "https://github.com/pop-os/default-settings/pull/64",
     "https://github.com/tensorflow/text/issues/554",
     "https://github.com/triton-inference-server/server/issues/139",
     "https://github.com/triton-inference-server/server/issues/1838",
-    "https://github.com/xushengfeng/eSearch/issues/440",
+    "https://github.com/C0untFloyd/roop-unleashed/issues/941",
+    "https://github.com/Comfy-Org/ComfyUI/issues/5085",
+    "https://github.com/Comfy-Org/ComfyUI/issues/9705",
+    "https://github.com/dengcao/Qwen3-Reranker-0.6B/issues/2",
+    "https://github.com/huggingface/text-generation-inference/issues/2703",
 }
 """Applications' own words for a CPU build (4), and a program of TensorRT's without onnxruntime.
 Nobody looked at those that came later."""
 UNFIT = {
+    "https://github.com/IliasHad/edit-mind/pull/89",
     "https://github.com/C0untFloyd/roop-unleashed/issues/780",
     "https://github.com/Gourieff/sd-webui-reactor/issues/200",
     "https://github.com/Gourieff/sd-webui-reactor/issues/108",
@@ -324,22 +335,24 @@ UNFIT = {
     "https://github.com/wenet-e2e/wenet/issues/1335",
     "https://github.com/immich-app/immich/issues/28031",
     "https://github.com/microsoft/onnxruntime/issues/5020",
+    "https://github.com/immich-app/immich/issues/2865",
+    "https://github.com/neuml/txtai/issues/195",
 }
 """Where an option had to be left out, or another release was taken instead. Nobody looked at those
 that came later."""
 
 
-def test_of_the_third_that_is_aside_80_in_100_are_right() -> None:
+def test_of_the_third_that_is_aside_84_in_100_are_right() -> None:
     ours = of(OURS, aside=True)
     missed = {each.address for each in ours if not each.is_right()}
 
     assert missed == MISSED
-    assert len(missed) <= 0.2 * len(ours)
+    assert len(missed) <= 0.16 * len(ours)
 
 
-def test_of_the_third_that_is_aside_89_in_100_are_helped_or_nothing_is_promised() -> None:
+def test_of_the_third_that_is_aside_88_in_100_are_helped_or_nothing_is_promised() -> None:
     known = [each for each in of(OURS, aside=True) if each.helped]
     unfit = {each.address for each in known if not each.is_helped()}
 
     assert unfit == UNFIT
-    assert len(unfit) <= 0.11 * len(known)
+    assert len(unfit) <= 0.12 * len(known)

@@ -1,6 +1,16 @@
-"""What NVML, Docker, Kubernetes, PyTorch, CUDA's libraries, .NET and Java say, as they say it."""
+"""What NVML, Docker, Kubernetes, PyTorch, CUDA's libraries, .NET and Java say, and people of it.
+
+`cases/wordings.txt` has what is recognised of 738 wordings: a heading with the causes that are
+right, then the text. They were written down on 2026-11-26 by two who had not read the rules: one
+what programs print, from public threads and from what is known of their sources, one what people
+say in nine languages, mostly made up. Of 648 with a cause 379 were right at first sight, 521 are
+after the rules were widened by them; nothing was said of the 90 in which nothing is wrong.
+"""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +103,18 @@ SAID = {
 @pytest.mark.parametrize(("code", "said"), [(code, x) for code, all_ in SAID.items() for x in all_])
 def test_it_is_known(code: str, said: str) -> None:
     assert [each.code for each in explain_log(f"{said}\n", TABLE)] == [code]
+
+
+WORDINGS = (Path(__file__).parents[1] / "cases" / "wordings.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("block", re.split(r"(?m)^# ", WORDINGS)[1:])
+def test_a_wording_is_recognised(block: str) -> None:
+    heading, _, text = block.partition("\n")
+    right, said = set(heading.split()), explain_log(text, TABLE)
+    errors = [each.code for each in said if each.severity != "info"]
+
+    if right <= {"healthy", "none"}:
+        assert not errors
+    else:
+        assert (errors or [each.code for each in said])[0] in right
