@@ -19,9 +19,9 @@ with the set that the resolver chooses, from the index. Then:
   it is asked for a CUDA session, and for a value on the GPU in a thread and in a fork. Looked at
   are the libraries in the process, the processor time of the import, private memory, and whether
   the import works with a limit of address space wherever it works without the companion.
-- **The small set is whole, too**: the one of `--prefer small`, where it is another (CUDA 12 and
-  13). Not only what the provider loads: each library of each of its wheels is opened in the process
-  of the session, every symbol bound.
+- **The small set is whole, too**: the one of `--prefer small`, which for CUDA 11 is the newest. Not
+  only what the provider loads: each library of each of its wheels is opened in the process of the
+  session, every symbol bound. From 1.16.3 on.
 - **Silent while the set is whole**: whoever asks for providers, for CUDA with a driver that knows
   no GPU and without one, or for the CPU, hears nothing of the loader. With one library taken away
   they do.
@@ -222,27 +222,28 @@ def prove_release(prover: Prover, build: Build, python: Path, chosen: tuple[Whee
     )
 
 
-def prove_small(prover: Prover, build: Build, _python: Path, newest: tuple[Wheel, ...]) -> None:
+def prove_small(prover: Prover, build: Build, python: Path, newest: tuple[Wheel, ...]) -> None:
     """Load the small set, and every library of its wheels."""
-    python, chosen = make(prover, build, small=True)
-    if chosen != newest:
-        site = site_packages(python)
-        every = sorted((site / "nvidia").rglob("lib*.so*"))
-        found = load(prover, python, build, *every)
-        prover.say(
-            "small",
-            build.version,
-            good=found["said"].startswith("CUDA failure")
-            and not (found["missing"] or found["later"]),
-            cuda=build.cuda,
-            python=python_of(python),
-            **found,
-            libraries=len(every),
-            megabytes=round(sum(wheel.size for wheel in chosen) / 1e6),
-            megabytes_newest=round(sum(wheel.size for wheel in newest) / 1e6),
-            packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
-        )
-    prover.drop(python)
+    if numbers(build.version) < FIRST_BOUND:
+        return
+    chosen = prover.plan(build.version, python_of(python), small=True).selection
+    small = python if chosen == newest else make(prover, build, small=True)[0]
+    every = sorted((site_packages(small) / "nvidia").rglob("lib*.so*"))
+    found = load(prover, small, build, *every)
+    prover.say(
+        "small",
+        build.version,
+        good=found["said"].startswith("CUDA failure") and not (found["missing"] or found["later"]),
+        cuda=build.cuda,
+        python=python_of(python),
+        **found,
+        libraries=len(every),
+        megabytes=round(sum(wheel.size for wheel in chosen) / 1e6),
+        megabytes_newest=round(sum(wheel.size for wheel in newest) / 1e6),
+        packages=[f"{wheel.name}=={wheel.version}" for wheel in chosen],
+    )
+    if small != python:
+        prover.drop(small)
 
 
 def python_of(python: Path) -> str:

@@ -11,6 +11,8 @@ provider that was not loaded cannot say; the providers of 1.18.1 and 1.20.2 thro
 loads them (error 3765269347, a C++ exception), where a missing library is error 126. That the
 libraries' companion is what makes the difference is shown by the same script without it; and that
 its libraries are those of the environment, by a toolkit in PATH and CUDA_PATH with empty ones.
+Every library of the set of `--prefer small` is opened in the process of the provider: Wine tells of
+each function that one wants of another and does not find, which is shown with an empty cuFFT.
 
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
 its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8. Besides:
@@ -56,6 +58,7 @@ SETS = {
     "12 early": ("1.20.2", "551.61", r"LoadLibrary failed with error 3765269347"),
 }
 """onnxruntime-gpu, driver, and what onnxruntime says once its provider was loaded, by CUDA."""
+LIBRARIES = {cuda: f"every library, CUDA {cuda}" for cuda in SETS}
 INTERRUPTED, PATIENCE = 130, 20.0
 """The exit code of a command that Ctrl-C ended, and the seconds that it may take."""
 NOT_LOADED = re.compile(r"which is missing|error 126")
@@ -94,6 +97,24 @@ seconds = round(time.monotonic() - began, 1)
 print(json.dumps([pressed, tool.returncode, seconds, said.decode(errors="replace")]))
 """
 """Presses Ctrl-C in the console of a program, when a file is there or a line was said."""
+OPEN = """
+import ctypes, pathlib, sys, onnxruntime
+try:
+    onnxruntime.InferenceSession(sys.argv[1], providers=["CUDAExecutionProvider"])
+except Exception as error:
+    print(error)
+for path in sorted(pathlib.Path(sys.prefix).glob("Lib/site-packages/nvidia/**/*.dll")):
+    if "32_" in path.name:  # for programs of 32 bits
+        continue
+    try:
+        ctypes.WinDLL(str(path))
+    except OSError as error:
+        print("not loaded:", path.name, error)
+    else:
+        print("opened:", path.name)
+"""
+UNBOUND = re.compile(r"No implementation for (\S+) imported from L\"[^\"]*?([^\\\"]+)\"")
+"""What Wine says, when it is asked for all of it, of a function that a library lacks."""
 HOLD = """
 import sys, onnxruntime
 print(onnxruntime.__version__, flush=True)
@@ -268,6 +289,37 @@ class Proof:
         ]
         if other:
             yield f"after undo: {sorted(other)[:6]}"
+
+    def libraries(self, cuda: str, about: dict[str, Any]) -> Iterator[str]:
+        """Open every library of the small set; say in `about` how many there are."""
+        release, driver, loaded = SETS[cuda]
+        folder = self.work / "环境 with spaces"
+        self.prepared(folder)
+        machine = ["--driver", driver, "--gpu", GPU, "--ort", f"=={release}", "--prefer", "small"]
+        near: list[str | Path] = ["--python", folder, "--find-links", self.wheels(cuda)]
+        done = self.fix("uv", "--apply", "--yes", "--json", *machine, *near)
+        yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 0)
+        every = sorted(folder.glob("Lib/site-packages/nvidia/**/*.dll"))
+        there = [library for library in every if "32_" not in library.name]
+        about["libraries"] = len(there)
+        said, lacking = self.opened(folder)
+        yield from lacking
+        if not re.search(loaded, said) or said.count("opened: ") != len(there):
+            yield said[-400:]
+        fft = next(library for library in there if library.name.startswith("cufft64_"))
+        self.toolkit(folder)  # compiles one that has nothing in it
+        shutil.copy(self.work / "empty.dll", fft)
+        _, lacking = self.opened(folder)
+        if not any(one.startswith(f"{fft.name}.cufft") for one in lacking):
+            yield f"nobody missed what {fft.name} lacks"
+
+    def opened(self, environment: Path) -> tuple[str, list[str]]:
+        """Open the provider, then every library; return what was said, and what is not bound."""
+        python, model = environment / "Scripts" / "python.exe", ROOT / "data" / "matmul.onnx"
+        done = self.wine.run(python, "-c", OPEN, model, environ={"WINEDEBUG": "warn+module"})
+        said = text(done)
+        unbound = [f"{symbol}, which {name} wants" for symbol, name in UNBOUND.findall(said)]
+        return said, unbound
 
     def toolkit(self, environment: Path) -> dict[str, str]:
         """Make a CUDA toolkit whose libraries have nothing in them; return what names it."""
@@ -513,14 +565,17 @@ def main() -> int:
     work = options.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     proof = Proof(work)
+    counts: dict[str, dict[str, Any]] = {name: {} for name in LIBRARIES.values()}
     runs: dict[str, Callable[[], Iterator[str]]] = {
         **{case.name: partial(proof.run, case) for case in CASES},
         **{name: partial(proof.machine, name) for name in MACHINES},
+        **{name: partial(proof.libraries, cuda, counts[name]) for cuda, name in LIBRARIES.items()},
         **{name: partial(proof.console, name) for name in CONSOLES},
         **{name: getattr(proof, method) for name, method in OTHERS.items()},
         KILLS: partial(proof.kills, options.kills),
     }
-    return prove("windows", proof.wine, runs, options.only, {KILLS: {"count": options.kills}})
+    about = counts | {KILLS: {"count": options.kills}}
+    return prove("windows", proof.wine, runs, options.only, about)
 
 
 if __name__ == "__main__":
