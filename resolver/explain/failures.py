@@ -197,7 +197,7 @@ def _wording(row: Sequence[str]) -> Wording:
     return Wording(pattern(source), kind)
 
 
-_LIBRARY = r"(?P<library>(?<![\w.+-])[\w.+-]{1,80}\.(?:dll|so)(?:\.\d[.\d]{0,10})?)"
+_LIBRARY = r"(?P<library>(?a:(?<![\w.+-])[\w.+-]{1,80})\.(?:dll|so)(?:\.\d[.\d]{0,10})?)"
 _BETWEEN = r"(?:(?!\. |\.dll|\.so|module)[^\n;])"
 """What may stand in a line between the name of a library and that it is not there.
 

@@ -92,6 +92,7 @@ SAID = {
         "CUDAExecutionProvider is not available. Falling back to CPU",
         "ONNX Runtime: CUDA provider is not available",
     ],
+    "cudnn-parts-missing": ["系统环境有添加，但是cudnn_ops64_9.dll文件一直识别不到"],
     "cuda-11-libraries-missing": [
         "Could not load dynamic library 'libcudart.so.11.0'",
         "\tlibcublas.so.11 => not found",
