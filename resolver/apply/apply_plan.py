@@ -34,7 +34,7 @@ from .before_change import (
 from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
-from .files_to_remove import files_that_stay, files_to_remove
+from .files_to_remove import files_to_remove
 from .hashed_files import remember
 from .history import UNFINISHED, prune_history, recorded_changes
 from .journal import Begin
@@ -181,13 +181,6 @@ def _swap(
         whole=tree.infos,
     )
     check_path_lengths(real.values())
-    incoming = [
-        Incoming(real[path], source, tree.hashes.get(path, ""))
-        for path, source in tree.files.items()
-    ]
-    stay = files_that_stay(paths, incoming)
-    paths = tuple(path for path in paths if path not in stay)
-    incoming = [file for file in incoming if file.path not in stay]
     check_files_movable(paths)
     holders = processes_using(paths)
     if holders:
@@ -203,6 +196,10 @@ def _swap(
             (wheel.name, wheel.version, wheel.index_url, wheel.sha256) for wheel in staged.wheels
         ),
     )
+    incoming = [
+        Incoming(real[path], source, tree.hashes.get(path, ""))
+        for path, source in tree.files.items()
+    ]
     with signals_held():
         try:
             with interruptible():

@@ -25,8 +25,6 @@ from .environment_files import (
     is_interpreter,
     recorded_files,
 )
-from .hashed_files import LARGE
-from .journaled_change import Incoming
 from .state_folder import Site, join, plain_paths
 
 _BUILDS = ("onnxruntime", "ort-")
@@ -81,28 +79,6 @@ def files_to_remove(
     for path in incoming.keys() & folders:
         raise Error("path-outside", path=path)
     return tuple(sorted(paths - folders))
-
-
-def files_that_stay(paths: Iterable[str], incoming: Iterable[Incoming]) -> frozenset[str]:
-    """Return those of `paths`, to be set aside, whose file is the very one that comes there.
-
-    They have the same bytes and mode, and another inode. A CPU build that came over a GPU build has
-    left its provider there, five sixths of the bytes: to move that would copy it where it lies in a
-    lower layer of an image, which would then hold it twice. Small files are not worth the look.
-    """
-    coming = {file.path: file for file in incoming if file.digest}
-    return frozenset(path for path in paths if path in coming and _is_same(path, coming[path]))
-
-
-def _is_same(path: str, comes: Incoming) -> bool:
-    try:
-        here, new = os.lstat(path), os.lstat(comes.source)
-        alike = (here.st_size, here.st_mode) == (new.st_size, new.st_mode)
-        if here.st_size <= LARGE or not alike or os.path.samestat(here, new):
-            return False
-        return file_digest(Path(path)) == comes.digest
-    except OSError:
-        return False
 
 
 def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) -> None:

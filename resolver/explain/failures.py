@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
 from .patterns import Pattern, pattern, regex
-from .wordings import LoggedLibrary, Parsers, Wording, reader_of
+from .wordings import LoggedLibrary, Parsers, Wording, reader_of, told_missing
 
 T = TypeVar("T")
 ByLanguage = Mapping[str, str]
@@ -197,21 +197,11 @@ def _wording(row: Sequence[str]) -> Wording:
     return Wording(pattern(source), kind)
 
 
-_LIBRARY = r"(?P<library>(?a:(?<![\w.+-])[\w.+-]{1,80})\.(?:dll|so)(?:\.\d[.\d]{0,10})?)"
-_BETWEEN = r"(?:(?!\. |\.dll|\.so|module)[^\n;])"
-"""What may stand in a line between the name of a library and that it is not there.
-
-That a module was not found is what Windows says of a library that is there, and needs another."""
-_NEEDED = "(?! dependent|指定的模块)"
-"""The same, after it."""
-
-
 def _absent(word: str, *, after: bool) -> Wording:
     """Return that a library is not there, by `word` after its name, or before it."""
     wanted = pattern(re.escape(word), word)
-    name, text = _LIBRARY, f"{wanted.regex.pattern}{_NEEDED}"
-    source = f"{name}{_BETWEEN}{{0,40}}?{text}" if after else f"{text}{_BETWEEN}{{0,12}}?{name}"
-    return Wording(wanted._replace(regex=re.compile(source)), "missing")
+    source = told_missing(wanted.regex.pattern, after=after)
+    return Wording(wanted._replace(regex=re.compile(source), joins=False), "told")
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

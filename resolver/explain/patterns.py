@@ -45,6 +45,8 @@ class Pattern(NamedTuple):
 
     regex: re.Pattern[str]
     anchor: str
+    joins: bool = True
+    """Whether it is looked for in lines that a terminal wrapped, too."""
 
 
 def pattern(source: str, key: str = "pattern") -> Pattern:

@@ -22,6 +22,27 @@ OTHERS = re.compile(
 """Programs whose libraries are not ours to bring, by what their messages hold."""
 LOADER = ("missing", "symbol", "unloadable")
 """What a loader says of a library."""
+_FILE = r"(?a:(?P<library>(?<![\w.+-])[\w.+-]{1,80}\.(?:dll|so)(?:\.\d[.\d]{0,10})?)(?!\.?\w))"
+_LINKS = (
+    r"(?: ?(?:which|that|it|file|library|DLL|is|was|are|were|has|been|does|do|did|could|can|be"
+    r"|still|already|文件|一直|也|都|还|仍然|系统|打不开：|ファイル|が|は|も|을\(를\)|을|를|이|가|파일이|파일을"
+    r"|est|n'est|wurde|wird|konnte|ist|è|non|não|foi|se|no|не|был|файл)(?![a-z])){0,5} ?"
+    r"(?:ca|was|is|are|were|does|do|did|could|can)?"
+)
+"""What may stand between the name of a library and that it is not there."""
+_NAMES = (
+    r"(?:(?:the|a|file|library|module|DLL|文件|файл|библиотеку|найти|загрузить|die|Datei|le|fichier"
+    r"|el|archivo|o|arquivo|pliku) ){0,3}"
+)
+_ELSE = (
+    r"(?! symbol| debug| depend|指定的| in [\w$/]|,? (?:falling|using|searching|trying|skipping))"
+)
+"""What may not stand after it: something else is not there, or the library is elsewhere."""
+_SUPPOSED = re.compile(
+    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|would|[Ll]ooking for|[Ww]enn|[Ss]i)\b|如果|若|的话|場合"
+    r"|^\W{0,4}(?:rm|cp|mv|ls|find|stat|COPY failed|[Ff]ix(?:ed|es)?)\b|^\s*(?:#|--)|\|\||ENOENT"
+)
+"""What shows that a line tells of no failure, but of what would be one, of a search or of files."""
 BEFORE = 400
 """How far before a message its asker is looked for."""
 
@@ -119,11 +140,35 @@ class Parsers(NamedTuple):
         names; `texts`: its key by what CUDA says of it.
         """
         makers: dict[str, Make] = {kind: _loader(kind, read) for kind in LOADER}
-        makers["status"] = _status(statuses)
+        makers |= {"status": _status(statuses), "told": _told(read)}
         rows = [(row.pattern, makers[row.kind]) for row in wordings if row.kind in makers]
         rows += [(pattern(re.escape(text)), _always(key)) for text, key in texts.items()]
         rows += [(row.pattern, _named(row.kind)) for row in wordings if row.kind not in makers]
         return cls(tuple(rows))
+
+
+def told_missing(word: str, *, after: bool) -> str:
+    """Return the expression of a library that is not there, in words that people use.
+
+    `word` is an expression itself, and stands after the library's name or before it.
+    """
+    if after:
+        return rf"""{_FILE}['"`”」]?[,:，]?(?: =>)?{_LINKS}{word}{_ELSE}"""
+    return (
+        rf"""{word}\w{{0,4}}[:：]? ?{_NAMES}['"`“「]?(?:[\w./\\:~-]{{1,200}}[/\\])?{_FILE}{_ELSE}"""
+    )
+
+
+def _told(read: Read) -> Make:
+    missing = _loader("missing", read)
+
+    def signal(match: re.Match[str]) -> Signal | None:
+        start, end = match.span()
+        line = match.string[max(0, start - BEFORE) : start].rpartition("\n")[2]
+        line += match.string[start : end + BEFORE].partition("\n")[0]
+        return None if _SUPPOSED.search(line) else missing(match)
+
+    return signal
 
 
 def _loader(kind: str, read: Read) -> Make:

@@ -20,13 +20,7 @@ from ortgpu_fix.apply.environment_files import (
     is_interpreter,
     recorded_files,
 )
-from ortgpu_fix.apply.files_to_remove import (
-    distributions_here,
-    files_that_stay,
-    files_to_remove,
-)
-from ortgpu_fix.apply.hashed_files import LARGE
-from ortgpu_fix.apply.journaled_change import Incoming
+from ortgpu_fix.apply.files_to_remove import distributions_here, files_to_remove
 from ortgpu_fix.apply.state_folder import Site, plain_paths
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
@@ -386,55 +380,3 @@ def test_folders_up_to_the_roots(tree: Tree) -> None:
         *("a", "a/b", "e", "e/f", "../../../share", "../../../share/man"),
         *(".ortgpu-fix/1", ".ortgpu-fix/1/aside"),
     }
-
-
-# A large file that comes again as it is stays where it is
-
-PROVIDER = b"x" * (LARGE + 1)
-
-
-@pytest.fixture
-def provider(tmp_path: Path) -> Incoming:
-    """A provider that lies in the environment, and comes."""
-    for name in ("here", "comes"):
-        (tmp_path / name).write_bytes(PROVIDER)
-    digest = hashlib.sha256(PROVIDER).hexdigest()
-    return Incoming(str(tmp_path / "here"), str(tmp_path / "comes"), digest)
-
-
-def test_a_large_file_of_the_same_bytes_stays(provider: Incoming) -> None:
-    other = provider._replace(path=f"{provider.path}.py")
-
-    assert files_that_stay([provider.path, "another"], [provider, other]) == {provider.path}
-    assert not files_that_stay(["another"], [provider])
-    assert not files_that_stay([provider.path], [provider._replace(digest="")])
-
-
-def test_what_differs_is_replaced(provider: Incoming) -> None:
-    here, comes = Path(provider.path), Path(provider.source)
-
-    def stays() -> bool:
-        return bool(files_that_stay([provider.path], [provider]))
-
-    here.write_bytes(b"y" * (LARGE + 1))
-    assert not stays()
-    here.write_bytes(PROVIDER + b"x")
-    assert not stays()
-    here.write_bytes(PROVIDER)
-    here.chmod(0o755)
-    assert not stays()
-    comes.chmod(0o755)
-    assert stays()
-    comes.unlink()
-    assert not stays()
-    comes.hardlink_to(here)
-    assert not stays()
-
-
-def test_small_files_are_not_looked_at(provider: Incoming) -> None:
-    small = PROVIDER[:LARGE]
-    for name in (provider.path, provider.source):
-        Path(name).write_bytes(small)
-
-    row = provider._replace(digest=hashlib.sha256(small).hexdigest())
-    assert not files_that_stay([row.path], [row])

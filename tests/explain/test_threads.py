@@ -179,6 +179,24 @@ UNSAID = {
     "https://github.com/yakhyo/uniface/issues/77",
     "https://github.com/danielgatis/rembg/issues/661",
     "https://github.com/dusty-nv/jetson-containers/issues/1283",
+    "https://github.com/NVIDIA/cuda-python/issues/849",
+    "https://github.com/OHF-Voice/wyoming-piper/pull/5",
+    "https://github.com/PaddlePaddle/Paddle/issues/68673",
+    "https://github.com/angelolab/Nimbus-Inference/issues/12",
+    "https://github.com/ankandrew/fast-alpr/issues/22",
+    "https://github.com/blakeblackshear/frigate/issues/11518",
+    "https://github.com/docling-project/docling/pull/4168",
+    "https://github.com/kaito-project/kaito/pull/2050",
+    "https://github.com/kijai/ComfyUI-WanAnimatePreprocess/issues/6",
+    "https://github.com/microsoft/onnxruntime/issues/14127",
+    "https://github.com/microsoft/onnxruntime/issues/19960",
+    "https://github.com/microsoft/onnxruntime/issues/21965",
+    "https://github.com/microsoft/onnxruntime/issues/8839",
+    "https://github.com/ollama/ollama/issues/12408",
+    "https://github.com/snapotter-hq/SnapOtter/pull/334",
+    "https://github.com/wasserth/TotalSegmentator/issues/397",
+    "https://github.com/wasserth/TotalSegmentator/issues/43",
+    "https://github.com/wasserth/TotalSegmentator/issues/54",
 }
 """They tell it in their own words; one is a library of onnxruntime's whose initialisation failed,
 of which nobody found out why, and two another program's kernel, said in PyTorch's words. What
@@ -210,6 +228,10 @@ UNHELPED = {
     "https://github.com/lazydog28/mc_auto_boss/issues/297",
     "https://github.com/petermg/Chatterbox-TTS-Extended/issues/48",
     "https://github.com/savbell/whisper-writer/issues/29",
+    "https://github.com/casper-hansen/AutoAWQ/issues/164",
+    "https://github.com/jamiepine/voicebox/issues/417",
+    "https://github.com/nazdridoy/kokoro-tts/issues/1",
+    "https://github.com/pytorch/pytorch/pull/104757",
 }
 """An extension of torch's, not torch, had to be built anew; a machine without a GPU wanted the
 build for CPUs; a rented machine with another image helped; another torch, another TensorRT or the
@@ -251,9 +273,10 @@ def test_the_rules_do_what_they_were_written_for() -> None:
 # of 82 helped or promised nothing, with three alarms in 20, of which two named what the text tells
 # (they are labelled so now); those aside: 25 of 37 and 26 of 29, also after the others were read.
 # Of 139 more on 2026-11-26, by somebody who had not read them either, 121 were right and 29 of 36
-# helped or promised nothing, with no alarm in 17; those aside: 53 of 58 and 10 of 12. Then
-# 648 wordings from two who had not read them either (`cases/wordings.txt`) made seven more right of
-# all that are aside.
+# helped or promised nothing, with no alarm in 17; those aside: 53 of 58 and 10 of 12. Then came 648
+# wordings of two others (`cases/wordings.txt`), and 174 threads more of one who had not read the
+# rules: 128 were right and 40 of 44 helped or promised nothing, with no alarm in 34; those aside:
+# 49 of 66, 50 after the others were read, and 16 of 17.
 
 MISSED = {
     "https://github.com/AUTOMATIC1111/stable-diffusion-webui/issues/17296",
@@ -295,7 +318,6 @@ MISSED = {
     "https://github.com/microsoft/onnxruntime/issues/15389",
     "https://github.com/microsoft/onnxruntime/issues/6608",
     "https://github.com/pop-os/default-settings/pull/64",
-    "https://github.com/tensorflow/text/issues/554",
     "https://github.com/triton-inference-server/server/issues/139",
     "https://github.com/triton-inference-server/server/issues/1838",
     "https://github.com/C0untFloyd/roop-unleashed/issues/941",
@@ -303,11 +325,32 @@ MISSED = {
     "https://github.com/Comfy-Org/ComfyUI/issues/9705",
     "https://github.com/dengcao/Qwen3-Reranker-0.6B/issues/2",
     "https://github.com/huggingface/text-generation-inference/issues/2703",
+    "https://github.com/IliasHad/edit-mind/pull/89",
+    "https://github.com/JuliaPackaging/Yggdrasil/pull/14741",
+    "https://github.com/NVIDIA/k8s-device-plugin/issues/478",
+    "https://github.com/NVIDIA/k8s-device-plugin/issues/604",
+    "https://github.com/VOICEVOX/voicevox/issues/299",
+    "https://github.com/VOICEVOX/voicevox_engine/issues/1625",
+    "https://github.com/ali-vilab/dreamtalk/issues/3",
+    "https://github.com/bobmatnyc/trusty-tools/issues/600",
+    "https://github.com/chelsea0x3b/cudarc/issues/529",
+    "https://github.com/deepbeepmeep/Wan2GP/issues/1113",
+    "https://github.com/dudarenok-maker/Castwright/issues/829",
+    "https://github.com/fishaudio/fish-speech/pull/1225",
+    "https://github.com/hacksider/Deep-Live-Cam/issues/1280",
+    "https://github.com/hacksider/Deep-Live-Cam/issues/163",
+    "https://github.com/liebharc/homr/pull/144",
+    "https://github.com/microsoft/onnxruntime/issues/10563",
+    "https://github.com/microsoft/onnxruntime/issues/12524",
+    "https://github.com/microsoft/onnxruntime/issues/24520",
+    "https://github.com/ncoevoet/facet/issues/119",
+    "https://github.com/talmolab/sleap-nn/pull/340",
+    "https://github.com/triton-inference-server/server/issues/4593",
+    "https://github.com/xushengfeng/eSearch/issues/440",
 }
 """Applications' own words for a CPU build (4), and a program of TensorRT's without onnxruntime.
 Nobody looked at those that came later."""
 UNFIT = {
-    "https://github.com/IliasHad/edit-mind/pull/89",
     "https://github.com/C0untFloyd/roop-unleashed/issues/780",
     "https://github.com/Gourieff/sd-webui-reactor/issues/200",
     "https://github.com/Gourieff/sd-webui-reactor/issues/108",
@@ -335,23 +378,23 @@ UNFIT = {
     "https://github.com/microsoft/onnxruntime/issues/5020",
     "https://github.com/immich-app/immich/issues/2865",
     "https://github.com/neuml/txtai/issues/195",
-    "https://github.com/ali-vilab/dreamtalk/issues/3",
+    "https://github.com/microsoft/onnxruntime/issues/19631",
 }
 """Where an option had to be left out, or another release was taken instead. Nobody looked at those
 that came later."""
 
 
-def test_of_the_third_that_is_aside_84_in_100_are_right() -> None:
+def test_of_the_third_that_is_aside_82_in_100_are_right() -> None:
     ours = of(OURS, aside=True)
     missed = {each.address for each in ours if not each.is_right()}
 
     assert missed == MISSED
-    assert len(missed) <= 0.16 * len(ours)
+    assert len(missed) <= 0.18 * len(ours)
 
 
-def test_of_the_third_that_is_aside_88_in_100_are_helped_or_nothing_is_promised() -> None:
+def test_of_the_third_that_is_aside_89_in_100_are_helped_or_nothing_is_promised() -> None:
     known = [each for each in of(OURS, aside=True) if each.helped]
     unfit = {each.address for each in known if not each.is_helped()}
 
     assert unfit == UNFIT
-    assert len(unfit) <= 0.12 * len(known)
+    assert len(unfit) <= 0.11 * len(known)
