@@ -156,6 +156,24 @@ def test_nothing_is_said_where_nothing_is_missing(text: str) -> None:
     assert not [each.code for each in explain_log(f"{text}\n", TABLE) if each.severity != "info"]
 
 
+def test_words_count_in_the_line_of_the_name_and_not_where_it_supposes() -> None:
+    table = parse_failures(load_table("failures"))
+
+    def said(text: str) -> list[str]:
+        return [each.code for each in explain_log(f"{text}\n", table)]
+
+    missing = ["cudnn-9-missing"]
+    assert said("cudnn64_9.dll is missing") == said("missing cudnn64_9.dll") == missing
+    assert said("Could not load library 'cudnn64_9.dll'") == missing
+    assert said("libcudnn.so.9 \nmissing") == said("libcudnn.so.9\nmissing") == []
+    assert said("If you read this:\ncudnn64_9.dll is missing\nIf not\nx") == missing
+    assert said("cudnn64_9.dll is missing, if nobody has it") == []
+    assert said(f"{'x ' * 900}\ncudnn64_9.dll is missing, if nobody has it") == []
+    assert said("If you wish, cudnn64_9.dll is missing") == []
+    assert said("get_device() returns 'CPU' on my RTX 4070") == ["cpu-build-in-use"]
+    assert said("get_device() returns 'CPU'") == []
+
+
 WORDINGS = (Path(__file__).parents[1] / "cases" / "wordings.txt").read_text("utf-8")
 
 
