@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any, get_args
 
@@ -391,3 +392,25 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
 
     assert named in said
     assert not [word for word in ("libcuda-missing", *unsaid) if word in said]
+
+
+def test_what_needs_the_network_is_not_promised_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    venv.create(tmp_path / "venv")
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    line = ["--python", str(tmp_path / "venv"), "--driver", "580.65.06", "--gpu", "8.0"]
+    line += ["--offline", "--find-links", str(wheels)]
+
+    def promised() -> str:
+        assert __main__.main(line) == 1
+        return capsys.readouterr().out.strip().splitlines()[-1]
+
+    assert "--offline" not in promised()
+    __main__.main([*line, "--json"])
+    for row in json.loads(capsys.readouterr().out)["install"]:
+        with (wheels / row["file"]).open("wb") as file:
+            file.truncate(row["size"])
+    assert "--offline" in promised()

@@ -62,15 +62,19 @@ def print_plan(
         console.print_json(document)
         return
     texts, asked = load_texts(language), inputs.options.chooses
+    here = wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset()
+    line = arguments
+    if inputs.target and not here.issuperset(wheel.file for wheel in plan.install):
+        line = line._replace(offline=False)  # what it promises needs the network
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
         verbose=arguments.verbose,
         asked=asked,
-        command=applying(arguments, plan, inputs.facts, inputs.where),
+        command=applying(line, plan, inputs.facts, inputs.where),
         where=inputs.where,
-        at_hand=wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset(),
+        at_hand=here,
     )
     if files:
         from ...report.requirements import requirements_section
