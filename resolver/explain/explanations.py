@@ -77,9 +77,9 @@ def explanations(
     language: Language,
     release: str | None,
     *,
-    ours: bool = True,
-    python: bool = True,
-    logged: str | None = None,
+    ours: bool,
+    python: bool,
+    logged: str | None,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 

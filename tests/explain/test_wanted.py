@@ -166,6 +166,13 @@ def test_what_loads_cuda_by_itself_is_told_which_of_its_releases_fit(
     assert (ITS_OWN in found[0].remedy) is besides
 
 
+def test_a_session_that_fell_back_is_its_program_s_matter() -> None:
+    search = Search(TABLE)
+    search.feed("WARN ort::execution_providers] No execution providers registered successfully.")
+
+    assert [each.origin for each in search.explanations()] == ["rust"]
+
+
 def test_nothing_is_mended_where_nothing_was_found() -> None:
     assert Search(TABLE).mended_by(()) == "mend-by-python"
 
