@@ -414,3 +414,5 @@ def test_what_needs_the_network_is_not_promised_without_it(
         with (wheels / row["file"]).open("wb") as file:
             file.truncate(row["size"])
     assert "--offline" in promised()
+    line[:] = ["--facts", "example", "--offline"]  # of another machine nobody knows what it has
+    assert "--offline" in promised()
