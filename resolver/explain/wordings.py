@@ -35,14 +35,20 @@ _NAMES = (
     r"|el|archivo|o|arquivo|pliku) ){0,3}"
 )
 _ELSE = (
-    r"(?! symbol| debug| depend|指定的| in [\w$/]|,? (?:falling|using|searching|trying|skipping))"
+    r"(?! symbol| debug| depend|指定的| (?:in|at) [\w$/]"
+    r"|[,;]? (?:falling|using|searching|trying|skipping|but found))"
 )
 """What may not stand after it: something else is not there, or the library is elsewhere."""
 _SUPPOSED = re.compile(
-    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|would|[Ll]ooking for|[Ww]enn|[Ss]i)\b|如果|若|的话|場合"
-    r"|^\W{0,4}(?:rm|cp|mv|ls|find|stat|COPY failed|[Ff]ix(?:ed|es)?)\b|^\s*(?:#|--)|\|\||ENOENT"
+    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|[Ss]hould|[Ii]n case|[Aa]s long as|[Oo]nce|would|no longer"
+    r"|[Ww]enn|[Ss]i|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b|如果|若|的话|場合"
+    r"|^\W{0,4}(?:/(?:usr/)?bin/)?(?:rm|cp|mv|ls|ln|cat|chmod|chown|file|readelf|strip|install"
+    r"|patchelf|du|find|stat|bash|dpkg-shlibdeps|COPY failed|CMake \w+|echo|raise|throw"
+    r"|[Ff]ix(?:ed|es)?|[Rr]esolved|[Aa]dded)\b|^\s*(?:#|--|[-*] \[[ x]\])|\|\||ENOENT|nvc_info\.c"
+    r"|cache key|checksum of ref|(?:log(?:ger)?|logging)\.\w+\(|\((?:will|not needed)"
 )
-"""What shows that a line tells of no failure, but of what would be one, of a search or of files."""
+"""What shows that a line tells of no failure: of a condition, of a search, of a shell's own files,
+in code, or of what was mended."""
 BEFORE = 400
 """How far before a message its asker is looked for."""
 
