@@ -40,8 +40,9 @@ _ELSE = (
 )
 """What may not stand after it: something else is not there, or the library is elsewhere."""
 _SUPPOSED = re.compile(
-    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|[Ss]hould|[Ii]n case|[Aa]s long as|[Oo]nce|would|no longer"
-    r"|[Ww]enn|[Ss]i|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b|如果|若|的话|場合"
+    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|[Ii]n case|[Aa]s long as|Should)\b(?! (?:I|we|it|the|running"
+    r"|trying|starting|loading|using|importing)\b(?! library| file| DLL))|\b(?:[Ww]enn|[Ss]i"
+    r"|no longer|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b|如果|若|的话|場合"
     r"|^\W{0,4}(?:/(?:usr/)?bin/)?(?:rm|cp|mv|ls|ln|cat|chmod|chown|file|readelf|strip|install"
     r"|patchelf|du|find|stat|bash|dpkg-shlibdeps|COPY failed|CMake \w+|echo|raise|throw"
     r"|[Ff]ix(?:ed|es)?|[Rr]esolved|[Aa]dded)\b|^\s*(?:#|--|[-*] \[[ x]\])|\|\||ENOENT|nvc_info\.c"

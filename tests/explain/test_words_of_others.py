@@ -141,6 +141,8 @@ NOT_MISSING = [
     'raise FileNotFoundError("cudnn64_9.dll not found")',
     'logger.warning("libcudnn.so.9 not found")',
     "Should cudnn64_9.dll be missing, copy it.",
+    "When libcudnn.so.9 is missing, the CPU is used.",
+    "if the file libcudnn.so.9 does not exist: exit",
     "Resolved an issue where onnxruntime_providers_cuda.dll was missing from the installer",
     "- [ ] cublas64_12.dll is missing",
     "如果找不到 cudnn64_9.dll，请安装",
@@ -198,6 +200,8 @@ def test_words_count_in_the_line_of_the_name_and_not_where_it_supposes() -> None
     assert said("cudnn64_9.dll is missing, if nobody has it") == []
     assert said(f"{'x ' * 900}\ncudnn64_9.dll is missing, if nobody has it") == []
     assert said("If you wish, cudnn64_9.dll is missing") == []
+    assert said("When I start it, cudnn64_9.dll is missing") == missing
+    assert said("It should work, but cudnn64_9.dll is missing") == missing
     assert said("get_device() returns 'CPU' on my RTX 4070") == ["cpu-build-in-use"]
     assert said("get_device() returns 'CPU'") == []
 
